@@ -1,0 +1,18 @@
+"""Exchange patterns: what agents do when their clock ticks, or a message reaches them.
+
+A pattern is a small frozen class; see :mod:`p2psim.network.exchanges.protocol` for what it must offer.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from p2psim.network.exchanges.broadcast import Broadcast
+from p2psim.network.exchanges.gossip import Gossip
+from p2psim.network.exchanges.poll import Poll
+from p2psim.network.exchanges.request import Request
+from p2psim.options import BY_NAME
+
+Exchange = Annotated[Request | Poll | Broadcast | Gossip, Field(discriminator="kind"), BY_NAME]
+
+__all__ = ["Broadcast", "Exchange", "Gossip", "Poll", "Request"]

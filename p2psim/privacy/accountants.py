@@ -1,0 +1,2 @@
+from typing import Literal
+AccountantName = Literal["basic"]

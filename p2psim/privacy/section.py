@@ -1,0 +1,30 @@
+"""The ``privacy`` section of a scenario."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from p2psim.options import Options, PerAgent, Positive
+from p2psim.privacy.accountants import AccountantName
+from p2psim.privacy.allocations import Allocation, Horizon
+from p2psim.privacy.mechanisms import Mechanism
+from p2psim.privacy.sensitivity import Sensitivity
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class PrivacySection(Options):
+    """What is released, and what it costs."""
+
+    mechanism: Mechanism = Field(description="the noise")
+    epsilon: PerAgent | None = Field(None, description="budget of each agent; .inf is no noise")
+    delta: Annotated[Positive, Field(lt=1)] | None = Field(None, description="δ at which accountants report ε")
+    sensitivity: Sensitivity | None = Field(None, description="where the bound on one record's gradient comes from")
+    allocation: Allocation = Field(Horizon(), description="how a budget is spread over releases")
+    when_spent: Literal["silent"] = Field("silent", description="what an agent does when it may release no more")
+    accountant: Annotated[list[AccountantName], BeforeValidator(_listed)] = Field(
+        ["basic"], description="who adds up the losses; the first one's budget stops releases"
+    )
+    scale_records: Positive = Field(1.0, description="noise as if each record stood for this many")

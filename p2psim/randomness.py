@@ -1,0 +1,61 @@
+"""Every random number has an address: (seed, replica, purpose, agent) and its place in that stream.
+
+The first three are hashed to the key of a Philox counter-based generator; the agent and the place are
+its counter. So a draw depends on nothing but its address: not on which other draws were made, nor on the
+number of workers, nor on the size of chunks. See :mod:`p2psim.streams` for the compiled side.
+"""
+
+import hashlib
+
+import numpy as np
+
+#: Written in front of what is hashed; changes only when streams change on purpose.
+STREAM_VERSION = "p2psim-stream-1"
+
+#: What random numbers are drawn for. ``independent:`` in a scenario takes these names.
+PURPOSES = ("clocks", "peers", "latency", "loss", "response", "service", "availability", "data", "noise")
+
+
+def stream_key(seed: int, replica: int | None, purpose: str, variant: str = "") -> np.ndarray:
+    """Key of the stream of one purpose in one replica.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the study, any integer.
+    replica : int or None
+        ``None`` for what all replicas share.
+    purpose : str
+        One of `PURPOSES`.
+    variant : str
+        Tells apart cells that shall not share this purpose's draws; empty when they do.
+
+    Returns
+    -------
+    ndarray of uint64, shape (2,)
+
+    Raises
+    ------
+    ValueError
+        If the purpose is not known.
+    """
+    if purpose not in PURPOSES:
+        raise ValueError(f"unknown purpose {purpose!r}; known: {', '.join(PURPOSES)}")
+    address = "\x1f".join((STREAM_VERSION, str(seed), "" if replica is None else str(replica), purpose, variant))
+    return np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
+
+
+def generator(key: np.ndarray, agent: int = 0) -> np.random.Generator:
+    """Return NumPy's generator at the beginning of an agent's stream.
+
+    Its ``random()`` draws are those of :func:`p2psim.streams.uniform` at places 0, 1, 2, …
+
+    Parameters
+    ----------
+    key : ndarray of uint64, shape (2,)
+        From `stream_key`.
+    agent : int
+        −1 is the learner.
+    """
+    counter = np.array([0, 0, np.int64(agent).astype(np.uint64), 0], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(counter=counter, key=key))

@@ -1,0 +1,30 @@
+"""The ``record`` section of a scenario."""
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
+
+from p2psim.options import Count, Options, Positive
+
+
+class EveryTime(Options):
+    """Record at regular simulated times."""
+
+    time: Positive = Field(description="simulated time between records")
+
+
+def _kind(value: Any) -> str:
+    return "time" if isinstance(value, dict | EveryTime) else "steps"
+
+
+class RecordSection(Options):
+    """What is kept."""
+
+    metrics: list[str] = Field(["relative_fitness"], description="metrics to record")
+    every: Annotated[
+        Annotated[Count, Tag("steps")] | Annotated[EveryTime, Tag("time")], Discriminator(_kind)
+    ] = Field(1, description="steps between records, or {time: simulated time between records}")
+    events: bool = Field(False, description="keep events, and all that verify needs")
+    noise: bool = Field(False, description="keep the noise of every release")
+    data: bool = Field(False, description="keep the prepared data")
+    models: bool = Field(False, description="keep the recorded models")
