@@ -6,6 +6,8 @@ number of workers, nor on the size of chunks. See :mod:`p2psim.streams` for the 
 """
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -59,3 +61,30 @@ def generator(key: np.ndarray, agent: int = 0) -> np.random.Generator:
     """
     counter = np.array([0, 0, np.int64(agent).astype(np.uint64), 0], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(counter=counter, key=key))
+
+
+@dataclass(frozen=True)
+class Streams:
+    """All random streams of one replica.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the study.
+    replica : int or None
+        ``None`` for what all replicas share.
+    variants : mapping
+        From a purpose to what tells a cell's draws apart from those of other cells.
+    """
+
+    seed: int = 0
+    replica: int | None = 0
+    variants: Mapping[str, str] = field(default_factory=dict)
+
+    def key(self, purpose: str) -> np.ndarray:
+        """Key of a purpose's stream, shape (2,)."""
+        return stream_key(self.seed, self.replica, purpose, self.variants.get(purpose, ""))
+
+    def generator(self, purpose: str, agent: int = 0) -> np.random.Generator:
+        """NumPy's generator at the beginning of an agent's stream."""
+        return generator(self.key(purpose), agent)

@@ -1,11 +1,88 @@
-from typing import Literal
+"""The learner asks everyone at regular intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
 from pydantic import Field
+
 from p2psim.distributions import Quantity
+from p2psim.network.events import LEARNER, NONE, SUPERSEDED
 from p2psim.options import Options, Positive
 
+if TYPE_CHECKING:
+    import simpy
+
+    from p2psim.network.world import World
+
+
 class Poll(Options):
-    """The learner broadcasts queries at regular intervals; who hears one answers after a random delay."""
+    """The learner broadcasts its model at regular intervals; who hears it answers after a random delay.
+
+    Queries leave at times interval, 2·interval, …. An owner that hears a query drops the answer that it still
+    owes to an older one, touching no data for it. Each answer that reaches the learner is a commit.
+    """
 
     kind: Literal["poll"] = "poll"
     interval: Positive = Field(1.0, description="time between queries")
-    response: Quantity = Field(0.0, description="delay between hearing a query and sending the answer")
+    response: Quantity = Field(0.0, description="time between hearing a query and sending the answer")
+
+    has_clocks: ClassVar[bool] = False
+    needs_learner: ClassVar[bool] = True
+
+    @property
+    def array_code(self) -> int | None:
+        """Only SimPy runs this."""
+        return None
+
+    def start(self, world: World) -> None:
+        """Start the learner's rounds."""
+        world.env.process(_Rounds(self, world).ask())
+
+
+class _Rounds:
+    """The learner's queries, and what each owner still owes."""
+
+    def __init__(self, options: Poll, world: World):
+        self._world = world
+        self._interval = options.interval
+        owners = world.links.agents
+        self._owners = range(owners)
+        self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
+        self._owed: list[tuple[int, int] | None] = [None] * owners
+
+    def ask(self) -> Generator[simpy.Event, Any, None]:
+        """Send a query after each interval."""
+        world = self._world
+        while True:
+            yield world.env.timeout(self._interval)
+            world.send(LEARNER, self._owners, world.commits, NONE, NONE, self._hear, self._miss)
+
+    def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
+        world = self._world
+        older = self._owed[owner]
+        if older is not None:
+            world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
+            self._owed[owner] = None
+        if world.is_spent(owner):
+            return
+        owed = self._owed[owner] = (query, version)
+        # The timeout of a dropped answer stays in SimPy's queue; it must find that it is owed no longer.
+        world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))
+
+    def _answer(self, owner: int, owed: tuple[int, int]) -> None:
+        if self._owed[owner] is not owed:
+            return
+        self._owed[owner] = None
+        world = self._world
+        world.send(owner, _TO_LEARNER, owed[1], owed[0], world.release(owner), self._commit, self._miss)
+
+    def _commit(self, owner: int, _: int, answer: int, __: int, release: int) -> None:
+        self._world.commit(LEARNER, owner, answer, release)
+
+    def _miss(self, *_: int) -> None:
+        """Nobody learns that a message was lost."""
+
+
+_TO_LEARNER = (LEARNER,)

@@ -1,11 +1,96 @@
-from typing import Literal
+"""Owners ask, the learner serves one at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, ClassVar, Literal
+
 from pydantic import Field
+
 from p2psim.distributions import Quantity
+from p2psim.network.events import BUSY, LEARNER, NOBODY, NONE, QUEUED, SPENT
 from p2psim.options import Options
 
+if TYPE_CHECKING:
+    from p2psim.network.world import World
+
+
 class Request(Options):
-    """An owner asks when its clock ticks; the learner serves one at a time."""
+    """An owner asks when its clock ticks; the learner serves one at a time (F Algorithm 1).
+
+    The learner sends its model, the owner computes for the service time and answers with a release, the learner
+    commits. From the tick that it accepts until the answer has come or been lost, the learner is busy; ticks
+    meanwhile, those of the served owner included, are refused or queued (first in, first out). The asking itself
+    takes no time and is not lost.
+    """
 
     kind: Literal["request"] = "request"
-    service: Quantity = Field(0.0, description="time the owner takes to compute its answer; the learner is busy meanwhile")
+    service: Quantity = Field(0.0, description="time the owner takes for its answer, in mean clock periods")
     busy: Literal["refuse", "queue"] = Field("refuse", description="what a busy learner does with who asks")
+
+    has_clocks: ClassVar[bool] = True
+    needs_learner: ClassVar[bool] = True
+
+    @property
+    def array_code(self) -> int | None:
+        """Code in the array engine; a service that takes time needs SimPy."""
+        return 0 if self.service == 0 else None
+
+    def start(self, world: World) -> None:
+        """Start the owners' clocks."""
+        world.start_clocks(_Desk(self, world).ask)
+
+
+class _Desk:
+    """The learner's desk: who is served, who waits."""
+
+    def __init__(self, options: Request, world: World):
+        self._world = world
+        self._queues = options.busy == "queue"
+        self._services = world.draws("service", LEARNER, options.service)
+        self._busy = self._calling = False
+        self._waiting: deque[tuple[int, int]] = deque()
+
+    def ask(self, owner: int) -> None:
+        """An owner's clock ticked."""
+        world = self._world
+        if world.is_spent(owner):
+            world.wake(owner, SPENT)
+        elif not self._busy:
+            self._serve(owner, world.wake(owner))
+        elif self._queues:
+            self._waiting.append((owner, world.wake(owner, QUEUED)))
+        else:
+            world.wake(owner, BUSY)
+
+    def _serve(self, owner: int, wake: int) -> None:
+        self._busy = True
+        self._world.send(LEARNER, (owner,), self._world.commits, wake, NONE, self._compute, self._finish)
+
+    def _compute(self, _: int, owner: int, query: int, version: int, __: int) -> None:
+        self._world.after(next(self._services), lambda: self._answer(owner, query, version))
+
+    def _answer(self, owner: int, query: int, version: int) -> None:
+        world = self._world
+        world.send(owner, _TO_LEARNER, version, query, world.release(owner), self._commit, self._finish)
+
+    def _commit(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
+        self._world.commit(LEARNER, owner, answer, release)
+        self._finish(owner, LEARNER, answer, version, release)
+
+    def _finish(self, *_: int) -> None:
+        """Be free again, and call who waits; not from within a call, so that a long queue needs no deep stack."""
+        self._busy = False
+        if self._calling:
+            return
+        self._calling = True
+        while self._waiting and not self._busy:
+            owner, wake = self._waiting.popleft()
+            if self._world.is_spent(owner):
+                self._world.drop(owner, NOBODY, NONE, wake, SPENT)
+            else:
+                self._serve(owner, wake)
+        self._calling = False
+
+
+_TO_LEARNER = (LEARNER,)

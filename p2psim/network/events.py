@@ -1,0 +1,43 @@
+"""The event format: fixed-width records in global order. Public and versioned.
+
+A stream of events is a sequence of chunks, each a NumPy structured array of dtype `EVENT`. Together with
+the data and the noise it is enough to recompute every model, by any program.
+"""
+
+from typing import Final
+
+import numpy as np
+
+#: Raised whenever the meaning of a field or a code changes.
+FORMAT_VERSION: Final = 1
+
+#: One event. 48 bytes, little-endian, aligned.
+EVENT: Final = np.dtype(
+    {
+        "names": ["seq", "time", "version", "cause", "agent", "peer", "release", "kind", "outcome"],
+        "formats": ["<i8", "<f8", "<i8", "<i8", "<i4", "<i4", "<i4", "u1", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 45],
+        "itemsize": 48,
+    }
+)
+
+#: The same layout for :mod:`struct`.
+EVENT_STRUCT: Final = "<qdqqiiiBBxx"
+
+KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave")
+WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE = range(len(KINDS))
+
+#: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy), ``spent`` (no release is left); for a
+#: drop: ``loss``, ``collision``, ``offline``, ``superseded`` (a newer query came first), ``spent``.
+OUTCOMES: Final = ("ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded")
+OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED = range(len(OUTCOMES))
+
+#: Index of the central learner of a star.
+LEARNER: Final = -1
+#: Peer of an event that concerns no one else.
+NOBODY: Final = -2
+#: Peer of a send that all neighbours may hear.
+NEIGHBOURS: Final = -3
+
+#: ``cause`` of an event that nothing in the stream caused, ``release`` where nothing is released.
+NONE: Final = -1

@@ -1,0 +1,162 @@
+"""From a graph and an exchange pattern to a stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.errors import InputError, MeaningError
+from p2psim.network.availability import Availability
+from p2psim.network.channels import Channel
+from p2psim.network.events import EVENT
+from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.graphs import Links, links
+from p2psim.randomness import Streams
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+#: Events in a chunk, by default: 1.5 MB, which a processor's cache can hold.
+CHUNK = 1 << 15
+
+
+@dataclass(frozen=True)
+class Network:
+    """What makes events.
+
+    Attributes
+    ----------
+    links : Links
+        From :func:`p2psim.network.graphs.links`.
+    exchange : ExchangePattern
+    channel : Channel
+    availability : Availability
+    rates : ndarray, shape (n,), optional
+        Wakes of each agent per unit of time, positive; one each when left out.
+    """
+
+    links: Links
+    exchange: ExchangePattern
+    channel: Channel = field(default_factory=Channel)
+    availability: Availability = field(default_factory=Availability)
+    rates: np.ndarray | None = None
+
+    @classmethod
+    def of_graph(
+        cls,
+        graph: nx.Graph,
+        exchange: ExchangePattern,
+        channel: Channel | None = None,
+        availability: Availability | None = None,
+    ) -> Network:
+        """Network on a NetworkX graph with nodes 0 … n − 1 (and −1, the learner); node attribute ``rate`` is read."""
+        arrays = links(graph)
+        rates = np.array([float(graph.nodes[i].get("rate", 1.0)) for i in range(arrays.agents)])
+        return cls(arrays, exchange, channel or Channel(), availability or Availability(), rates)
+
+    @property
+    def is_ideal(self) -> bool:
+        """Whether the array engine can make the events."""
+        return self.channel.ideal and self.availability.ideal and self.exchange.array_code is not None
+
+
+class EventStream:
+    """Chunks of events of one run, in order; read it once.
+
+    Attributes
+    ----------
+    engine : str
+        The engine that makes it: ``simpy`` or ``array``.
+    """
+
+    def __init__(self, run: object, engine: str):
+        self._run = run
+        self.engine = engine
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return self._run.run()  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def ended(self) -> str:
+        """How the run ended: ``commits``, ``time`` or ``exhausted``; empty while it goes on."""
+        return self._run.ended  # type: ignore[attr-defined, no-any-return]
+
+    def read(self) -> np.ndarray:
+        """All events in one array."""
+        chunks = list(self)
+        return np.concatenate(chunks) if chunks else np.empty(0, EVENT)
+
+
+def simulate_events(
+    network: Network,
+    streams: Streams,
+    *,
+    commits: int | None = None,
+    time: float | None = None,
+    limits: np.ndarray | None = None,
+    engine: str = "auto",
+    chunk: int = CHUNK,
+) -> EventStream:
+    """Make the events of one replica.
+
+    Parameters
+    ----------
+    network : Network
+    streams : Streams
+        Random streams of the replica.
+    commits : int, optional
+        End with this many commits.
+    time : float, optional
+        End before this time.
+    limits : ndarray of int, shape (n,), optional
+        The most releases that each agent may make, at least one each.
+    engine : {"auto", "simpy", "array"}
+    chunk : int
+        Events in a chunk.
+
+    Returns
+    -------
+    EventStream
+
+    Raises
+    ------
+    InputError
+        If the run has no end, the rates or limits are wrong, the exchange does not fit the graph, or the array
+        engine is asked for what it cannot do.
+    """
+    n, pattern = network.links.agents, network.exchange
+    if commits is None and time is None:
+        raise InputError("a run needs an end: a number of commits or a time")
+    if (commits is not None and commits < 1) or (time is not None and not time > 0) or chunk < 1:
+        raise InputError(f"commits, time and chunk must be positive, got {commits}, {time} and {chunk}")
+    rates = network.rates if network.rates is not None else np.ones(n)
+    if rates.shape != (n,) or not (np.isfinite(rates) & (rates > 0)).all():
+        raise MeaningError("network.clock.rate", f"must be {n} positive finite numbers, got {rates}")
+    if limits is not None and (limits.shape != (n,) or (limits < 1).any()):
+        raise InputError(f"limits must be {n} whole numbers of at least 1, got {limits}")
+    if pattern.needs_learner != network.links.star:
+        raise MeaningError(
+            "network.exchange",
+            "this pattern needs a star with a central learner"
+            if pattern.needs_learner
+            else "this pattern needs a graph without a central learner",
+        )
+    if engine == "array" and not network.is_ideal:
+        raise MeaningError(
+            "network.engine", "the array engine needs an ideal network: no delay, loss, service or response time"
+        )
+    code = pattern.array_code
+    if network.is_ideal and engine != "simpy" and code is not None:
+        from p2psim.network.array_engine import ArrayRun
+
+        return EventStream(ArrayRun(network.links, code, rates, streams, limits, commits, time, chunk), "array")
+    from p2psim.network.world import World
+
+    world = World(
+        network.links, rates, network.channel, network.availability, streams, limits, commits, time, chunk
+    )
+    pattern.start(world)
+    return EventStream(world, "simpy")

@@ -1,0 +1,232 @@
+"""Invariants that every stream of events must keep, whatever made it.
+
+The check is a second, plain reading of the event format: it shares no code with the engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from p2psim.errors import SimulationError
+from p2psim.network.events import (
+    COMMIT,
+    DELIVER,
+    DROP,
+    EVENT,
+    JOIN,
+    KINDS,
+    LEARNER,
+    LEAVE,
+    NEIGHBOURS,
+    NOBODY,
+    NONE,
+    OK,
+    OUTCOMES,
+    QUEUED,
+    SEND,
+    SPENT,
+    SUPERSEDED,
+    WAKE,
+)
+from p2psim.network.graphs import Links
+
+
+class EventsError(SimulationError):
+    """A stream of events breaks an invariant."""
+
+
+class EventChecker:
+    """Reads a stream chunk by chunk and raises at the first event that breaks an invariant.
+
+    Checked: sequence numbers count from 0; time is finite and never goes back; kinds, outcomes, agents and peers
+    exist, and peers are neighbours; nobody wakes, sends or commits while away; every delivery and every drop of
+    a message has a send, of that message and to that receiver, and there is at most one for each; a query is
+    superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and
+    its cause comes before it; releases of an agent count from 0, each is made once, and none exceeds the limit.
+
+    Parameters
+    ----------
+    links : Links
+        Who is linked with whom.
+    limits : ndarray of int, shape (n,), optional
+        The most releases that each agent may make.
+    """
+
+    def __init__(self, links: Links, limits: np.ndarray | None = None):
+        self._links = links
+        self._limits = limits
+        self._near = [set(links.of(agent).tolist()) for agent in range(links.agents)]
+        self._seq = 0
+        self._time = 0.0
+        self._away: set[int] = set()
+        # Messages that may still end, by seq of their send: (sender, receivers to come, version, release).
+        self._open: dict[int, tuple[int, set[int], int, int]] = {}
+        # Wakes, deliveries and commits that a later event may name as its cause: seq to (kind, agent, peer, outcome, version).
+        self._causes: dict[int, tuple[int, int, int, int, int]] = {}
+        self._versions: dict[int, int] = {}
+        self._releases = [0] * links.agents
+        self._commits = 0
+
+    def check(self, events: np.ndarray) -> None:
+        """Check the next chunk.
+
+        Raises
+        ------
+        EventsError
+            Naming the event and the invariant.
+        """
+        if events.dtype != EVENT:
+            raise EventsError(f"events have dtype {events.dtype}, not that of the event format")
+        for row in zip(*(events[name].tolist() for name in _FIELDS), strict=True):
+            self._check_one(*row)
+
+    def _check_one(
+        self,
+        seq: int,
+        time: float,
+        kind: int,
+        agent: int,
+        peer: int,
+        version: int,
+        cause: int,
+        release: int,
+        outcome: int,
+    ) -> None:
+        def must(holds: bool, what: str) -> None:
+            if not holds:
+                name = KINDS[kind] if kind < len(KINDS) else str(kind)
+                raise EventsError(f"event {seq} ({name} of agent {agent} at time {time}): {what}")
+
+        must(seq == self._seq, f"its number should be {self._seq}")
+        must(bool(np.isfinite(time)) and time >= self._time, f"time goes back or is not finite; it was {self._time}")
+        must(kind < len(KINDS) and outcome < len(OUTCOMES), "unknown kind or outcome")
+        must(0 <= agent < self._links.agents or (agent == LEARNER and self._links.star), "there is no such agent")
+        must(cause < seq, f"its cause, event {cause}, comes later")
+        self._seq, self._time = seq + 1, time
+        if kind in (WAKE, SEND, COMMIT):
+            must(agent not in self._away, "the agent is away")
+        if peer >= LEARNER:
+            must(self._linked(agent, peer), f"it is not linked with {peer}")
+        if kind == WAKE:
+            must(agent != LEARNER and peer == NOBODY, "only agents wake, and with nobody")
+            self._causes[seq] = (kind, agent, peer, outcome, version)
+        elif kind == SEND:
+            self._check_send(must, seq, agent, peer, version, cause, release)
+        elif kind in (DELIVER, DROP):
+            self._check_end(must, seq, kind, agent, peer, version, cause, release, outcome)
+        elif kind == COMMIT:
+            self._check_commit(must, seq, agent, peer, version, cause, release)
+        elif kind == LEAVE:
+            must(agent not in self._away, "the agent is away already")
+            self._away.add(agent)
+        elif kind == JOIN:
+            must(agent in self._away, "the agent was there already")
+            self._away.discard(agent)
+
+    def _linked(self, agent: int, peer: int) -> bool:
+        if agent == LEARNER:
+            return 0 <= peer < self._links.agents
+        return peer in self._near[agent]
+
+    def _check_send(self, must, seq, agent, peer, version, cause, release) -> None:  # type: ignore[no-untyped-def]
+        must(peer >= LEARNER or peer == NEIGHBOURS, "it is sent to nobody")
+        receivers = {peer}
+        if peer == NEIGHBOURS:
+            receivers = set(range(self._links.agents)) if agent == LEARNER else set(self._near[agent])
+        origin = self._causes.get(cause)
+        must(cause == NONE or origin is not None, f"its cause, event {cause}, cannot cause a send, or has done so")
+        if origin is not None:
+            if agent == LEARNER:
+                must(origin[0] == WAKE and origin[1] == peer, "the learner answers a wake of someone else")
+            else:
+                must(origin[0] in (DELIVER, COMMIT) and origin[1] == agent, "its cause did not happen to its sender")
+                must(origin[4] == version, "it carries another version than what caused it")
+            if origin[0] == DELIVER:
+                self._make_release(must, agent, release)
+            elif origin[0] == COMMIT:
+                must(release == self._releases[agent] - 1, "it does not carry the release just made")
+            del self._causes[cause]
+        else:
+            must(agent == LEARNER, "nothing caused it")
+        if agent == LEARNER:
+            must(release == NONE, "the learner releases nothing")
+        self._open[seq] = (agent, receivers, version, release)
+
+    def _check_end(self, must, seq, kind, agent, peer, version, cause, release, outcome) -> None:  # type: ignore[no-untyped-def]
+        message = self._open.get(cause)
+        if message is None and kind == DROP:
+            origin = self._causes.pop(cause, None)
+            must(origin is not None and origin[1] == agent, f"nothing that can be dropped is open at event {cause}")
+            assert origin is not None
+            if outcome == SUPERSEDED:
+                must(origin[0] == DELIVER and origin[4] == version, "only a query that was heard can be superseded")
+            else:
+                must(outcome == SPENT and origin[0] == WAKE and origin[3] == QUEUED, "only who waits can be turned away")
+            return
+        must(message is not None, f"no message is open at event {cause}")
+        assert message is not None
+        sender, receivers, carried, number = message
+        must(sender == peer, f"the message was sent by {sender}")
+        must(agent in receivers, "the message is not for it, or has ended there")
+        must((carried, number) == (version, release), "version or release differ from what was sent")
+        must((outcome == OK) == (kind == DELIVER), "a delivery is ok, and a drop is not")
+        if kind == DELIVER:
+            must(agent not in self._away, "the agent is away")
+            self._causes[seq] = (kind, agent, peer, outcome, version)
+        receivers.discard(agent)
+        if not receivers:
+            del self._open[cause]
+
+    def _check_commit(self, must, seq, agent, peer, version, cause, release) -> None:  # type: ignore[no-untyped-def]
+        self._commits += 1
+        must(version == self._versions.get(agent, 0) + 1, f"its version should be {self._versions.get(agent, 0) + 1}")
+        self._versions[agent] = version
+        origin = self._causes.pop(cause, None)
+        must(origin is not None and origin[1] == agent, f"event {cause} cannot cause it, or has caused another commit")
+        assert origin is not None
+        if agent == LEARNER:
+            must(origin[0] == DELIVER and origin[2] == peer, "the learner commits without an answer of that owner")
+            must(0 <= release < self._releases[peer], "it uses a release that was not made")
+        else:
+            must(origin[0] == WAKE and origin[3] == OK, "it commits without a wake")
+            self._make_release(must, agent, release)
+            self._causes[seq] = (COMMIT, agent, peer, OK, version)
+
+    def _make_release(self, must, agent, release) -> None:  # type: ignore[no-untyped-def]
+        must(release == self._releases[agent], f"its release should be number {self._releases[agent]}")
+        self._releases[agent] += 1
+        if self._limits is not None:
+            must(self._releases[agent] <= self._limits[agent], f"more than {self._limits[agent]} releases")
+
+
+_FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
+
+
+def verify(chunks: Iterable[np.ndarray], links: Links, limits: np.ndarray | None = None) -> int:
+    """Check a whole stream; see `EventChecker`.
+
+    Parameters
+    ----------
+    chunks : iterable of ndarray
+        Chunks of events, in order.
+    links : Links
+    limits : ndarray of int, shape (n,), optional
+
+    Returns
+    -------
+    int
+        Number of events.
+
+    Raises
+    ------
+    EventsError
+        Naming the first event that breaks an invariant.
+    """
+    checker = EventChecker(links, limits)
+    total = 0
+    for events in chunks:
+        checker.check(events)
+        total += events.size
+    return total

@@ -1,0 +1,208 @@
+"""The world of one run, on SimPy: time, agents, their clocks, the channel and the record of what happens."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import simpy
+
+from p2psim.distributions import Distribution, sample
+from p2psim.network.availability import Availability
+from p2psim.network.channels import Channel
+from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, NOBODY, NONE, OFFLINE, OK, SEND, WAKE
+from p2psim.network.graphs import Links
+from p2psim.network.log import EventLog
+from p2psim.randomness import Streams
+from p2psim.streams import exponentials
+
+#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
+Ended = Callable[[int, int, int, int, int], None]
+
+
+def _write_nothing(*_: float) -> int:
+    """Stand for the log's ``write`` once the run is over."""
+    return NONE
+
+
+#: Random draws are made this many at a time: a draw alone costs more than the event that it serves.
+BLOCK = 64
+
+
+class World:
+    """State that exchange patterns, channels and availability share.
+
+    Parameters
+    ----------
+    links : Links
+        Who is linked with whom.
+    rates : ndarray, shape (n,)
+        Wakes of each agent per unit of time.
+    channel, availability
+        Parts of the network section.
+    streams : Streams
+        Random streams of this replica.
+    limits : ndarray of int64, shape (n,), optional
+        The most releases that each agent may make.
+    commits, time : optional
+        Where the run ends: after so many commits, or before this time.
+    chunk : int
+        Events in a chunk.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        rates: np.ndarray,
+        channel: Channel,
+        availability: Availability,
+        streams: Streams,
+        limits: np.ndarray | None,
+        commits: int | None,
+        time: float | None,
+        chunk: int,
+    ):
+        self.env = simpy.Environment()
+        self.links = links
+        self.rates = rates
+        self.streams = streams
+        self.log = EventLog(chunk)
+        self.present = bytearray(b"\x01") * links.agents
+        self.versions = [0] * links.agents
+        self.releases = [0] * links.agents
+        self.commits = 0
+        self.ended = ""
+        self._limits = limits.tolist() if limits is not None else None
+        self._able = links.agents
+        self._in_flight = 0
+        self._last_commit = commits
+        self._over = self.env.event()
+        self._write = self.log.write
+        self._medium = channel.open(self)
+        if time is not None:
+            # Scheduled before anything else, so that a run by time holds just the events before that time.
+            self.env.timeout(time).callbacks.append(lambda _: self.end("time"))
+        availability.start(self)
+
+    def __repr__(self) -> str:
+        return f"<World of {self.links.agents} agents at t = {self.env.now:g}, {self.commits} commits>"
+
+    # What happens, and is written down
+
+    def wake(self, agent: int, outcome: int = OK) -> int:
+        """Write that an agent's clock ticked."""
+        return self._write(self.env.now, WAKE, agent, NOBODY, NONE, NONE, NONE, outcome)
+
+    def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
+        """Write an update of an agent's model (the learner's with ``agent = −1``), and end the run if it was the last."""
+        self.commits += 1
+        if agent == LEARNER:
+            version = self.commits
+        else:
+            version = self.versions[agent] = self.versions[agent] + 1
+        seq = self._write(self.env.now, COMMIT, agent, peer, version, cause, release, OK)
+        if self.commits == self._last_commit:
+            self.end("commits")
+        return seq
+
+    def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
+        """Write that something an agent was to do will not be done."""
+        return self._write(self.env.now, DROP, agent, peer, version, cause, NONE, outcome)
+
+    def release(self, agent: int) -> int:
+        """Number of a release that an agent makes now: its data is touched and noise drawn."""
+        number = self.releases[agent]
+        self.releases[agent] = number + 1
+        if self._limits is not None and number + 1 == self._limits[agent]:
+            self._able -= 1
+        return number
+
+    def is_spent(self, agent: int) -> bool:
+        """Whether an agent may make no more releases."""
+        return self._limits is not None and self.releases[agent] >= self._limits[agent]
+
+    def send(
+        self, sender: int, receivers: Sequence[int], version: int, cause: int, release: int, heard: Ended, lost: Ended
+    ) -> None:
+        """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``."""
+        peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
+        seq = self._write(self.env.now, SEND, sender, peer, version, cause, release, OK)
+        self._in_flight += len(receivers)
+        self._medium.carry(sender, receivers, seq, version, release, heard, lost)
+
+    # What the channel tells
+
+    def arrive(self, sender: int, receiver: int, cause: int, version: int, release: int, heard: Ended, lost: Ended) -> None:
+        """Deliver a message, or drop it if the receiver is not there."""
+        if receiver >= 0 and not self.present[receiver]:
+            self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
+            return
+        seq = self._write(self.env.now, DELIVER, receiver, sender, version, cause, release, OK)
+        heard(sender, receiver, seq, version, release)
+        self._end_flight()
+
+    def fail(self, sender: int, receiver: int, cause: int, version: int, release: int, outcome: int, lost: Ended) -> None:
+        """Drop a message on its way to one receiver."""
+        seq = self._write(self.env.now, DROP, receiver, sender, version, cause, release, outcome)
+        lost(sender, receiver, seq, version, release)
+        self._end_flight()
+
+    def _end_flight(self) -> None:
+        self._in_flight -= 1
+        if not self._able and not self._in_flight:
+            self.end("exhausted")
+
+    # Randomness and time
+
+    def draws(self, purpose: str, agent: int, quantity: float | Distribution) -> Iterator[float]:
+        """Endless draws of a quantity, from the stream of a purpose and an agent; made in blocks."""
+        if not isinstance(quantity, Distribution):
+            yield from itertools.repeat(quantity)
+        random = self.streams.generator(purpose, agent)
+        while True:
+            yield from sample(quantity, random, BLOCK).tolist()
+
+    def start_clocks(self, tick: Callable[[int], None]) -> None:
+        """Start every agent's clock; ``tick`` is called with the agent at each of its ticks."""
+        for agent in range(self.links.agents):
+            self.env.process(self._clock(agent, tick))
+
+    def _clock(self, agent: int, tick: Callable[[int], None]) -> Generator[simpy.Event, Any, None]:
+        key, rate, timeout, place = self.streams.key("clocks"), self.rates[agent], self.env.timeout, 0
+        while True:
+            for gap in (exponentials(key, agent, place, BLOCK) / rate).tolist():
+                yield timeout(gap)
+                tick(agent)
+            place += BLOCK
+
+    def after(self, delay: float, act: Callable[[], None]) -> None:
+        """Call ``act`` after a delay; at once, and before anything else, if the delay is zero."""
+        if delay == 0:
+            act()
+        else:
+            self.env.timeout(delay).callbacks.append(lambda _: act())
+
+    def end(self, reason: str) -> None:
+        """End the run: nothing is written from here on."""
+        if not self.ended:
+            self.ended = reason
+            self._write = _write_nothing
+            self._over.succeed()
+
+    def run(self) -> Generator[np.ndarray, None, None]:
+        """Let time pass until the run is over; yields chunks of events."""
+        step, log = self.env.step, self.log
+        while not self.ended:
+            try:
+                step()
+            except simpy.core.EmptySchedule:
+                self.end("exhausted")
+            if log.chunk_ready:
+                yield log.take()
+        while log.chunk_ready:
+            yield log.take()
+        rest = log.rest()
+        if rest.size:
+            yield rest
