@@ -1,0 +1,262 @@
+"""The stationary effect of privacy noise on the asynchronous star, exact for quadratic losses.
+
+Along one eigenvector that all owners' Hessians share, let x be the deviation of θ_L that noise causes and
+y_i that of θ_i. When owner i answers, with m = (x + y_i)/2,
+
+    x ← a·m,   y_i ← b_i·m − lr_i·w_i,   a = 1 − c_L·ρ/T²,   b_i = 1 − ρ/(2T²) − h_i,
+
+where h_i = lr_i·λ_i and w_i is Laplace noise of scale s_i (variance 2s_i²). Second moments therefore obey a
+linear recursion; its fixed point is the noise floor. With c_L = 1/2, ρ/T² neglected and equal owners it is
+the closed form of `noise_floor`. Neither projection nor clipping is modelled: a floor that fills Θ
+(`box_filling`) is only a sign that ψ saturates, not a forecast of it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float = NDArray[np.float64]
+
+#: Standard deviation of a uniform distribution over [−1, 1]: noise that wide fills the box.
+FILLS = 1 / np.sqrt(3.0)
+
+
+def horizon_scales(sensitivity: float, horizon: int, records: ArrayLike, epsilon: ArrayLike) -> Float:
+    """Laplace scales s_i = 2ΞT/(n_iε_i) that spread each owner's ε_i over T answers.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Ξ, a bound on the L1 norm of one record's gradient.
+    horizon : int
+        T.
+    records, epsilon : array_like, shape (N,)
+        n_i (times ``scale_records``, if any) and ε_i; an infinite ε_i gives 0.
+    """
+    n, eps = np.broadcast_arrays(np.asarray(records, dtype=float), np.asarray(epsilon, dtype=float))
+    scales: Float = 2 * sensitivity * horizon / (n * eps)
+    return scales
+
+
+def noise_floor(eigenvalues: ArrayLike, step: float, scale: float, owners: int) -> float:
+    """Limit of E[f(θ_L)] − f* for equal owners with common Hessian eigenvalues, from noise alone.
+
+    Σ_j lr·s²(1 + N·h_j)/(2(N+1) + (2N+1)h_j − N·h_j²) with h_j = lr·λ_j. Exact up to terms of order ρ/T².
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (p,)
+        λ_j ≥ 0 of the owners' mean losses.
+    step : float
+        lr of `p2psim.theory.star.step_sizes`.
+    scale : float
+        Laplace scale s of a coordinate of an answer.
+    owners : int
+        N.
+
+    Returns
+    -------
+    float
+        Infinite when some h_j is at or above `p2psim.theory.star.stability_threshold`.
+    """
+    h = step * np.asarray(eigenvalues, dtype=float)
+    below = 2 * (owners + 1) + (2 * owners + 1) * h - owners * h**2
+    if np.any(below <= 0):
+        return float("inf")
+    return float(np.sum(step * scale**2 * (1 + owners * h) / below))
+
+
+def noise_floor_small_step(dimension: int, step: float, scale: float, owners: int) -> float:
+    """p·lr·s²/(2(N+1)), to which `noise_floor` tends as h → 0 (within 25 % only for h(N−1) ≤ .25)."""
+    return dimension * step * scale**2 / (2 * (owners + 1))
+
+
+def noise_floor_small_step_unequal(
+    dimension: int, rho: float, l2: float, records: ArrayLike, sensitivity: float, epsilon: ArrayLike
+) -> float:
+    """2pNρΞ²/((N+1)σn²)·Σ1/ε_i²: different owners, ε_i spread over T answers, small steps.
+
+    It does not depend on T. Parameters are as in `p2psim.theory.star.step_sizes` and `horizon_scales`.
+    """
+    n, eps = np.broadcast_arrays(np.asarray(records, dtype=float), np.asarray(epsilon, dtype=float))
+    N = len(n)
+    return float(
+        2 * dimension * N * rho * sensitivity**2 / ((N + 1) * 2 * l2 * n.sum() ** 2) * np.sum(1 / eps**2)
+    )
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Stationary second moments of the noise, one row an eigenvector; infinite where unstable.
+
+    Attributes
+    ----------
+    learner : ndarray, shape (p,)
+        E[x²].
+    owners : ndarray, shape (p, N)
+        E[y_i²].
+    cross : ndarray, shape (p, N)
+        E[x·y_i].
+    """
+
+    learner: Float
+    owners: Float
+    cross: Float
+
+
+def stationary_moments(
+    h: ArrayLike,
+    noise_variance: ArrayLike,
+    wake_shares: ArrayLike | None = None,
+    learner_decay: float = 0.0,
+    owner_decay: float = 0.0,
+) -> Moments:
+    """Solve the stationary second moments for owners that differ, eigenvector by eigenvector.
+
+    Exact when all Hessians share their eigenvectors and owners answer independently of the past, owner i
+    with probability γ_i. The moments E[y_i·y_j] follow from the cross moments, which leaves 2N + 1 unknowns.
+
+    Parameters
+    ----------
+    h : array_like, shape (p, N)
+        lr_i times the eigenvalue of H_i.
+    noise_variance : array_like, shape (N,) or (p, N)
+        Variance that an answer adds to θ_i along an eigenvector: 2·(lr_i·s_i)².
+    wake_shares : array_like, shape (N,), optional
+        γ_i > 0, summing to 1; equal by default.
+    learner_decay, owner_decay : float
+        c_L·ρ/T² and ρ/(2T²).
+
+    Returns
+    -------
+    Moments
+    """
+    steep = np.atleast_2d(np.asarray(h, dtype=float))
+    variance = np.broadcast_to(np.asarray(noise_variance, dtype=float), steep.shape)
+    N = steep.shape[1]
+    gamma = np.full(N, 1 / N) if wake_shares is None else np.asarray(wake_shares, dtype=float)
+    rows = [
+        _solve_one(1 - learner_decay, 1 - owner_decay - hj, vj, gamma)
+        for hj, vj in zip(steep, variance, strict=True)
+    ]
+    learner, owners, cross = (np.array(part) for part in zip(*rows, strict=True))
+    return Moments(learner, owners, cross)
+
+
+def _solve_one(a: float, b: Float, variance: Float, gamma: Float) -> tuple[float, Float, Float]:
+    """One eigenvector: unknowns (A, B_1..B_N, C_1..C_N) = (E x², E y_i², E x·y_i)."""
+    N = len(b)
+    # D_ij = E y_i·y_j = P_ij·C_j + P_ji·C_i off the diagonal.
+    weight = gamma * b
+    P = weight[:, None] / (2 * (gamma[:, None] + gamma[None, :]) - weight[:, None] - weight[None, :])
+    np.fill_diagonal(P, 0.0)
+    A, B, C = 0, slice(1, N + 1), slice(N + 1, 2 * N + 1)
+    diagonal = np.arange(N)
+    system = np.zeros((2 * N + 1, 2 * N + 1))
+    # A = a²·Σ γ_i·M_i with M_i = (A + B_i + 2C_i)/4.
+    system[A, A], system[A, B], system[A, C] = a**2 / 4, a**2 * gamma / 4, a**2 * gamma / 2
+    # B_i = b_i²·M_i + variance_i.
+    system[B, A] = b**2 / 4
+    system[1 + diagonal, 1 + diagonal] = b**2 / 4
+    system[1 + diagonal, N + 1 + diagonal] = b**2 / 2
+    # C_i = a·(γ_i·b_i·M_i + Σ_{j≠i} γ_j·(C_i + D_ij)/2).
+    system[C, A] = a * weight / 4
+    system[N + 1 + diagonal, 1 + diagonal] = a * weight / 4
+    system[C, C] = a * gamma[None, :] * P / 2
+    system[N + 1 + diagonal, N + 1 + diagonal] += a * (weight / 2 + (1 - gamma) / 2 + P.T @ gamma / 2)
+    right = np.concatenate([[0.0], variance, np.zeros(N)])
+    try:
+        z = np.linalg.solve(np.eye(2 * N + 1) - system, right)
+    except np.linalg.LinAlgError:
+        z = np.full(2 * N + 1, -1.0)
+    # A linear recursion of covariances is stable exactly when its fixed point is a covariance.
+    covariance = np.empty((N + 1, N + 1))
+    covariance[0, 0], covariance[0, 1:], covariance[1:, 0] = z[A], z[C], z[C]
+    covariance[1:, 1:] = P * z[C][None, :] + P.T * z[C][:, None]
+    covariance[1 + diagonal, 1 + diagonal] = z[B]
+    if np.linalg.eigvalsh(covariance)[0] < -1e-9 * np.abs(covariance).max():
+        return float("inf"), np.full(N, np.inf), np.full(N, np.inf)
+    return float(z[A]), z[B], z[C]
+
+
+def noise_floor_unequal(
+    eigenvalues: ArrayLike,
+    steps: ArrayLike,
+    scales: ArrayLike,
+    records: ArrayLike,
+    l2: float = 0.0,
+    wake_shares: ArrayLike | None = None,
+    learner_decay: float = 0.0,
+    owner_decay: float = 0.0,
+) -> float:
+    """Limit of the noise's part of E[f(θ_L)] − f* for owners that differ but share eigenvectors.
+
+    ½·Σ_j (σ + Σ_i (n_i/n)·λ_ij)·E[x_j²]. Different owners also leave a floor of order ρ/(T²σ) without any
+    noise, which is not included.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (N, p)
+        λ_ij of each owner's mean loss, in the common basis.
+    steps, scales, records : array_like, shape (N,)
+        lr_i, Laplace scales s_i and n_i.
+    l2 : float
+        Weight of the regulariser.
+    wake_shares, learner_decay, owner_decay
+        As in `stationary_moments`.
+    """
+    lam = np.asarray(eigenvalues, dtype=float)
+    lr, s, n = (np.asarray(v, dtype=float) for v in (steps, scales, records))
+    moments = stationary_moments(
+        (lr[:, None] * lam).T, 2 * (lr * s) ** 2, wake_shares, learner_decay, owner_decay
+    )
+    return float(0.5 * np.sum((2 * l2 + n @ lam / n.sum()) * moments.learner))
+
+
+def learner_spread(eigenvalues: ArrayLike, step: float, scale: float, owners: int) -> Float:
+    """Stationary standard deviation of θ_L along each eigenvector, for equal owners.
+
+    √(2·floor_j/λ_j) with floor_j the j-th term of `noise_floor`: infinite where h_j is unstable or λ_j is 0
+    (there noise adds up for ever). The regulariser's decay counts if it is included in the eigenvalues.
+
+    Parameters
+    ----------
+    eigenvalues, step, scale, owners
+        As in `noise_floor`.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        In units of θ.
+    """
+    lam = np.atleast_1d(np.asarray(eigenvalues, dtype=float))
+    if scale == 0:
+        return np.zeros(len(lam))
+    spread = [
+        np.sqrt(2 * noise_floor([value], step, scale, owners) / value) if value > 0 else np.inf
+        for value in lam
+    ]
+    return np.array(spread)
+
+
+def box_filling(spread: ArrayLike, theta_max: float, eigenvectors: ArrayLike | None = None) -> float:
+    """How far noise fills Θ = {|θ_j| ≤ theta_max}: widest coordinate's standard deviation over theta_max.
+
+    A uniform distribution over the box has `FILLS` = .577; at that or above, projection rules and ψ
+    saturates. Far below (under about .2) it hardly ever acts. The deviation is the stationary one, which
+    needs a `p2psim.theory.star.contraction` of about 4 to be reached: with less it is an upper estimate.
+
+    Parameters
+    ----------
+    spread : array_like, shape (p,)
+        Standard deviation of θ_L along each eigenvector (`learner_spread`).
+    theta_max : float
+        Half-width of the box.
+    eigenvectors : array_like, shape (p, p), optional
+        Eigenvectors as columns; without them the widest eigenvector is taken for a coordinate.
+    """
+    s = np.asarray(spread, dtype=float)
+    if eigenvectors is None or not np.all(np.isfinite(s)):
+        return float(s.max() / theta_max)
+    return float(np.sqrt(np.max(np.asarray(eigenvectors, dtype=float) ** 2 @ s**2)) / theta_max)

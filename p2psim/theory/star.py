@@ -1,0 +1,196 @@
+"""Step sizes, stability and limits of the asynchronous star (F Algorithm 1).
+
+F is Farokhi, Wu, Smith, Kaafar, "The Cost of Privacy in Asynchronous Differentially-Private Machine
+Learning". With N owners, n_i records each, n in all, T answers and g(θ) = l2·‖θ‖², σ = 2·l2, an answer
+moves its owner's model by the step size
+
+    lr_i = N·ρ·n_i / (n·T²·σ)
+
+times a noisy gradient of the owner's mean loss. What matters for stability is h_i = lr_i·λ_max(H_i), H_i
+the Hessian of owner i's mean loss; for losses that are not quadratic, an upper bound on the Hessian.
+Everything here is for owners whose answers are neither clipped nor projected, since either makes the
+recursion nonlinear (and can only keep it from growing).
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float = NDArray[np.float64]
+Form = Literal["printed", "corrected"]
+Verdict = Literal["stable", "unstable", "undecided"]
+
+
+def base_step(rho: float, horizon: int, l2: float) -> float:
+    """ρ/(T²σ), the step that all owners share.
+
+    Parameters
+    ----------
+    rho : float
+        Step parameter ρ > 0.
+    horizon : int
+        T, the number of answers.
+    l2 : float
+        Weight of the regulariser, > 0: σ = 2·l2 is the strong convexity that the step divides by.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not positive.
+    """
+    if not (rho > 0 and horizon > 0 and l2 > 0):
+        raise ValueError(f"rho, horizon and l2 must be positive, got {rho}, {horizon} and {l2}")
+    return rho / (float(horizon) ** 2 * 2 * l2)
+
+
+def step_sizes(rho: float, horizon: int, l2: float, records: ArrayLike) -> Float:
+    """lr_i = Nρn_i/(nT²σ) of each owner.
+
+    Parameters
+    ----------
+    rho, horizon, l2
+        As in `base_step`.
+    records : array_like, shape (N,)
+        Records n_i of each owner.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+    """
+    n = np.asarray(records, dtype=float)
+    steps: Float = base_step(rho, horizon, l2) * len(n) * n / n.sum()
+    return steps
+
+
+def largest_curvatures(hessians: ArrayLike) -> Float:
+    """λ_max of each Hessian, for Hessians of shape (N, p, p)."""
+    return np.linalg.eigvalsh(np.asarray(hessians, dtype=float))[:, -1]
+
+
+def steepness(steps: ArrayLike, curvatures: ArrayLike) -> Float:
+    """h_i = lr_i·λ_max(H_i), from `step_sizes` and `largest_curvatures`; h = 1 converges fastest."""
+    h: Float = np.asarray(steps, dtype=float) * np.asarray(curvatures, dtype=float)
+    return h
+
+
+def rho_for_h(h: float, horizon: int, l2: float, records: ArrayLike, curvatures: ArrayLike) -> float:
+    """The ρ at which the steepest owner has h_i = h.
+
+    Parameters
+    ----------
+    h : float
+        Wanted largest h_i, > 0.
+    horizon, l2, records
+        As in `step_sizes`.
+    curvatures : array_like, shape (N,)
+        λ_max(H_i) of each owner.
+
+    Raises
+    ------
+    ValueError
+        If h is not positive, or no owner's loss is curved (then h is 0 for every ρ).
+    """
+    steepest = float(steepness(step_sizes(1.0, horizon, l2, records), curvatures).max())
+    if not (h > 0 and steepest > 0):
+        raise ValueError(f"h and the largest curvature must be positive, got {h} and {np.max(curvatures)}")
+    return h / steepest
+
+
+def stability_threshold(owners: int) -> float:
+    """The h below which equal owners with equal wake rates are mean-square stable.
+
+    [(2N+1) + √((2N+1)² + 8N(N+1))]/(2N): 4 for one owner, 1 + √3 for many. It is where the denominator
+    of the exact noise floor (`p2psim.theory.noise_floor`) vanishes.
+    """
+    if owners < 1:
+        raise ValueError(f"a star has at least one owner, got {owners}")
+    b = 2 * owners + 1
+    return float((b + np.sqrt(b**2 + 8.0 * owners * (owners + 1))) / (2 * owners))
+
+
+def surely_stable(h: ArrayLike, reweighting: ArrayLike = 1.0) -> bool:
+    """Whether max_i r_i·h_i ≤ 2: sufficient for any owners and any order of answers.
+
+    Parameters
+    ----------
+    h : array_like, shape (N,)
+        h_i of each owner.
+    reweighting : array_like, optional
+        Factor r_i on each owner's gradient.
+    """
+    return bool(np.max(np.asarray(h, dtype=float) * np.asarray(reweighting, dtype=float)) <= 2)
+
+
+def stability(h: ArrayLike, reweighting: ArrayLike = 1.0) -> Verdict:
+    """What can be said of mean-square stability from the h_i alone.
+
+    ``stable`` if the sufficient condition holds or equal owners are below their threshold; ``unstable``
+    if equal owners are at or above it; ``undecided`` for unequal owners outside the sufficient condition.
+    """
+    steep = np.asarray(h, dtype=float) * np.asarray(reweighting, dtype=float)
+    if surely_stable(steep):
+        return "stable"
+    if np.ptp(steep) <= 1e-9 * steep.max():
+        return "stable" if steep.max() < stability_threshold(len(steep)) else "unstable"
+    return "undecided"
+
+
+def contraction(rho: float, horizon: int, l2: float, records: ArrayLike, hessians: ArrayLike) -> float:
+    """T·lr·λ_min/(N+1): how often the slowest mode is contracted by e over the horizon.
+
+    For small steps the mean of the slowest mode shrinks by about 1 − lr·λ_min/(N+1) a step, so 4 or more
+    is needed to converge. Unequal owners act through their mean, hence lr·λ_min = ρ/(T²σ)·λ_min(H) with
+    H = Σ (n_i/n)·H_i.
+
+    Parameters
+    ----------
+    rho, horizon, l2, records
+        As in `step_sizes`.
+    hessians : array_like, shape (N, p, p)
+        H_i of each owner's mean loss.
+    """
+    n = np.asarray(records, dtype=float)
+    mean = np.tensordot(n / n.sum(), np.asarray(hessians, dtype=float), axes=1)
+    return base_step(rho, horizon, l2) * horizon * float(np.linalg.eigvalsh(mean)[0]) / (len(n) + 1)
+
+
+def learner_weight(owners: int, form: Form) -> float:
+    """c_L, the learner's factor on ∇g: (N−1)/N as printed, 1/2 corrected."""
+    return (owners - 1) / owners if form == "printed" else 0.5
+
+
+def regularizer_weight(owners: int, form: Form) -> float:
+    """The weight with which g enters what a form minimises as the step vanishes.
+
+    The owner's step adds 1/2 to the learner's c_L: 1 when corrected, 3/2 − 1/N as printed.
+    """
+    return 0.5 + learner_weight(owners, form)
+
+
+def quadratic_limit(l2: float, gram: ArrayLike, moment: ArrayLike, owners: int, form: Form) -> Float:
+    """Where a form tends to for squared loss as the step vanishes, inside the box.
+
+    The minimiser of w·l2·‖θ‖² + θᵀAθ − 2bᵀθ with w from `regularizer_weight`.
+
+    Parameters
+    ----------
+    l2 : float
+        Weight of the regulariser.
+    gram : array_like, shape (p, p)
+        A = XᵀX/n over all records.
+    moment : array_like, shape (p,)
+        b = Xᵀy/n over all records.
+    owners : int
+        N.
+    form : {"printed", "corrected"}
+        The learner's step.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
+    A = np.asarray(gram, dtype=float)
+    return np.linalg.solve(
+        regularizer_weight(owners, form) * l2 * np.eye(len(A)) + A, np.asarray(moment, dtype=float)
+    )
