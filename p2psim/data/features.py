@@ -1,0 +1,148 @@
+"""Linear maps of the features, fitted on the learner's public rows alone and applied to everyone's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from p2psim.errors import MeaningError
+from p2psim.options import BY_NAME, Count, Options
+
+
+class Standardise(Options):
+    """Subtract the mean and divide by the standard deviation; columns that are constant are dropped."""
+
+    kind: Literal["standardise"] = "standardise"
+
+
+class PCA(Options):
+    """Keep the directions of largest variance."""
+
+    kind: Literal["pca"] = "pca"
+    components: Count = Field(10, description="number of directions kept")
+
+
+class Whiten(Options):
+    """Make the covariance the identity, by its inverse symmetric root (so that features keep their names)."""
+
+    kind: Literal["whiten"] = "whiten"
+
+
+Feature = Annotated[Standardise | PCA | Whiten, Field(discriminator="kind"), BY_NAME]
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str | dict) else value
+
+
+#: Steps in order; a single one needs no list.
+Features = Annotated[list[Feature], BeforeValidator(_as_list)]
+
+
+@dataclass(frozen=True)
+class Featured:
+    """Features after all steps.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, q)
+    public : ndarray, shape (m, q)
+    names : tuple of str
+        The q features.
+    fitted : list of dict
+        What was fitted in each step, in plain JSON types.
+    warnings : tuple of str
+    """
+
+    X: np.ndarray
+    public: np.ndarray
+    names: tuple[str, ...]
+    fitted: list[dict[str, object]]
+    warnings: tuple[str, ...]
+
+
+def apply_features(
+    steps: Sequence[Standardise | PCA | Whiten], X: np.ndarray, public: np.ndarray, names: tuple[str, ...]
+) -> Featured:
+    """Fit each step on the public rows, and apply it to all, one step after the other.
+
+    Variances divide by the number of public rows.
+
+    Parameters
+    ----------
+    steps : sequence of Feature
+    X : ndarray, shape (n, p)
+        Owners' rows; nothing of them enters the fit.
+    public : ndarray, shape (m, p)
+        The learner's rows.
+    names : tuple of str
+        The p features.
+
+    Returns
+    -------
+    Featured
+
+    Raises
+    ------
+    MeaningError
+        If there are no public rows, or they vary in too few directions for a step.
+    """
+    if steps and not len(public):
+        raise MeaningError(
+            "data.public", f"{steps[0].kind} is fitted on public rows, of which there are none"
+        )
+    fitted: list[dict[str, object]] = []
+    warnings: list[str] = []
+    for place, step in enumerate(steps):
+        key = f"data.features.{place}"
+        if isinstance(step, Standardise):
+            constant = np.ptp(public, axis=0) == 0
+            if constant.all():
+                raise MeaningError(key, f"standardise: no column varies on the {len(public)} public rows")
+            dropped = [name for name, still in zip(names, constant, strict=True) if still]
+            if dropped:
+                warnings.append(f"dropped, as constant on the public rows: {', '.join(dropped)}")
+                X, public = X[:, ~constant], public[:, ~constant]
+                names = tuple(name for name, still in zip(names, constant, strict=True) if not still)
+            centre, spread = public.mean(axis=0), public.std(axis=0)
+            X, public = (X - centre) / spread, (public - centre) / spread
+            numbers: dict[str, object] = {"dropped": dropped, "mean": centre.tolist(), "std": spread.tolist()}
+        else:
+            centre = public.mean(axis=0)
+            variances, directions = _spectrum(public - centre)
+            if isinstance(step, PCA):
+                _check_directions(step.components, variances, len(public), key, "pca")
+                variances, matrix = variances[: step.components], directions[:, : step.components]
+                names = tuple(f"pc{j + 1}" for j in range(step.components))
+            else:
+                _check_directions(len(variances), variances, len(public), key, "whiten")
+                matrix = (directions / np.sqrt(variances)) @ directions.T
+            X, public = (X - centre) @ matrix, (public - centre) @ matrix
+            numbers = {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()}
+        fitted.append({"kind": step.kind, **numbers, "names": list(names)})
+    return Featured(X, public, names, fitted, tuple(warnings))
+
+
+def _spectrum(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances in descending order, and their directions (columns), largest entry positive."""
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
+    variances, directions = variances[::-1], directions[:, ::-1]
+    # The sign of an eigenvector is arbitrary; without a rule it may change with the library.
+    largest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
+    return variances, directions * signs
+
+
+def _check_directions(wanted: int, variances: np.ndarray, rows: int, key: str, step: str) -> None:
+    columns = len(variances)
+    if wanted > columns:
+        raise MeaningError(f"{key}.components", f"must be at most the {columns} columns, got {wanted}")
+    # The usual rank rule: below this a variance is rounding error.
+    rank = int((variances > variances[0] * max(rows, columns) * np.finfo(float).eps).sum())
+    if wanted > rank:
+        cure = f"; put {{kind: pca, components: {rank}}} before it" if step == "whiten" and rank else ""
+        raise MeaningError(
+            key, f"{step}: needs {wanted} directions, but the {rows} public rows vary in {rank} only{cure}"
+        )

@@ -1,0 +1,170 @@
+"""Who holds which rows, and which group an owner is in."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from p2psim.data.columns import owners_of, require
+from p2psim.errors import MeaningError
+from p2psim.options import BY_NAME, Count, Options
+
+Sizes = Annotated[list[Count], Field(min_length=1)]
+
+
+class Contiguous(Options):
+    """The first rows are the first owner's, the next the second's."""
+
+    kind: Literal["contiguous"] = "contiguous"
+    sizes: Sizes = Field(description="records of each owner; rows that are left are nobody's")
+
+
+class OfSizes(Options):
+    """Rows drawn at random, without return."""
+
+    kind: Literal["sizes"] = "sizes"
+    sizes: Sizes = Field(description="records of each owner; rows that are left are nobody's")
+
+
+class Equal(Options):
+    """Consecutive rows, the same number each."""
+
+    kind: Literal["equal"] = "equal"
+    agents: Count | None = Field(None, description="number of owners; left out, the topology's")
+    records: Count | None = Field(
+        None,
+        description="records of each owner; left out, all rows are given out, sizes differ by one at most",
+    )
+
+
+class ByColumn(Options):
+    """An owner for every value of a column."""
+
+    kind: Literal["column"] = "column"
+    column: str = Field(description="name of the column; numbers are rounded to six places")
+
+
+Partition = Annotated[Contiguous | OfSizes | Equal | ByColumn, Field(discriminator="kind"), BY_NAME]
+
+
+class Groups(Options):
+    """Owners grouped by their number of records."""
+
+    by: Literal["records"] = Field("records", description="what decides")
+    cut: Annotated[list[Count], Field(min_length=1)] = Field(
+        description="ascending; who has exactly so many is above"
+    )
+    names: list[str] = Field(description="one name more than there are cuts, from the smallest owners on")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Groups":
+        if sorted(set(self.cut)) != self.cut:
+            raise ValueError(f"cut: must ascend, got {self.cut}")
+        if len(self.names) != len(self.cut) + 1 or len(set(self.names)) != len(self.names):
+            raise ValueError(f"names: {len(self.cut) + 1} different names are needed, got {self.names}")
+        return self
+
+
+def group_of(groups: Groups, records: np.ndarray) -> tuple[str, ...]:
+    """Group of each owner.
+
+    Parameters
+    ----------
+    groups : Groups
+    records : ndarray of int, shape (N,)
+        Number of records of each owner.
+    """
+    return tuple(groups.names[place] for place in np.searchsorted(groups.cut, records, side="right"))
+
+
+def check_agents(given: int, agents: int | None, key: str) -> None:
+    """Raise if the data gives another number of owners than the network has.
+
+    Raises
+    ------
+    MeaningError
+    """
+    if agents is not None and given != agents:
+        raise MeaningError(key, f"gives {given} owners, but network.topology asks for {agents}")
+
+
+def split(
+    partition: Contiguous | OfSizes | Equal | ByColumn,
+    rows: int,
+    agents: int | None,
+    column: Any,
+    random: np.random.Generator,
+) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    """Divide rows among owners.
+
+    Parameters
+    ----------
+    partition : Partition
+    rows : int
+        Rows that can be held.
+    agents : int or None
+        Number of owners that the network asks for.
+    column : array_like, shape (rows,), or None
+        Values of the column, for `ByColumn`.
+    random : numpy.random.Generator
+
+    Returns
+    -------
+    owners : list of ndarray of int64
+        The rows of each owner; no row is in two of them.
+    labels : tuple of str
+
+    Raises
+    ------
+    MeaningError
+        If there are too few rows, an owner would have none, or the number of owners is not the network's.
+    """
+    if isinstance(partition, ByColumn):
+        of_row, labels = owners_of(column, "data.partition.column")
+        check_agents(len(labels), agents, "data.partition.column")
+        order = np.argsort(of_row, kind="stable")
+        return _cut(order, np.bincount(of_row, minlength=len(labels))), labels
+    if isinstance(partition, Equal):
+        if partition.agents is not None:
+            check_agents(partition.agents, agents, "data.partition.agents")
+        number = partition.agents or agents
+        if number is None:
+            raise MeaningError(
+                "data.partition.agents", "say how many owners there are, here or in the topology"
+            )
+        if partition.records is None:
+            sizes = np.full(number, rows // number)
+            sizes[: rows % number] += 1
+        else:
+            sizes = np.full(number, partition.records)
+        key = "data.partition.agents" if partition.records is None else "data.partition.records"
+        if not sizes.all():
+            raise MeaningError(key, f"{number} owners cannot all have one of {rows} rows")
+    else:
+        key = "data.partition.sizes"
+        sizes = np.array(partition.sizes)
+        check_agents(len(sizes), agents, key)
+    if sizes.sum() > rows:
+        raise MeaningError(key, f"asks for {sizes.sum()} records, but {rows} rows are there to be held")
+    order = random.permutation(rows) if isinstance(partition, OfSizes) else np.arange(rows)
+    return _cut(order, sizes), tuple(map(str, range(len(sizes))))
+
+
+def _cut(order: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    return np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])
+
+
+def column_for(partition: Contiguous | OfSizes | Equal | ByColumn, columns: Any) -> Any:
+    """Values that `split` needs, or None.
+
+    Raises
+    ------
+    MeaningError
+        If there is no such column.
+    """
+    if not isinstance(partition, ByColumn):
+        return None
+    known: Sequence[str] = list(columns)
+    require(known, partition.column, "data.partition.column")
+    return columns[partition.column]

@@ -1,0 +1,96 @@
+"""What a source hands over: a table of rows that nobody holds yet, or records that owners already hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+#: Streams of the purpose ``data`` that belong to no owner; owner i's own draws are at agent i.
+SHUFFLE, PARTITION, TARGETS, PUBLIC = -1, -2, -3, -4
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a source may need to know.
+
+    Attributes
+    ----------
+    key : ndarray of uint64, shape (2,)
+        Key of the stream of data draws; the whole randomness of a source comes from it.
+    agents : int or None
+        Number of owners that the network asks for; None: as many as there are.
+    public : int
+        Number of rows that the learner shall know.
+    held_by : str or None
+        The column that the partition goes by, which is no feature unless it is named as one.
+    """
+
+    key: np.ndarray
+    agents: int | None = None
+    public: int = 0
+    held_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows in the order of the source; shuffling, public rows and owners are the preparation's business.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n, p)
+    y : ndarray of float64, shape (n,)
+    names : tuple of str
+        The p features.
+    columns : mapping from str to array of n values
+        Every column that rows can be divided by, unconverted.
+    held_by : str or None
+        The column that divides the rows unless a partition is given.
+    notes : dict
+        What was done to the source, in plain JSON types.
+    warnings : tuple of str
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    names: tuple[str, ...]
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    held_by: str | None = None
+    notes: dict[str, object] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Held:
+    """Records that the source itself gives to owners. The arrays may be changed in place.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n, p)
+        Owner by owner.
+    y : ndarray of float64, shape (n,)
+    offsets : ndarray of int64, shape (N + 1,)
+        Owner i holds rows ``offsets[i]:offsets[i + 1]``.
+    names : tuple of str
+        The p features.
+    labels : tuple of str
+        The N owners.
+    public : ndarray of float64, shape (m, p)
+        The learner's own rows, possibly none.
+    public_labels : ndarray of float64, shape (m,)
+    x_l1, x_max : float or None
+        Bounds on ‖x‖₁ and |x_j| that hold whatever is drawn.
+    notes : dict
+        Plain JSON types.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    public: np.ndarray
+    public_labels: np.ndarray
+    x_l1: float | None = None
+    x_max: float | None = None
+    notes: dict[str, object] = field(default_factory=dict)

@@ -1,0 +1,184 @@
+"""Arrays that a Python program hands over; a scenario file cannot write them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJsonSchema
+
+from p2psim.data.columns import check_finite
+from p2psim.data.records import Held, Request, Table
+from p2psim.errors import MeaningError
+from p2psim.options import Options
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Records in memory, compared and written down by a digest of their contents.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n, p)
+    y : ndarray of float64, shape (n,)
+    owner : ndarray, shape (n,), or None
+        Who holds each row, for rows in any order.
+    offsets : ndarray of int64, shape (N + 1,), or None
+        Who holds which rows, for rows owner by owner.
+    labels : tuple of str
+        Names of the N owners, with `offsets`.
+    digest : str
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    owner: np.ndarray | None
+    offsets: np.ndarray | None
+    labels: tuple[str, ...]
+    digest: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Records) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def _only_in_python(value: Any) -> Any:
+    if not isinstance(value, Records):
+        raise ValueError("arrays are given in Python; a scenario file can name a csv or a parquet source")
+    return value
+
+
+class Arrays(Options):
+    """Use `per_agent` or `rows` to make one."""
+
+    about: ClassVar[str] = "arrays from Python: one pair an agent, or X, y and an owner for each row"
+    citation: ClassVar[str] = "yours"
+    licence: ClassVar[str] = "yours"
+    needs: ClassVar[str] = "the Python interface"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["arrays"] = "arrays"
+    records: Annotated[
+        InstanceOf[Records] | None,
+        BeforeValidator(_only_in_python),
+        PlainSerializer(lambda records: records.digest, return_type=str),
+        WithJsonSchema({"type": "string", "description": "digest of arrays given in Python"}),
+    ] = Field(None, validate_default=True, description="given in Python only; written down as a digest")
+
+    @classmethod
+    def per_agent(
+        cls, X: Sequence[np.ndarray], y: Sequence[np.ndarray], labels: Sequence[str] | None = None
+    ) -> "Arrays":
+        """Take the records of each agent.
+
+        Parameters
+        ----------
+        X : sequence of N arrays, shape (n_i, p)
+        y : sequence of N arrays, shape (n_i,)
+        labels : sequence of str, optional
+            Names of the agents; their numbers when left out.
+
+        Raises
+        ------
+        MeaningError
+            If shapes do not fit, an agent has no record, or a value is not finite.
+        """
+        if not len(X) or len(X) != len(y):
+            raise MeaningError("data.source", f"X and y need one array an agent, got {len(X)} and {len(y)}")
+        pairs = [_pair(a, b, f"agent {i}: ") for i, (a, b) in enumerate(zip(X, y, strict=True))]
+        if len({a.shape[1] for a, _ in pairs}) > 1:
+            raise MeaningError("data.source", "all agents must have the same number of features")
+        names = tuple(map(str, labels if labels is not None else range(len(pairs))))
+        if len(names) != len(pairs) or len(set(names)) != len(names):
+            raise MeaningError("data.source", f"labels must be {len(pairs)} different names, got {names}")
+        offsets = np.concatenate([[0], np.cumsum([len(b) for _, b in pairs])]).astype(np.int64)
+        together = np.vstack([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+        return cls(records=_records(*together, None, offsets, names))
+
+    @classmethod
+    def rows(
+        cls, X: np.ndarray, y: np.ndarray, owner: Sequence[object] | np.ndarray | None = None
+    ) -> "Arrays":
+        """Take rows, to be divided by `owner` or by the section's partition.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, p)
+        y : ndarray, shape (n,)
+        owner : array_like, shape (n,), optional
+            Who holds each row; the column ``owner``.
+
+        Raises
+        ------
+        MeaningError
+            If shapes do not fit or a value is not finite.
+        """
+        a, b = _pair(X, y, "")
+        column = None if owner is None else np.array(owner)
+        if column is not None and column.shape != b.shape:
+            raise MeaningError(
+                "data.source", f"owner needs one entry a row, got {column.shape} for {len(b)} rows"
+            )
+        return cls(records=_records(a, b, column, None, ()))
+
+    def load(self, request: Request) -> Table | Held:
+        """Hand the arrays over, copied.
+
+        Raises
+        ------
+        MeaningError
+            If public rows are asked for and every record has an owner.
+        """
+        records = self.records
+        assert records is not None
+        names = tuple(f"x{j + 1}" for j in range(records.X.shape[1]))
+        notes: dict[str, object] = {"columns": list(names), "digest": records.digest}
+        if records.offsets is None:
+            columns = {} if records.owner is None else {"owner": records.owner}
+            return Table(records.X, records.y, names, columns, "owner" if columns else None, notes)
+        if request.public:
+            raise MeaningError("data.public", "every record given per agent has an owner; none is public")
+        empty = np.empty((0, len(names)))
+        return Held(
+            records.X.copy(),
+            records.y.copy(),
+            records.offsets,
+            names,
+            records.labels,
+            empty,
+            np.empty(0),
+            notes=notes,
+        )
+
+
+def _pair(X: np.ndarray, y: np.ndarray, whose: str) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        a, b = np.array(X, dtype=np.float64, order="C"), np.array(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise MeaningError("data.source", f"{whose}X and y must be arrays of numbers") from None
+    if a.ndim != 2 or b.shape != a.shape[:1] or not a.size:
+        raise MeaningError("data.source", f"{whose}X must be (n, p) and y (n,); got {a.shape} and {b.shape}")
+    check_finite(a, (f"{whose}x{j + 1}" for j in range(a.shape[1])), "data.source")
+    check_finite(b[:, None], [f"{whose}y"], "data.source")
+    return a, b
+
+
+def _records(
+    X: np.ndarray,
+    y: np.ndarray,
+    owner: np.ndarray | None,
+    offsets: np.ndarray | None,
+    labels: tuple[str, ...],
+) -> Records:
+    digest = hashlib.sha256(str((X.shape, labels)).encode())
+    for array in (X, y, offsets):
+        if array is not None:
+            array.flags.writeable = False
+            digest.update(array.tobytes())
+    if owner is not None:
+        owner.flags.writeable = False
+        digest.update(str(owner.tolist()).encode())
+    return Records(X, y, owner, offsets, labels, digest.hexdigest())

