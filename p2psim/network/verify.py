@@ -111,7 +111,8 @@ class EventChecker:
             must(self._linked(agent, peer), f"it is not linked with {peer}")
         if kind == WAKE:
             must(agent != LEARNER and peer == NOBODY, "only agents wake, and with nobody")
-            self._causes[seq] = (kind, agent, peer, outcome, version)
+            if outcome in (OK, QUEUED):
+                self._causes[seq] = (kind, agent, peer, outcome, version)
         elif kind == SEND:
             self._check_send(must, seq, agent, peer, version, cause, release)
         elif kind in (DELIVER, DROP):
@@ -174,7 +175,8 @@ class EventChecker:
         must((outcome == OK) == (kind == DELIVER), "a delivery is ok, and a drop is not")
         if kind == DELIVER:
             must(agent not in self._away, "the agent is away")
-            self._causes[seq] = (kind, agent, peer, outcome, version)
+            if self._links.star:  # elsewhere nothing names a delivery as its cause
+                self._causes[seq] = (kind, agent, peer, outcome, version)
         receivers.discard(agent)
         if not receivers:
             del self._open[cause]

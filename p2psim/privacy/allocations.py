@@ -1,29 +1,96 @@
+"""How an agent's budget is spread over its releases, and the most releases that it may make."""
+
+from __future__ import annotations
+
 from typing import Annotated, Literal
+
+import numpy as np
 from pydantic import Field, model_validator
+
 from p2psim.options import BY_NAME, Count, Options
 
+#: Stands for no limit on releases.
+UNLIMITED = np.iinfo(np.int64).max
+
+
 class Horizon(Options):
-    """ε/T for each of T releases, T the horizon."""
+    """ε/T for each of at most T releases, T the horizon: a worst case, since an owner of N answers about T/N times."""
 
     kind: Literal["horizon"] = "horizon"
+
+    def limit(self, horizon: int, share: float) -> int:
+        """Most releases of one agent."""
+        return horizon
+
+    def epsilons(self, budget: float, limit: int, first: int, count: int) -> np.ndarray:
+        """ε of releases first … first + count − 1."""
+        return np.full(count, budget / limit)
+
 
 class Cap(Options):
     """ε/m for each of m releases, then none."""
 
     kind: Literal["cap"] = "cap"
     releases: Count | None = Field(None, description="m")
-    tail: Annotated[float, Field(gt=0, lt=1)] | None = Field(None, description="choose m so that more answers than m have at most this probability; lossless, always-on request star only")
+    tail: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="instead of m: m is the least number that an owner's answers exceed with at most this "
+        "probability; for a lossless, always-on request star",
+    )
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> "Cap":
+    def _one_of_them(self) -> Cap:
         if (self.releases is None) == (self.tail is None):
             raise ValueError("give exactly one of releases and tail")
         return self
 
+    def limit(self, horizon: int, share: float) -> int:
+        """Most releases of one agent, which answers a share of the horizon's queries."""
+        if self.releases is not None:
+            return self.releases
+        assert self.tail is not None
+        return binomial_cap(horizon, share, self.tail)
+
+    def epsilons(self, budget: float, limit: int, first: int, count: int) -> np.ndarray:
+        """ε of releases first … first + count − 1."""
+        return np.full(count, budget / limit)
+
+
 class Geometric(Options):
-    """ε(1 − r)r^j for the j-th release, any number of releases."""
+    """ε(1 − r)r^j for release j = 0, 1, …: any number of releases, each with more noise than the one before."""
 
     kind: Literal["geometric"] = "geometric"
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
 
+    def limit(self, horizon: int, share: float) -> int:
+        """No limit."""
+        return UNLIMITED
+
+    def epsilons(self, budget: float, limit: int, first: int, count: int) -> np.ndarray:
+        """ε of releases first … first + count − 1."""
+        return budget * (1 - self.ratio) * self.ratio ** np.arange(first, first + count)
+
+
 Allocation = Annotated[Horizon | Cap | Geometric, Field(discriminator="kind"), BY_NAME]
+
+
+def binomial_cap(horizon: int, share: float, tail: float) -> int:
+    """Least m with P(Bin(T, share) > m) ≤ tail: T answers, of which an owner gives each with probability ``share``.
+
+    Parameters
+    ----------
+    horizon : int
+        T.
+    share : float
+        In (0, 1].
+    tail : float
+        In (0, 1).
+    """
+    from scipy.stats import binom
+
+    m = max(1, int(binom.isf(tail, horizon, share)))
+    while binom.sf(m, horizon, share) > tail:
+        m += 1
+    while m > 1 and binom.sf(m - 1, horizon, share) <= tail:
+        m -= 1
+    return min(m, horizon)

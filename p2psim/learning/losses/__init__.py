@@ -1,31 +1,19 @@
-"""Losses of one record."""
+"""Losses of one record, each a function of the score z = θᵀx and the label y.
 
-from typing import Annotated, Literal
+A loss offers ``values`` and ``slopes`` (ℓ and ∂ℓ/∂z, elementwise), ``slope_bounds`` (the largest |∂ℓ/∂z| that a
+record can reach on Θ), ``curvature`` (the largest ∂²ℓ/∂z²; infinite at a kink), ``needs_classes`` and the
+``code`` by which :mod:`p2psim.learning.losses.compiled` knows it.
+"""
+
+from typing import Annotated
 
 from pydantic import Field
 
-from p2psim.options import BY_NAME, Options
-
-
-class Squared(Options):
-    """(θᵀx − y)²."""
-
-    kind: Literal["squared"] = "squared"
-    intercept: bool = Field(False, description="append a feature that is always one")
-
-
-class Hinge(Options):
-    """max(0, 1 − y·θᵀx), y = ±1."""
-
-    kind: Literal["hinge"] = "hinge"
-    intercept: bool = Field(True, description="append a feature that is always one")
-
-
-class Logistic(Options):
-    """log(1 + exp(−y·θᵀx)), y = ±1."""
-
-    kind: Literal["logistic"] = "logistic"
-    intercept: bool = Field(True, description="append a feature that is always one")
-
+from p2psim.learning.losses.hinge import Hinge
+from p2psim.learning.losses.logistic import Logistic
+from p2psim.learning.losses.squared import Squared
+from p2psim.options import BY_NAME
 
 Loss = Annotated[Squared | Hinge | Logistic, Field(discriminator="kind"), BY_NAME]
+
+__all__ = ["Hinge", "Logistic", "Loss", "Squared"]

@@ -1,0 +1,34 @@
+"""The squared loss."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.options import Options
+
+
+class Squared(Options):
+    """(θᵀx − y)²."""
+
+    kind: Literal["squared"] = "squared"
+    intercept: bool = Field(False, description="append a feature that is always one")
+
+    code: ClassVar[int] = 0
+    curvature: ClassVar[float] = 2.0
+    needs_classes: ClassVar[bool] = False
+
+    @staticmethod
+    def values(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """ℓ(z, y), elementwise."""
+        return (z - y) ** 2
+
+    @staticmethod
+    def slopes(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """∂ℓ/∂z, elementwise."""
+        return 2.0 * (z - y)
+
+    @staticmethod
+    def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
+        """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and |y| while ‖θ‖_∞ ≤ theta_max."""
+        return 2.0 * (theta_max * x_l1 + np.abs(y))

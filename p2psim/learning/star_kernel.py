@@ -1,0 +1,180 @@
+"""The compiled replay of the star: events in, models out.
+
+State that is kept between chunks of events:
+
+- ``theta`` (N + 1, p): the owners' models and, last, the learner's;
+- ``asked`` (N, p): the θ̄ of the query that each owner heard last;
+- ``answers`` (capacity, 2p): for each answer on its way, its noisy mean gradient and its θ̄, at the place
+  ``seq of its send mod capacity``; ``answer_seq`` (capacity,) tells whose place it is, −1 when free;
+- ``queries`` (capacity, N, p): for each query on its way, the θ̄ for each receiver; ``query_seq``, and
+  ``query_left`` with the number of receivers at which it has not ended yet;
+- ``arrived`` (2p): the answer that reached the learner last;
+- ``commits`` (1,): commits so far.
+
+A payload is let go when its message ends, delivered or dropped. A place that is taken when it is needed stops
+the kernel, and the driver makes room.
+"""
+
+import numba as nb
+import numpy as np
+
+from p2psim.learning.losses.compiled import slope
+from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
+
+DONE, ANSWERS_FULL, QUERIES_FULL = 0, 1, 2
+
+#: How a mean gradient is computed: from the sums over records, or record by record.
+FROM_SUMS, FROM_RECORDS = 0, 1
+
+
+@nb.njit(cache=True)
+def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untyped-def]
+    """2(Gθ − c): the squared loss's mean gradient, without clipping."""
+    p = theta.size
+    for a in range(p):
+        s = -moment[a]
+        for d in range(p):
+            s += gram[a, d] * theta[d]
+        out[a] = 2.0 * s
+
+
+@nb.njit(cache=True)
+def mean_gradient_from_records(loss, X, y, x_l1, first, last, clip, theta, out):  # type: ignore[no-untyped-def]
+    """Mean over an owner's records of their gradients, each clipped to an L1 norm of ``clip``."""
+    p = theta.size
+    out[:] = 0.0
+    for r in range(first, last):
+        z = 0.0
+        for a in range(p):
+            z += X[r, a] * theta[a]
+        d = slope(loss, z, y[r])
+        norm = abs(d) * x_l1[r]
+        if norm > clip:
+            d *= clip / norm
+        if d != 0.0:
+            for a in range(p):
+                out[a] += d * X[r, a]
+    for a in range(p):
+        out[a] /= last - first
+
+
+@nb.njit(cache=True)
+def exceeds(loss, X, y, x_l1, rows, first, last, bound, theta):  # type: ignore[no-untyped-def]
+    """Whether some record's gradient has an L1 norm above a bound; only ``rows[first:last]`` ever can."""
+    for k in range(first, last):
+        r = rows[k]
+        z = 0.0
+        for a in range(theta.size):
+            z += X[r, a] * theta[a]
+        if abs(slope(loss, z, y[r])) * x_l1[r] > bound:
+            return True
+    return False
+
+
+@nb.njit(cache=True, inline="always")
+def _project(value, theta_max):  # type: ignore[no-untyped-def]
+    return min(max(value, -theta_max), theta_max)
+
+
+@nb.njit(cache=True)
+def replay(  # type: ignore[no-untyped-def]
+    events, start, theta, asked, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
+    how, loss, gram, moment, X, y, x_l1, offsets, clip, suspects, suspect_offsets, bound, violations,
+    noise, noise_first, step, shares, learner_weight, l2, theta_max, overwrite,
+    every_step, every_time, next_time, kept_theta, kept_step, kept_time,
+):  # fmt: skip
+    """Replay events from ``start``; returns (status, next event, records kept, next record time)."""
+    owners, p = asked.shape
+    kept = 0
+    mean = np.empty(p)
+    for e in range(start, events.size):
+        event = events[e]
+        kind, agent, peer = event.kind, event.agent, event.peer
+        while event.time > next_time:
+            kept_theta[kept] = theta[owners]
+            kept_step[kept], kept_time[kept] = commits[0], next_time
+            kept += 1
+            next_time = every_time * np.rint(next_time / every_time + 1.0)
+        if kind == SEND and agent == LEARNER:
+            slot = -1
+            for s in range(query_seq.size):
+                if query_seq[s] < 0:
+                    slot = s
+                    break
+            if slot < 0:
+                return QUERIES_FULL, e, kept, next_time
+            query_seq[slot] = event.seq
+            first, last = (peer, peer + 1) if peer >= 0 else (0, owners)
+            query_left[slot] = last - first
+            for i in range(first, last):
+                for a in range(p):
+                    queries[slot, i, a] = 0.5 * (theta[owners, a] + theta[i, a])
+        elif kind == SEND:
+            slot = event.seq % answer_seq.size
+            if answer_seq[slot] >= 0:
+                return ANSWERS_FULL, e, kept, next_time
+            answer_seq[slot] = event.seq
+            at = asked[agent]
+            if how == FROM_SUMS:
+                mean_gradient_from_sums(gram[agent], moment[agent], at, mean)
+            else:
+                mean_gradient_from_records(loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, mean)
+            if suspect_offsets[agent] < suspect_offsets[agent + 1] and exceeds(
+                loss, X, y, x_l1, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], bound, at
+            ):
+                violations[agent] += 1
+            row = noise_first[agent] + event.release
+            for a in range(p):
+                answers[slot, a] = mean[a] + noise[row, a]
+                answers[slot, p + a] = at[a]
+        elif kind == DELIVER or kind == DROP:
+            if event.cause < 0:
+                continue
+            if agent == LEARNER:
+                slot = event.cause % answer_seq.size
+                if answer_seq[slot] == event.cause:
+                    answer_seq[slot] = -1
+                    if kind == DELIVER:
+                        arrived[:] = answers[slot]
+            else:
+                for s in range(query_seq.size):
+                    if query_seq[s] == event.cause:
+                        if kind == DELIVER:
+                            asked[agent] = queries[s, agent]
+                        query_left[s] -= 1
+                        if query_left[s] == 0:
+                            query_seq[s] = -1
+                        break
+        elif kind == COMMIT:
+            commits[0] += 1
+            for a in range(p):
+                if overwrite:
+                    at_a = arrived[p + a]
+                else:
+                    at_a = 0.5 * (theta[owners, a] + theta[peer, a])
+                g = 2.0 * l2 * at_a
+                theta[peer, a] = _project(
+                    at_a - owners * step * (g / (2.0 * owners) + shares[peer] * arrived[a]), theta_max
+                )
+                theta[owners, a] = _project(at_a - learner_weight * step * g, theta_max)
+            if every_step > 0 and commits[0] % every_step == 0:
+                kept_theta[kept] = theta[owners]
+                kept_step[kept], kept_time[kept] = commits[0], event.time
+                kept += 1
+    return DONE, events.size, kept, next_time
+
+
+@nb.njit(cache=True)
+def quadratic_gap(theta, centre, hessian, slope_there):  # type: ignore[no-untyped-def]
+    """sᵀd + dᵀHd with d = θ − centre, for each row of ``theta``: the same for a row alone and among others."""
+    rows, p = theta.shape
+    out = np.empty(rows)
+    for k in range(rows):
+        total = 0.0
+        for a in range(p):
+            s = slope_there[a]
+            for d in range(p):
+                s += hessian[a, d] * (theta[k, d] - centre[d])
+            total += s * (theta[k, a] - centre[a])
+        out[k] = total
+    return out

@@ -1,0 +1,176 @@
+"""What the star minimises: the owners' records, or what of them is enough, and the exact optimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from p2psim.learning.losses import Loss, Squared
+from p2psim.learning.optimum import minimise_hinge, minimise_logistic, minimise_squared
+from p2psim.learning.star_kernel import quadratic_gap
+
+#: Rows that are looked at together, so that temporary arrays stay small.
+_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class StarProblem:
+    """Fitness f(θ) = l2·‖θ‖² + (1/n) Σ_i Σ_{(x, y) ∈ D_i} ℓ(θᵀx, y) over Θ = {‖θ‖_∞ ≤ theta_max}.
+
+    Attributes
+    ----------
+    loss : Loss
+    l2, theta_max : float
+        Positive.
+    X : ndarray, shape (n, p)
+        Records, owner by owner; with the intercept's column where there is one.
+    y : ndarray, shape (n,)
+    offsets : ndarray of int64, shape (N + 1,)
+        Owner i holds rows offsets[i] to offsets[i + 1].
+    x_l1 : ndarray, shape (n,)
+        ‖x‖₁ of each record.
+    gram : ndarray, shape (N, p, p)
+        XᵀX/n_i of each owner.
+    moment : ndarray, shape (N, p)
+        Xᵀy/n_i of each owner.
+    energy : ndarray, shape (N,)
+        yᵀy/n_i of each owner.
+    optimum : ndarray, shape (p,)
+        θ*, the exact minimiser over Θ.
+    minimum : float
+        f(θ*).
+    """
+
+    loss: Loss
+    l2: float
+    theta_max: float
+    X: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    x_l1: np.ndarray
+    gram: np.ndarray
+    moment: np.ndarray
+    energy: np.ndarray
+    optimum: np.ndarray
+    minimum: float
+
+    @property
+    def owners(self) -> int:
+        """N."""
+        return self.offsets.size - 1
+
+    @property
+    def dimension(self) -> int:
+        """p."""
+        return self.X.shape[1]
+
+    @property
+    def records(self) -> np.ndarray:
+        """n_i, shape (N,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """n_i/n, shape (N,)."""
+        return self.records / self.offsets[-1]
+
+    @property
+    def box_is_active(self) -> bool:
+        """Whether θ* lies on the boundary of Θ."""
+        return bool(np.abs(self.optimum).max() >= self.theta_max)
+
+    def fitness(self, theta: np.ndarray) -> np.ndarray:
+        """f at each row of ``theta``, shape (rows, p) to (rows,)."""
+        theta = np.atleast_2d(theta)
+        total = np.zeros(len(theta))
+        for first in range(0, self.y.size, _ROWS):
+            rows = slice(first, first + _ROWS)
+            for j, one in enumerate(theta):
+                total[j] += self.loss.values(self.X[rows] @ one, self.y[rows]).sum()
+        return total / self.y.size + self.l2 * np.einsum("kp,kp->k", theta, theta)
+
+    def relative_fitness(self, theta: np.ndarray) -> np.ndarray:
+        """ψ = f/f(θ*) − 1 at each row of ``theta``, shape (rows, p) to (rows,).
+
+        For the squared loss from f(θ) − f(θ*) = ∇f(θ*)ᵀd + dᵀ(G + l2·I)d with d = θ − θ*: no difference of nearly
+        equal numbers, and no cost that grows with the records.
+        """
+        theta = np.atleast_2d(theta)
+        if not isinstance(self.loss, Squared):
+            return self.fitness(theta) / self.minimum - 1.0
+        hessian, slope = self._expansion
+        return quadratic_gap(theta, self.optimum, hessian, slope) / self.minimum
+
+    @cached_property
+    def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
+        """G + l2·I, and ∇f(θ*), of the squared loss."""
+        hessian = np.einsum("i,ipq->pq", self.shares, self.gram) + self.l2 * np.eye(self.dimension)
+        slope = 2 * (hessian @ self.optimum - self.shares @ self.moment)
+        if not self.box_is_active:
+            slope[:] = 0.0  # zero at an inner minimum: what is left is rounding
+        return hessian, slope
+
+    def hessian_peaks(self) -> np.ndarray:
+        """Largest eigenvalue of the Hessian of each owner's mean loss (an upper bound for logistic), shape (N,)."""
+        return np.array([self.loss.curvature * np.linalg.eigvalsh(gram)[-1] for gram in self.gram])
+
+    def largest_gradients(self) -> np.ndarray:
+        """Largest L1 norm that each record's gradient can reach on Θ, shape (n,)."""
+        return self.loss.slope_bounds(self.x_l1, self.y, self.theta_max) * self.x_l1
+
+    def isolated_optimum(self, owner: int) -> np.ndarray:
+        """θ_i*, the minimiser of the fitness of one owner's records alone, shape (p,)."""
+        rows = slice(self.offsets[owner], self.offsets[owner + 1])
+        if isinstance(self.loss, Squared):
+            return minimise_squared(self.gram[owner], self.moment[owner], self.l2, self.theta_max)
+        return _minimise(self.loss, self.X[rows], self.y[rows], self.l2, self.theta_max)
+
+
+def star_problem(
+    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, loss: Loss, l2: float, theta_max: float
+) -> StarProblem:
+    """Build the problem: sums over each owner's records, and the exact optimum.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, q)
+        Records, owner by owner, without the intercept.
+    y : ndarray, shape (n,)
+        Targets; ±1 where the loss needs classes.
+    offsets : ndarray of int64, shape (N + 1,)
+    loss : Loss
+    l2, theta_max : float
+        Positive.
+
+    Returns
+    -------
+    StarProblem
+    """
+    if loss.intercept:
+        X = np.column_stack([X, np.ones(len(X))])
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    owners, p = offsets.size - 1, X.shape[1]
+    gram, moment, energy = np.empty((owners, p, p)), np.empty((owners, p)), np.empty(owners)
+    x_l1 = np.empty(y.size)
+    for i in range(owners):
+        Xi, yi = X[offsets[i] : offsets[i + 1]], y[offsets[i] : offsets[i + 1]]
+        gram[i], moment[i], energy[i] = Xi.T @ Xi / yi.size, Xi.T @ yi / yi.size, yi @ yi / yi.size
+    for first in range(0, y.size, _ROWS):
+        x_l1[first : first + _ROWS] = np.abs(X[first : first + _ROWS]).sum(axis=1)
+    shares = np.diff(offsets) / offsets[-1]
+    if isinstance(loss, Squared):
+        optimum = minimise_squared(np.einsum("i,ipq->pq", shares, gram), shares @ moment, l2, theta_max)
+    else:
+        optimum = _minimise(loss, X, y, l2, theta_max)
+    problem = StarProblem(
+        loss, l2, theta_max, X, y, np.asarray(offsets, dtype=np.int64), x_l1, gram, moment, energy, optimum, np.nan
+    )
+    return replace(problem, minimum=float(problem.fitness(optimum)[0]))
+
+
+def _minimise(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+    minimise = minimise_hinge if loss.kind == "hinge" else minimise_logistic
+    return minimise(X, y, l2, theta_max)

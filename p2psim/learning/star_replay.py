@@ -1,0 +1,208 @@
+"""Replays events on the compiled kernel of the star, chunk by chunk, and keeps the models to be recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.errors import SimulationError
+from p2psim.learning.async_star import StarMethod
+from p2psim.learning.losses import Squared
+from p2psim.learning.star_kernel import ANSWERS_FULL, FROM_RECORDS, FROM_SUMS, QUERIES_FULL, replay
+from p2psim.learning.star_problem import StarProblem
+from p2psim.network.events import COMMIT
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Models of the learner, in order.
+
+    Attributes
+    ----------
+    step : ndarray of int64, shape (rows,)
+        Commits so far.
+    time : ndarray, shape (rows,)
+        Simulated time, in mean clock periods.
+    theta : ndarray, shape (rows, p)
+    """
+
+    step: np.ndarray
+    time: np.ndarray
+    theta: np.ndarray
+
+
+@dataclass(frozen=True)
+class GradientRule:
+    """How an owner computes its mean gradient, and what is checked meanwhile.
+
+    Attributes
+    ----------
+    clip : float
+        L1 norm to which each record's gradient is clipped; infinite for none.
+    how : int
+        ``FROM_SUMS`` where that is exact, else ``FROM_RECORDS``.
+    bound : float
+        Claimed bound on the L1 norm of a record's gradient; infinite for no claim.
+    suspects : ndarray of int64
+        Rows of the records that can exceed the bound, owner by owner.
+    suspect_offsets : ndarray of int64, shape (N + 1,)
+    """
+
+    clip: float
+    how: int
+    bound: float
+    suspects: np.ndarray
+    suspect_offsets: np.ndarray
+
+
+def gradient_rule(problem: StarProblem, clip: float = np.inf, bound: float = np.inf) -> GradientRule:
+    """Choose the cheapest exact way to compute gradients.
+
+    Sums serve the squared loss when no record can reach the clipping norm on Θ: the cost of a gradient then does
+    not grow with the records. For the check of a claimed bound, only those records are looked at that can exceed
+    it somewhere on Θ.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    clip, bound : float
+        See `GradientRule`.
+    """
+    nothing = np.zeros(0, np.int64), np.zeros(problem.owners + 1, np.int64)
+    if np.isinf(clip) and np.isinf(bound):
+        largest = 0.0
+        suspects, suspect_offsets = nothing
+    else:
+        gradients = problem.largest_gradients()
+        largest = float(gradients.max())
+        # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
+        suspects = np.flatnonzero(gradients > bound * (1 + 1e-12))
+        suspect_offsets = np.searchsorted(suspects, problem.offsets)
+    sums = isinstance(problem.loss, Squared) and (np.isinf(clip) or largest <= clip)
+    return GradientRule(clip, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets)
+
+
+class StarReplay:
+    """One replica of the asynchronous star, fed with chunks of events.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    method : StarMethod
+    rule : GradientRule
+    every_step : int
+        Record whenever so many more commits have been made; 0 for not by step.
+    every_time : float
+        Record whenever so much more time has passed; infinite for not by time.
+    """
+
+    def __init__(
+        self,
+        problem: StarProblem,
+        method: StarMethod,
+        rule: GradientRule,
+        every_step: int = 0,
+        every_time: float = np.inf,
+    ):
+        owners, p = problem.owners, problem.dimension
+        self._problem, self._method, self._rule = problem, method, rule
+        self._every_step, self._every_time = every_step, every_time
+        self._next_time = every_time
+        self._theta, self._asked = np.zeros((owners + 1, p)), np.zeros((owners, p))
+        self._answers, self._answer_seq = np.zeros((8, 2 * p)), np.full(8, -1)
+        self._queries, self._query_seq, self._query_left = _queries(2, owners, p)
+        self._arrived, self._commits = np.zeros(2 * p), np.zeros(1, np.int64)
+        self._last_time = 0.0
+        self._kept = [(np.zeros(1, np.int64), np.zeros(1), np.zeros((1, p)))]
+        self.violations = np.zeros(owners, np.int64)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, noise_first: np.ndarray) -> None:
+        """Replay the next chunk.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (rows, p)
+            Noise to add to the mean gradients released in this chunk.
+        noise_first : ndarray of int64, shape (N,)
+            Release j of owner i has the noise in row noise_first[i] + j.
+        """
+        if not events.size:
+            return
+        problem, method, rule = self._problem, self._method, self._rule
+        rows = self._rows(events)
+        kept_theta, kept_step, kept_time = np.empty((rows, problem.dimension)), np.empty(rows, np.int64), np.empty(rows)
+        start = kept = 0
+        while start < events.size:
+            status, start, more, self._next_time = replay(
+                events, start, self._theta, self._asked, self._answers, self._answer_seq,
+                self._queries, self._query_seq, self._query_left, self._arrived, self._commits,
+                rule.how, problem.loss.code, problem.gram, problem.moment,
+                problem.X, problem.y, problem.x_l1, problem.offsets, rule.clip,
+                rule.suspects, rule.suspect_offsets, rule.bound, self.violations,
+                noise, noise_first, method.step, problem.shares, method.learner_weight,
+                problem.l2, problem.theta_max, method.overwrite,
+                self._every_step, self._every_time, self._next_time,
+                kept_theta[kept:], kept_step[kept:], kept_time[kept:],
+            )  # fmt: skip
+            kept += more
+            if status == ANSWERS_FULL:
+                self._more_answers()
+            elif status == QUERIES_FULL:
+                self._more_queries()
+        self._last_time = float(events[-1]["time"])
+        self._kept.append((kept_step[:kept], kept_time[:kept], kept_theta[:kept]))
+
+    def result(self) -> Recorded:
+        """Models recorded so far; the first and the last are always among them.
+
+        Raises
+        ------
+        SimulationError
+            If a model is not finite.
+        """
+        step, time, theta = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
+        if step[-1] != self._commits[0] or np.isfinite(self._every_time):
+            step, time = np.append(step, self._commits), np.append(time, self._last_time)
+            theta = np.vstack([theta, self._theta[-1]])
+        if not np.isfinite(theta).all():
+            raise SimulationError(f"the model is not finite from commit {step[~np.isfinite(theta).all(axis=1)][0]} on")
+        return Recorded(step, time, theta)
+
+    @property
+    def payloads(self) -> int:
+        """Vectors that messages on their way hold at this moment."""
+        return int((self._answer_seq >= 0).sum() + self._query_left[self._query_seq >= 0].sum())
+
+    @property
+    def payload_places(self) -> int:
+        """Vectors for which there is room; grows only with what is on its way at once."""
+        return self._answer_seq.size + self._query_seq.size * self._problem.owners
+
+    def _rows(self, events: np.ndarray) -> int:
+        """Room for the models that a chunk can make be recorded."""
+        if self._every_step:
+            return int(np.count_nonzero(events["kind"] == COMMIT)) // self._every_step + 1
+        if np.isfinite(self._every_time):
+            return max(0, int((events[-1]["time"] - self._next_time) / self._every_time) + 2)
+        return 0
+
+    def _more_answers(self) -> None:
+        old_seq, old = self._answer_seq, self._answers
+        size = 2 * old_seq.size
+        self._answer_seq, self._answers = np.full(size, -1), np.zeros((size, old.shape[1]))
+        live = old_seq >= 0
+        self._answer_seq[old_seq[live] % size] = old_seq[live]
+        self._answers[old_seq[live] % size] = old[live]
+
+    def _more_queries(self) -> None:
+        old_queries, old_seq, old_left = self._queries, self._query_seq, self._query_left
+        self._queries, self._query_seq, self._query_left = _queries(2 * old_seq.size, *old_queries.shape[1:])
+        self._queries[: old_seq.size] = old_queries
+        self._query_seq[: old_seq.size] = old_seq
+        self._query_left[: old_seq.size] = old_left
+
+
+def _queries(size: int, owners: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.zeros((size, owners, p)), np.full(size, -1), np.zeros(size, np.int64)
