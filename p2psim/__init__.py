@@ -1,3 +1,27 @@
 """p2psim: discrete-event simulation of machine learning among parties who do not share their data."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from p2psim.study.result import Result
+    from p2psim.study.runner import run
+    from p2psim.study.scenario import Scenario
+
 __version__ = "0.1.0"
+__all__ = ["Result", "Scenario", "__version__", "run"]
+
+# Loaded when first used: importing the package must not wait for the libraries that a run needs.
+_HOMES = {"Result": "p2psim.study.result", "Scenario": "p2psim.study.scenario", "run": "p2psim.study.runner"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,198 @@
+"""One batch of simulations: what a worker does, whichever executor it works for."""
+
+import errno
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from p2psim.errors import InputError
+from p2psim.study.parts import Finished, Part, RunKey, encode
+
+if TYPE_CHECKING:
+    from p2psim.study.cells import Cell
+    from p2psim.study.workspace import Workspace
+
+#: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
+BATCH_SECONDS = 1.0
+#: Errors of the machine, not of a simulation: going on would not help.
+_MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENOMEM}
+
+#: Position of a cell in the grid, and replica.
+Item = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """What is the same for all batches of a study.
+
+    Attributes
+    ----------
+    keep_data : bool
+        Whether prepared data is kept with the results.
+    shared : frozenset of str
+        Problems that the parent has prepared, and whose data need not be sent back.
+    check_events : bool
+        Whether the invariants of event streams are checked.
+    """
+
+    keep_data: bool = False
+    shared: frozenset[str] = frozenset()
+    check_events: bool = False
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a batch gave.
+
+    Attributes
+    ----------
+    part : Part or None
+        The simulations that ended; None if none did.
+    failed : dict
+        Traceback of each that did not.
+    done : int
+        Number of simulations tried.
+    seconds : float
+        Wall time of the batch in its process.
+    stopped : BaseException or None
+        Why the batch was given up before its end: an interrupt, or a full disk.
+    """
+
+    part: Part | None
+    failed: dict[RunKey, str] = field(default_factory=dict)
+    done: int = 0
+    seconds: float = 0.0
+    stopped: BaseException | None = None
+
+
+# Simulations share caches within a process, and a Dask worker may run several threads.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def run_batch(
+    cells: "Sequence[Cell]",
+    items: Sequence[Item],
+    workspace: "Workspace",
+    options: BatchOptions,
+    prepare: bool = False,
+) -> BatchResult:
+    """Simulate the items one after the other.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The grid.
+    items : sequence of (position, replica)
+        What to do; those of one replica should stand together.
+    workspace : Workspace
+        With the data prepared.
+    options : BatchOptions
+        Of the study.
+    prepare : bool
+        Prepare the data first, where the workspace is not the parent's.
+    """
+    # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
+    from threadpoolctl import threadpool_limits
+
+    with _ONE_AT_A_TIME, threadpool_limits(limits=1):
+        return _run_batch(cells, items, workspace, options, prepare)
+
+
+def _run_batch(
+    cells: "Sequence[Cell]",
+    items: Sequence[Item],
+    workspace: "Workspace",
+    options: BatchOptions,
+    prepare: bool,
+) -> BatchResult:
+    from p2psim.study.simulate import simulate
+
+    finished: list[Finished] = []
+    failed: dict[RunKey, str] = {}
+    data: dict[str, bytes] = {}
+    stopped: BaseException | None = None
+    start = time.perf_counter()
+    for position, replica in items:
+        cell = cells[position]
+        began = time.perf_counter()
+        try:
+            if prepare:
+                workspace.prepare(cell.scenario)
+            outcome = simulate(cell.scenario, replica, workspace, options.check_events)
+            if (
+                options.keep_data
+                and outcome.problem_id not in options.shared
+                and outcome.problem_id not in data
+            ):
+                data[outcome.problem_id] = _data_bytes(workspace, outcome.problem_id)
+        except KeyboardInterrupt as error:
+            stopped = error
+            break
+        except Exception as error:
+            if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _MACHINE):
+                stopped = error
+                break
+            text = str(error) if isinstance(error, InputError) else traceback.format_exc()
+            failed[cell.content, replica] = text
+        else:
+            finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
+    part = None
+    if finished:
+        encoded = encode(finished)
+        part = Part(encoded.files, encoded.runs, encoded.problems, data)
+    return BatchResult(part, failed, len(finished) + len(failed), time.perf_counter() - start, stopped)
+
+
+def _data_bytes(workspace: "Workspace", problem: str) -> bytes:
+    import io
+
+    from p2psim.study.archives import write_archive
+
+    stream = io.BytesIO()
+    write_archive(stream, sorted(workspace.arrays(problem).items()))
+    return stream.getvalue()
+
+
+class Schedule:
+    """Cuts what is to be done into batches of about `BATCH_SECONDS`, learning as results come in.
+
+    Parameters
+    ----------
+    items : sequence of (position, replica)
+        In the order in which they shall be done.
+    workers : int
+        Among how many.
+    """
+
+    def __init__(self, items: Sequence[Item], workers: int):
+        self._items = items
+        self._next = 0
+        self._workers = workers
+        self._done = 0.0
+        self._seconds = 0.0
+
+    def __len__(self) -> int:
+        return len(self._items) - self._next
+
+    def learn(self, result: BatchResult) -> None:
+        """Take in how long a batch took. The first one compiles, so later ones count for more."""
+        self._done = self._done / 2 + result.done
+        self._seconds = self._seconds / 2 + result.seconds
+
+    def left(self) -> float:
+        """Estimate of the seconds that the rest will take one process."""
+        return len(self) * self._seconds / self._done if self._done else float("inf")
+
+    def take(self) -> Sequence[Item]:
+        """Take the next batch off; empty when nothing is left."""
+        size = 1
+        if self._done:
+            size = max(1, round(BATCH_SECONDS * self._done / max(self._seconds, 1e-9)))
+            # Towards the end, batches small enough that nobody waits long for the last one.
+            size = min(size, max(1, len(self) // (2 * self._workers))) if self._workers > 1 else size
+        batch = self._items[self._next : self._next + size]
+        self._next += len(batch)
+        return batch

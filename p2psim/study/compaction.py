@@ -1,0 +1,121 @@
+"""Merging all that a run folder holds into its tables and archives, in one step that happens or does not."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from p2psim.study import aside, manifest, store
+from p2psim.study.archives import member_names, read_member, write_archive
+from p2psim.study.manifest import Manifest, RunEntry
+from p2psim.study.parts import ARCHIVES, TABLES, RunKey, StoredPart
+from p2psim.study.tables import Placed, merge
+
+
+def finish(folder: Path, content: store.Content, described: Manifest, scenario_text: str) -> Manifest:
+    """Merge everything into the tables and archives, and remove the parts.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder, under `lock`.
+    content : store.Content
+        What it holds now.
+    described : Manifest
+        With the cells in the order of the new tables; runs, warnings and files are filled in here.
+    scenario_text : str
+        The resolved scenario.
+
+    Returns
+    -------
+    Manifest
+        As written.
+    """
+    numbers = manifest.numbers_of(described.cells)
+    sources = content.sources()
+    runs = sorted(
+        (
+            Placed(numbers[key[0]], key[1], key, source)
+            for key, source in sources.items()
+            if key[0] in numbers
+        ),
+        key=lambda run: (run.cell, run.replica),
+    )
+    swept = {key: [cell.swept.get(key) for cell in described.cells] for key in described.cells[0].swept}
+    building = folder / store.PARTS / ".final.aside"
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    for name in TABLES:
+        merge(name, runs, swept, building / f"{name}.parquet")
+    for name in ARCHIVES:
+        _merge_archive(building / f"{name}.npz", _run_arrays(name, runs, content, folder))
+    _merge_archive(building / "data.npz", _data_arrays(folder, content))
+    files = {path.name: (path.stat().st_size, store.digest(path)) for path in sorted(building.iterdir())}
+    final = replace(
+        described,
+        stored=tuple(cell.content for cell in described.cells),
+        runs=_entries(content, runs),
+        warnings=content.warnings(),
+        files=files,
+    )
+    (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
+    (building / manifest.NAME).write_text(manifest.dump(final), encoding="utf-8")
+    for path in building.iterdir():
+        aside.sync(path)
+    os.rename(building, folder / store.PARTS / store.FINAL)
+    store.move_final(folder)
+    return final
+
+
+def _entries(content: store.Content, runs: Iterable[Placed]) -> dict[RunKey, RunEntry]:
+    known = content.entries()
+    return {run.key: known[run.key] for run in runs}
+
+
+def _merge_archive(path: Path, members: Iterator[tuple[str, np.ndarray]]) -> None:
+    first = next(members, None)
+    if first is None:
+        return
+
+    def everything() -> Iterator[tuple[str, np.ndarray]]:
+        yield first
+        yield from members
+
+    with open(path, "wb") as stream:
+        write_archive(stream, everything())
+
+
+def _run_arrays(
+    name: str, runs: Iterable[Placed], content: store.Content, folder: Path
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Noise or models of each simulation as ``CELL/REPLICA``."""
+    old_numbers = {hashed: number for number, hashed in enumerate(content.manifest.stored)}
+    with contextlib.ExitStack() as stack:
+        stored = (
+            stack.enter_context(np.load(folder / f"{name}.npz", allow_pickle=False))
+            if f"{name}.npz" in content.manifest.files
+            else {}
+        )
+        for run in runs:
+            if isinstance(run.source, StoredPart):
+                array = run.source.array(name, run.key)
+            else:
+                member = f"{old_numbers[run.key[0]]}/{run.key[1]}"
+                array = stored.get(member)
+            if array is not None:
+                yield f"{run.cell}/{run.replica}", array
+
+
+def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np.ndarray]]:
+    """All prepared data as ``PROBLEM/array``, sorted: of the earlier archive and of the parts."""
+    places: dict[str, tuple[Path, str]] = {}
+    if "data.npz" in content.manifest.files:
+        places.update({name: (folder / "data.npz", name) for name in member_names(folder / "data.npz")})
+    for path in (folder / store.PARTS / store.DATA).glob("[!.]*.npz"):
+        places.update({f"{path.stem}/{name}": (path, name) for name in member_names(path)})
+    for name in sorted(places):
+        yield name, read_member(*places[name])

@@ -1,0 +1,108 @@
+"""What the manifest says of a study that begins, and what a person is told when simulations fail."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import InputError
+from p2psim.study import manifest, store
+from p2psim.study.manifest import CellEntry, Manifest
+
+if TYPE_CHECKING:
+    from p2psim.study.cells import Cell
+    from p2psim.study.parts import RunKey
+    from p2psim.study.scenario import Scenario
+
+
+def describe(
+    scenario: "Scenario",
+    grid: "Sequence[Cell]",
+    content: store.Content | None,
+    folder: Path,
+    preparation: dict[str, Any],
+) -> Manifest:
+    """The manifest of the study that begins: the present grid, then earlier cells."""
+    old = content.manifest if content is not None else None
+    present = {cell.content for cell in grid}
+    entries = [CellEntry(cell.content, dict(cell.swept), _notes(cell)) for cell in grid]
+    if old is not None:
+        entries += _left_over([cell for cell in old.cells if cell.content not in present], folder)
+    return Manifest(
+        name=scenario.name,
+        identity=scenario.identity(),
+        seed=scenario.seed,
+        replicas=scenario.replicas,
+        state="running",
+        cells=tuple(entries),
+        grid=len(grid),
+        stored=old.stored if old else (),
+        runs=old.runs if old else {},
+        warnings=_with_version_warning(old),
+        files=old.files if old else {},
+        preparation=preparation or (old.preparation if old else {}),
+        made_by=manifest.versions(),
+    )
+
+
+def _with_version_warning(old: Manifest | None) -> dict[str, int]:
+    if old is None:
+        return {}
+    warnings, now = dict(old.warnings), manifest.versions()
+    if old.runs and any(old.made_by.get(key) != now[key] for key in ("p2psim", "libraries", "platform")):
+        message = (
+            f"part of the results was made by p2psim {old.made_by.get('p2psim')} with other libraries or on "
+            "another platform: the same bytes are promised for the same versions only"
+        )
+        warnings[message] = 1
+    return warnings
+
+
+def _notes(cell: "Cell") -> tuple[str, ...]:
+    """Choices that every output repeats, beside the flags of the ledger."""
+    printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
+    return ("form: printed",) if printed else ()
+
+
+def _left_over(cells: Sequence[CellEntry], folder: Path) -> list[CellEntry]:
+    """Earlier cells, each with its own scenario, since the grid no longer says what it was."""
+    if all(cell.scenario for cell in cells):
+        return list(cells)
+    from p2psim.study.cells import cells as cells_of
+    from p2psim.study.scenario import Scenario
+
+    texts: dict[str, str] = {}
+    with contextlib.suppress(InputError, OSError):
+        old = Scenario.load(folder / store.SCENARIO)
+        texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old)}
+    return [
+        CellEntry(cell.content, cell.swept, cell.notes, cell.scenario or texts.get(cell.content, ""))
+        for cell in cells
+    ]
+
+
+def without_empty(described: Manifest, content: store.Content) -> Manifest:
+    """Drop earlier cells of which nothing was finished."""
+    held = {key[0] for key in content.sources()}
+    kept = tuple(cell for i, cell in enumerate(described.cells) if i < described.grid or cell.content in held)
+    return replace(described, cells=kept)
+
+
+def describe_failures(
+    failed: "dict[RunKey, str]", grid: "Sequence[Cell]", folder: Path, most: int = 5
+) -> str:
+    """One line a failure, with the command that shows it alone."""
+    numbers = {cell.content: cell for cell in grid}
+    lines = [f"{len(failed)} of the simulations failed; the others are kept in {folder}"]
+    ordered = sorted(failed.items(), key=lambda entry: (numbers[entry[0][0]].index, entry[0][1]))
+    for (content, replica), text in ordered[:most]:
+        cell = numbers[content]
+        swept = ", ".join(f"{key} = {value}" for key, value in cell.swept.items())
+        last = text.strip().splitlines()[-1]
+        lines.append(f"  cell {cell.index}{f' ({swept})' if swept else ''}, replica {replica}: {last}")
+        alone = f"--cell {cell.index} --replica {replica}"
+        lines.append(f"    alone: p2psim run {folder / store.SCENARIO} --out {folder} {alone}")
+    if len(failed) > most:
+        lines.append(f"  … and {len(failed) - most} more, all in {folder / manifest.NAME}")
+    return "\n".join(lines)

@@ -1,0 +1,278 @@
+"""``manifest.json``: what a run folder holds, how it was made, and how each simulation ended."""
+
+import json
+import math
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from p2psim import __version__
+from p2psim.errors import FolderError
+from p2psim.study.aside import write_text
+from p2psim.study.parts import RunKey
+
+#: Raised whenever the layout of a run folder changes.
+FOLDER_FORMAT = 1
+NAME = "manifest.json"
+
+#: Packages whose version may change a result.
+_LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "pyarrow", "pydantic")
+_NON_FINITE = {".inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
+
+
+@dataclass(frozen=True)
+class CellEntry:
+    """A cell as the manifest knows it.
+
+    Attributes
+    ----------
+    content : str
+        Hash of what determines its results.
+    swept : dict
+        Value of each swept key.
+    notes : tuple of str
+        Choices that every output repeats, such as ``form: printed``.
+    scenario : str
+        YAML of a cell that is no longer in the scenario's grid; empty for the others.
+    """
+
+    content: str
+    swept: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    scenario: str = ""
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """How one simulation ended, how long it took, and which prepared data it used."""
+
+    ended: str
+    seconds: float
+    problem: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything in ``manifest.json``.
+
+    Attributes
+    ----------
+    name, identity : str
+        The scenario's name, and the hash of what may not change in this folder.
+    seed : int
+        The study's seed.
+    replicas : int
+        Asked for last.
+    state : str
+        ``running`` (also after a kill), ``interrupted``, ``finished``, or ``failed`` when a simulation did.
+    cells : tuple of CellEntry
+        The present grid in its order, then earlier cells that are kept.
+    grid : int
+        Number of cells in the present grid.
+    stored : tuple of str
+        Content hash of each cell number that the tables use; empty before there are any.
+    runs : dict
+        The simulations that are in the tables.
+    failed : dict
+        Message of each simulation that failed.
+    warnings : dict of str to int
+        Messages, and how often.
+    files : dict
+        Size and SHA-256 of each table and archive.
+    preparation : dict
+        Fitted numbers of the preparation of the data; by content hash where cells differ.
+    made_by : dict
+        Versions and platform.
+    """
+
+    name: str
+    identity: str
+    seed: int
+    replicas: int
+    state: str
+    cells: tuple[CellEntry, ...]
+    grid: int
+    stored: tuple[str, ...] = ()
+    runs: dict[RunKey, RunEntry] = field(default_factory=dict)
+    failed: dict[RunKey, str] = field(default_factory=dict)
+    warnings: dict[str, int] = field(default_factory=dict)
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)
+    preparation: dict[str, Any] = field(default_factory=dict)
+    made_by: dict[str, Any] = field(default_factory=dict)
+
+
+def versions() -> dict[str, Any]:
+    """Versions of the package, Python and the libraries, and the platform."""
+    return {
+        "p2psim": __version__,
+        "python": platform.python_version(),
+        "libraries": {name: metadata.version(name) for name in _LIBRARIES},
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "byte_order": sys.byteorder,
+    }
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Write ``manifest.json``, whole or not at all."""
+    write_text(folder / NAME, dump(manifest))
+
+
+def dump(manifest: Manifest) -> str:
+    """Text of ``manifest.json``: strict JSON, with what it says of replicas as ranges."""
+    tree = {
+        "format": FOLDER_FORMAT,
+        "name": manifest.name,
+        "identity": manifest.identity,
+        "state": manifest.state,
+        "seed": manifest.seed,
+        "replicas": manifest.replicas,
+        "made_by": manifest.made_by,
+        "grid": manifest.grid,
+        "stored": list(manifest.stored),
+        "cells": [_cell_tree(number, cell, manifest) for number, cell in enumerate(manifest.cells)],
+        "warnings": [{"message": text, "times": n} for text, n in sorted(manifest.warnings.items())],
+        "preparation": _plain(manifest.preparation),
+        "files": {
+            name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
+        },
+    }
+    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, Any]:
+    runs = {replica: run for (content, replica), run in manifest.runs.items() if content == cell.content}
+    failed = {
+        str(r): text for (content, r), text in sorted(manifest.failed.items()) if content == cell.content
+    }
+    tree: dict[str, Any] = {
+        "cell": number,
+        "content": cell.content,
+        "swept": {key: _plain(value) for key, value in cell.swept.items()},
+        "finished": to_ranges(runs),
+        "ended": _by_value({replica: run.ended for replica, run in runs.items()}),
+        "data": _by_value({replica: run.problem for replica, run in runs.items()}),
+        "seconds": round(sum(run.seconds for run in runs.values()), 3),
+    }
+    for name, value in (("failed", failed), ("notes", list(cell.notes)), ("scenario", cell.scenario)):
+        if value:
+            tree[name] = value
+    return tree
+
+
+def _by_value(values: Mapping[int, str]) -> dict[str, str]:
+    return {
+        value: to_ranges(replica for replica, other in values.items() if other == value)
+        for value in sorted(set(values.values()))
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities: they are written as YAML writes them."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    return value
+
+
+def to_ranges(numbers: Iterable[int]) -> str:
+    """Write a set of numbers as ``0-4,7``."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def from_ranges(text: str) -> list[int]:
+    """Inverse of `to_ranges`."""
+    numbers: list[int] = []
+    for piece in filter(None, text.split(",")):
+        first, _, last = piece.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def read(folder: Path) -> Manifest:
+    """Read ``manifest.json``.
+
+    Raises
+    ------
+    FolderError
+        If it is missing, damaged, or of another format.
+    """
+    path = folder / NAME
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        version = tree["format"]
+        if version == FOLDER_FORMAT:
+            return _from_tree(tree)
+    except FileNotFoundError:
+        raise FolderError(f"{folder}: not a run folder (it has no {NAME})") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FolderError(
+            f"{path}: damaged ({type(error).__name__}: {error}); restore it from a copy, "
+            "or run into another folder with --out"
+        ) from None
+    raise FolderError(
+        f"{path}: folder format {version}, this p2psim reads {FOLDER_FORMAT}; use another --out"
+    )
+
+
+def _from_tree(tree: dict[str, Any]) -> Manifest:
+    runs: dict[RunKey, RunEntry] = {}
+    failed: dict[RunKey, str] = {}
+    for cell in tree["cells"]:
+        replicas = from_ranges(cell["finished"])
+        ended, data = _by_replica(cell["ended"]), _by_replica(cell["data"])
+        # Only the sum over a cell is kept; each of its runs stands for an equal share of it.
+        share = cell["seconds"] / max(len(replicas), 1)
+        for replica in replicas:
+            runs[cell["content"], replica] = RunEntry(ended[replica], share, data[replica])
+        failed.update({(cell["content"], int(r)): text for r, text in cell.get("failed", {}).items()})
+    return Manifest(
+        name=tree["name"],
+        identity=tree["identity"],
+        seed=tree["seed"],
+        replicas=tree["replicas"],
+        state=tree["state"],
+        cells=tuple(
+            CellEntry(
+                content=cell["content"],
+                swept={key: _number(value) for key, value in cell["swept"].items()},
+                notes=tuple(cell.get("notes", ())),
+                scenario=cell.get("scenario", ""),
+            )
+            for cell in tree["cells"]
+        ),
+        grid=tree["grid"],
+        stored=tuple(tree["stored"]),
+        runs=runs,
+        failed=failed,
+        warnings={entry["message"]: entry["times"] for entry in tree["warnings"]},
+        files={name: (entry["bytes"], entry["sha256"]) for name, entry in tree["files"].items()},
+        preparation=tree["preparation"],
+        made_by=tree["made_by"],
+    )
+
+
+def _by_replica(values: Mapping[str, str]) -> dict[int, str]:
+    return {replica: value for value, ranges in values.items() for replica in from_ranges(ranges)}
+
+
+def _number(value: Any) -> Any:
+    return _NON_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def numbers_of(cells: Sequence[CellEntry]) -> dict[str, int]:
+    """Number of each cell, by content hash."""
+    return {cell.content: number for number, cell in enumerate(cells)}

@@ -1,0 +1,201 @@
+"""The results of a study, read from its run folder."""
+
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import FolderError
+from p2psim.study import manifest as manifests
+from p2psim.study.archives import RunArrays
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.study.manifest import Manifest
+    from p2psim.study.scenario import Scenario
+
+#: Columns of the ledger that say that a number must not be taken at face value.
+FLAGS = (
+    "bound_violated",
+    "over_budget",
+    "not_private",
+    "public_graph_assumed",
+    "data_dependent_step",
+    "scaled_records",
+    "clairvoyant",
+)
+
+
+class Result:
+    """The results of a study. Tables are read when first asked for.
+
+    Make one with `Result.load`, or get one from :func:`p2psim.run`.
+
+    Attributes
+    ----------
+    path : Path
+        The run folder.
+    described : Manifest
+        What the folder holds and how it was made.
+    """
+
+    def __init__(self, path: Path, described: "Manifest"):
+        self.path = path
+        self.described = described
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Result":
+        """Open a run folder.
+
+        Raises
+        ------
+        FolderError
+            If it is none, is damaged, or has no finished results yet.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise FolderError(f"{folder}: there is no such run folder")
+        manifest = manifests.read(folder)
+        if not manifest.files:
+            raise FolderError(
+                f"{folder}: its run has not finished; run it again to go on from where it stopped"
+            )
+        return cls(folder, manifest)
+
+    def __repr__(self) -> str:
+        cells, runs = len(self.described.cells), len(self.described.runs)
+        return f"Result({str(self.path)!r}: {cells} cells, {runs} simulations)"
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """``manifest.json`` as plain values."""
+        tree: dict[str, Any] = json.loads((self.path / manifests.NAME).read_text(encoding="utf-8"))
+        return tree
+
+    @property
+    def swept(self) -> list[str]:
+        """Names of the swept columns."""
+        return list(self.described.cells[0].swept)
+
+    @cached_property
+    def scenario(self) -> "Scenario":
+        """The resolved scenario."""
+        from p2psim.study.scenario import Scenario
+
+        return Scenario.load(self.path / "scenario.yaml", confirm_cells=True)
+
+    @cached_property
+    def metrics(self) -> "pd.DataFrame":
+        """``metrics.parquet``: one row a recorded value."""
+        return self._table("metrics")
+
+    @cached_property
+    def ledger(self) -> "pd.DataFrame":
+        """``ledger.parquet``: one row an agent, with what its releases cost."""
+        return self._table("ledger")
+
+    @cached_property
+    def agents(self) -> "pd.DataFrame":
+        """``agents.parquet``: one row an agent, with what it is."""
+        return self._table("agents")
+
+    @cached_property
+    def events(self) -> "pd.DataFrame | None":
+        """``events.parquet``: one row an event; None unless ``record.events`` was set."""
+        return self._table("events") if (self.path / "events.parquet").exists() else None
+
+    @cached_property
+    def noise(self) -> RunArrays:
+        """Noise of each (cell, replica): (releases, p), as added to gradients, by agent, then release."""
+        return RunArrays(self.path / "noise.npz")
+
+    @cached_property
+    def models(self) -> RunArrays:
+        """Recorded models of each (cell, replica): (records, p)."""
+        return RunArrays(self.path / "models.npz")
+
+    def data(self, cell: int, replica: int) -> "dict[str, Any]":
+        """Prepared data that a simulation used, by name; empty when it was not recorded."""
+        import numpy as np
+
+        path = self.path / "data.npz"
+        if not path.exists():
+            return {}
+        problem = self.described.runs[self.described.cells[cell].content, replica].problem
+        with np.load(path, allow_pickle=False) as archive:
+            names = [name for name in archive.files if name.startswith(f"{problem}/")]
+            return {name.removeprefix(f"{problem}/"): archive[name] for name in names}
+
+    def _table(self, name: str) -> "pd.DataFrame":
+        import pandas as pd
+        import pyarrow as pa
+
+        path = self.path / f"{name}.parquet"
+        try:
+            table = pd.read_parquet(path)
+        except (OSError, pa.ArrowException) as error:
+            raise FolderError(
+                f"{path}: damaged ({error}); restore it from a copy or run again elsewhere"
+            ) from None
+        # A null agent would make floating-point numbers of all agents.
+        return table.astype({"agent": "Int32"}) if name == "metrics" else table
+
+    def summary(self) -> "pd.DataFrame":
+        """Where each cell ended, over its replicas, and what it cost.
+
+        Returns
+        -------
+        DataFrame
+            One row a cell, model and global metric: swept columns, ``cell``, ``model``, ``metric``,
+            ``replicas``, ``q25``, ``median``, ``q75`` of the last recorded value, ``epsilon`` (the largest of
+            any agent by any of the accountants), ``flags`` (what must be said with every number,
+            comma-separated).
+        """
+        import numpy as np
+        import pandas as pd
+
+        metrics = self.metrics
+        whole = metrics[metrics["agent"].isna()]
+        keys = ["cell", "model", "metric"]
+        last = whole.groupby([*keys, "replica"], observed=True, sort=True)["value"].last()
+        quantiles = (
+            last.groupby(keys, observed=True, sort=True).quantile(np.array([0.25, 0.5, 0.75])).unstack()
+        )
+        quantiles.columns = pd.Index(["q25", "median", "q75"])
+        table = quantiles.reset_index()
+        counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
+        table = table.merge(counts, on=keys)[[*keys, "replicas", "q25", "median", "q75"]]
+        privacy = pd.DataFrame(self._privacy())
+        table = table.merge(privacy, on="cell", how="left")
+        for position, key in enumerate(self.swept):
+            values = [cell.swept[key] for cell in self.described.cells]
+            table.insert(position, key, [values[number] for number in table["cell"]])
+        return table
+
+    def _privacy(self) -> list[dict[str, Any]]:
+        """Largest ε, and flags, of each cell."""
+        ledger = self.ledger
+        epsilons = [
+            str(name) for name in ledger if str(name).startswith("epsilon_") and name != "epsilon_claimed"
+        ]
+        flags = [name for name in FLAGS if name in ledger]
+        rows = []
+        for number in sorted(set(ledger["cell"].tolist())):
+            group = ledger[ledger["cell"] == number]
+            raised = [name for name in flags if group[name].fillna(False).astype(bool).any()]
+            rows.append(
+                {
+                    "cell": number,
+                    "epsilon": float(group[epsilons].max().max()) if epsilons else float("nan"),
+                    "flags": ", ".join((*raised, *self.described.cells[number].notes)),
+                }
+            )
+        return rows
+
+    def plot(self, *args: Any, **kwargs: Any) -> Any:
+        """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""
+        from p2psim import report
+
+        return report.draw(self, *args, **kwargs)

@@ -1,0 +1,267 @@
+"""Running a study: every cell and replica that is not done yet, into a run folder."""
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import Fault, FolderError, InputError, SimulationError
+from p2psim.study import compaction, manifest, store
+from p2psim.study.batches import BatchOptions, BatchResult, Item
+from p2psim.study.describing import describe, describe_failures, without_empty
+from p2psim.study.executors import EXECUTORS, run_dask, run_local
+from p2psim.study.progress import progress_bar
+
+if TYPE_CHECKING:
+    from p2psim.study.cells import Cell
+    from p2psim.study.parts import RunKey
+    from p2psim.study.result import Result
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Workspace
+
+#: Where run folders go when nothing is said.
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a study is run, as far as it changes no result; see `run`."""
+
+    jobs: int | None = 1
+    overwrite: bool = False
+    progress: bool = True
+    executor: str = "local"
+    scheduler: str | None = None
+    check_events: bool = False
+    only: tuple[int, int] | None = None
+
+
+def default_folder(scenario: "Scenario") -> Path:
+    """``runs/NAME``; what a file name cannot hold becomes a hyphen."""
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in scenario.name).strip(
+        "."
+    )
+    return RUNS / (name or "study")
+
+
+def run(
+    scenario: "Scenario",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    jobs: int | None = 1,
+    overwrite: bool = False,
+    progress: bool = True,
+    executor: str = "local",
+    scheduler: str | None = None,
+    check_events: bool = False,
+    only: tuple[int, int] | None = None,
+) -> "Result":
+    """Run what is missing of a study, and return its results.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    out : path, optional
+        The run folder; ``runs/NAME`` when left out. One that holds results of the same scenario is completed:
+        finished simulations are not repeated, more replicas or sweep values are added.
+    jobs : int or None
+        Number of processes. None takes one a core where that is worth it. Scripts that ask for more than one
+        must guard their main part by ``if __name__ == "__main__":``.
+    overwrite : bool
+        Start afresh, replacing the results that the folder holds.
+    progress : bool
+        Show progress on standard error, if that is a terminal.
+    executor : {"local", "dask"}
+        Who does the work.
+    scheduler : str, optional
+        Address of the Dask scheduler.
+    check_events : bool
+        Check the invariants of every event stream.
+    only : (cell, replica), optional
+        Run this simulation alone, in this process.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    InputError
+        If the scenario, the folder or an argument is wrong; nothing was written.
+    SimulationError
+        If simulations failed; what was finished is kept.
+    KeyboardInterrupt
+        When interrupted; what was finished is kept.
+    """
+    from p2psim.study.cells import cells
+    from p2psim.study.result import Result
+
+    options = RunOptions(jobs, overwrite, progress, executor, scheduler, check_events, only)
+    _check_options(options)
+    grid = cells(scenario)
+    if only is not None and not (0 <= only[0] < len(grid) and only[1] >= 0):
+        raise InputError(
+            f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas from 0"
+        )
+    folder = Path(out) if out is not None else default_folder(scenario)
+    failed = _run_into(folder, scenario, grid, options)
+    if failed:
+        raise SimulationError(describe_failures(failed, grid, folder))
+    return Result.load(folder)
+
+
+def _check_options(options: RunOptions) -> None:
+    if options.jobs is not None and options.jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {options.jobs}")
+    if options.executor not in EXECUTORS:
+        raise InputError(f"unknown executor {options.executor!r}; known: {', '.join(EXECUTORS)}")
+    if options.scheduler is not None and options.executor != "dask":
+        raise InputError("scheduler is for executor dask")
+
+
+def _run_into(
+    folder: Path, scenario: "Scenario", grid: "Sequence[Cell]", options: RunOptions
+) -> "dict[RunKey, str]":
+    """Complete a run folder; returns what failed."""
+    identity = scenario.identity()
+    with contextlib.ExitStack() as stack:
+        found = store.inspect(folder, identity, options.overwrite)
+        if folder.exists():
+            stack.enter_context(store.lock(folder))
+            found = store.inspect(folder, identity, options.overwrite)
+        content = store.read_content(folder) if found is not None and not options.overwrite else None
+        items = _missing(scenario, grid, content, options)
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
+        workspace, preparation = _prepare(scenario, grid, Path(directory), bool(items))
+        if content is not None and not items and _is_complete(content, grid):
+            return {}
+        # From here on the folder changes: the input is known to be good.
+        if not folder.exists():
+            _create(folder)
+            stack.enter_context(store.lock(folder))
+            if store.inspect(folder, identity, options.overwrite) is not None:
+                raise FolderError(
+                    f"{folder}: another run has just begun in it; wait for it, or choose another --out"
+                )
+        if options.overwrite:
+            store.clear(folder)
+        text = _resolved_text(scenario, preparation)
+        described = describe(scenario, grid, content, folder, preparation)
+        store.begin(folder, described, text)
+        try:
+            failed = _execute(folder, grid, items, workspace, options, _keeps_data(scenario))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                manifest.write(folder, replace(described, state="interrupted"))
+            raise
+        content = store.read_content(folder)
+        described = replace(
+            without_empty(described, content), failed=dict(failed), state="failed" if failed else "finished"
+        )
+        compaction.finish(folder, content, described, text)
+        return failed
+
+
+def _create(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderError(f"{folder}: cannot be created ({error.strerror}); choose another --out") from None
+
+
+def _missing(
+    scenario: "Scenario", grid: "Sequence[Cell]", content: store.Content | None, options: RunOptions
+) -> list[Item]:
+    """What is to be done: replica by replica, the cells of one together, to share its events."""
+    done = content.sources() if content is not None else {}
+    if options.only is not None:
+        wanted: Sequence[Item] = [options.only]
+    else:
+        wanted = [(cell.index, replica) for replica in range(scenario.replicas) for cell in grid]
+    return [(index, replica) for index, replica in wanted if (grid[index].content, replica) not in done]
+
+
+def _is_complete(content: store.Content, grid: "Sequence[Cell]") -> bool:
+    """Whether the tables hold everything, in the order of this grid."""
+    in_tables = content.manifest.stored[: len(grid)] == tuple(cell.content for cell in grid)
+    return not content.parts and in_tables and content.manifest.state == "finished"
+
+
+def _prepare(
+    scenario: "Scenario", grid: "Sequence[Cell]", directory: Path, needed: bool
+) -> "tuple[Workspace, dict[str, Any]]":
+    """Prepare the data of all cells before anything is written, so that bad input leaves no trace."""
+    from p2psim.study.workspace import Workspace
+
+    workspace = Workspace(directory)
+    if not needed:
+        return workspace, {}
+    faults: dict[Fault, None] = {}
+    for cell in grid:
+        try:
+            workspace.prepare(cell.scenario)
+        except InputError as error:
+            faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
+    if faults:
+        raise InputError(*faults)
+    fitted = {cell.content: workspace.fitted(cell.scenario) for cell in grid}
+    values = list(fitted.values())
+    if all(value == values[0] for value in values):
+        return workspace, {"all": values[0]} if values[0] else {}
+    return workspace, fitted
+
+
+def _resolved_text(scenario: "Scenario", preparation: dict[str, Any]) -> str:
+    if "all" in preparation:
+        scenario = scenario.model_copy(update={"fitted": preparation["all"]})
+    return scenario.to_yaml()
+
+
+def _keeps_data(scenario: "Scenario") -> bool:
+    return scenario.record.data or scenario.record.events
+
+
+def _execute(
+    folder: Path,
+    grid: "Sequence[Cell]",
+    items: Sequence[Item],
+    workspace: "Workspace",
+    options: RunOptions,
+    keep_data: bool,
+) -> "dict[RunKey, str]":
+    """Simulate, keeping each batch as it comes."""
+    failed: dict[RunKey, str] = {}
+    if not items:
+        return failed
+    batch_options = BatchOptions(keep_data, frozenset(workspace.problems()), options.check_events)
+    if options.executor == "dask":
+        batch_options = BatchOptions(keep_data, frozenset(), options.check_events)
+        results = run_dask(grid, items, batch_options, options.scheduler, uuid.uuid4().hex)
+    else:
+        jobs = 1 if options.only else options.jobs
+        results = run_local(grid, items, workspace, batch_options, jobs)
+    with progress_bar(len(items), options.progress) as advance, contextlib.closing(results) as stream:
+        for result in stream:
+            if result.part is not None:
+                if keep_data:
+                    _keep_data(folder, result, workspace)
+                store.add_part(folder, result.part)
+            failed.update(result.failed)
+            advance(result.done)
+            if result.stopped is not None:
+                raise result.stopped
+    return failed
+
+
+def _keep_data(folder: Path, result: BatchResult, workspace: "Workspace") -> None:
+    """Keep the data that the parent prepared; what workers prepared comes with the part."""
+    if result.part is None:
+        return
+    for problem in result.part.problems:
+        if problem not in result.part.data and not store.has_data(folder, problem):
+            store.add_data(folder, problem, workspace.arrays(problem))

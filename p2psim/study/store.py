@@ -1,0 +1,275 @@
+"""The run folder on disk: whose it is, who may write in it, and how its files come to be.
+
+While a study runs, each finished batch is one directory under ``parts/`` (see :mod:`p2psim.study.parts`). At
+the end everything is written to ``parts/final`` and moved from there; the renaming of that directory is the
+moment in which the study is finished. Killed before, the parts are there to go on from; killed after, the
+next run moves the rest.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from p2psim.errors import FolderError
+from p2psim.study import aside, manifest
+from p2psim.study.archives import write_archive
+from p2psim.study.earlier import Earlier
+from p2psim.study.manifest import Manifest, RunEntry
+from p2psim.study.parts import TABLES, Part, RunKey, StoredPart, read_part
+
+SCENARIO = "scenario.yaml"
+RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "models.npz")
+LOCK = ".lock"
+PARTS = "parts"
+FINAL = "final"
+DATA = "data"
+_DONE = ".parts.done"
+#: What a run may have left before its manifest was written.
+_BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside"}
+
+
+def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | None:
+    """See whether a folder may be used; changes nothing.
+
+    Parameters
+    ----------
+    folder : Path
+        Where results are to go.
+    identity : str
+        Of the scenario.
+    overwrite : bool
+        Whether the results of another scenario may be replaced.
+
+    Returns
+    -------
+    Manifest or None
+        None when the folder is new or empty.
+
+    Raises
+    ------
+    FolderError
+        If it is not a folder, or foreign, or damaged, or of another scenario.
+    """
+    for place in (folder, *folder.parents):
+        if place.is_symlink() and not place.exists():
+            raise FolderError(f"{folder}: {place} is a link to nothing")
+        if place.exists():
+            if not place.is_dir():
+                raise FolderError(f"{folder}: {place} is a file, not a folder; choose another --out")
+            break
+    if not folder.exists():
+        return None
+    if not (folder / manifest.NAME).exists():
+        strangers = sorted(set(os.listdir(folder)) - _BEFORE_MANIFEST)
+        if strangers:
+            raise FolderError(
+                f"{folder}: not a run folder, and not empty (it holds {strangers[0]}); choose another --out"
+            )
+        return None
+    found = manifest.read(folder)
+    if found.identity != identity and not overwrite:
+        raise FolderError(
+            f"{folder}: holds the results of another scenario ({found.name}, identity {found.identity[:12]}, "
+            f"this one is {identity[:12]}); choose another --out, or replace it with --overwrite"
+        )
+    return found
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder; the kernel lets go when the process ends, however it ends.
+
+    Raises
+    ------
+    FolderError
+        If another run is in it.
+    """
+    import fcntl
+
+    with open(folder / LOCK, "ab") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderError(
+                f"{folder}: another run is writing into it; wait for it, or choose another --out"
+            ) from None
+        except OSError:
+            # The file system has no locks: better to run without than not to run.
+            pass
+        yield
+
+
+def clear(folder: Path) -> None:
+    """Remove what p2psim made, and nothing else. The manifest goes last, so that the folder stays ours."""
+    for name in (*RESULTS, SCENARIO):
+        (folder / name).unlink(missing_ok=True)
+    for name in (PARTS, _DONE):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    figures = folder / "figures"
+    if figures.is_dir():
+        for figure in (*figures.glob("*.png"), *figures.glob("*.svg")):
+            figure.unlink()
+        with contextlib.suppress(OSError):
+            figures.rmdir()
+    (folder / manifest.NAME).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The results that a folder holds.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        As it stands.
+    parts : tuple of StoredPart
+        Batches that are not in the tables yet.
+    earlier : Earlier or None
+        The tables, if there are any.
+    """
+
+    manifest: Manifest
+    parts: tuple[StoredPart, ...]
+    earlier: Earlier | None
+
+    def sources(self) -> dict[RunKey, StoredPart | Earlier]:
+        """Where the rows of each finished simulation are."""
+        found: dict[RunKey, StoredPart | Earlier] = {}
+        for part in self.parts:
+            found.update(dict.fromkeys(part.runs, part))
+        if self.earlier is not None:
+            found.update(dict.fromkeys(self.manifest.runs, self.earlier))
+        return found
+
+    def entries(self) -> dict[RunKey, RunEntry]:
+        """How each finished simulation ended."""
+        found = {
+            key: RunEntry(run["ended"], run["seconds"], run["problem"])
+            for part in self.parts
+            for key, run in part.runs.items()
+        }
+        return found | self.manifest.runs
+
+    def warnings(self) -> dict[str, int]:
+        """All warnings, with counts."""
+        total = dict(self.manifest.warnings)
+        for part in self.parts:
+            for message, times in part.warnings.items():
+                total[message] = total.get(message, 0) + times
+        return total
+
+
+def read_content(folder: Path) -> Content:
+    """Read what a folder holds, checking every file against what was written.
+
+    Call it under `lock`. A commit that was cut off is completed first.
+
+    Raises
+    ------
+    FolderError
+        If a file is missing or damaged.
+    """
+    shutil.rmtree(folder / _DONE, ignore_errors=True)
+    if (folder / PARTS / FINAL).is_dir():
+        move_final(folder)
+    found = manifest.read(folder)
+    for name, (size, sha) in found.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise FolderError(f"{path}: missing; {_cure(folder)}")
+        if path.stat().st_size != size or digest(path) != sha:
+            raise FolderError(f"{path}: damaged, or changed by another program; {_cure(folder)}")
+    parts = []
+    if (folder / PARTS).is_dir():
+        for path in sorted((folder / PARTS).iterdir()):
+            if path.name != DATA and not path.name.startswith("."):
+                parts.append(read_part(path))
+        for archive in (folder / PARTS / DATA).glob("[!.]*.npz"):
+            if not _whole_archive(path):
+                raise FolderError(
+                    f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
+                )
+    return Content(found, tuple(parts), Earlier(folder, found.stored) if found.runs else None)
+
+
+def _cure(folder: Path) -> str:
+    return (
+        "restore it from a copy, run into another folder with --out, "
+        f"or start {folder} afresh with --overwrite"
+    )
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _whole_archive(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
+    """Write the manifest of a study that starts or goes on, then its scenario.
+
+    In this order: cells that leave the grid are copied from the old scenario into the new manifest, so the
+    old scenario must not go first.
+    """
+    manifest.write(folder, described)
+    aside.write_text(folder / SCENARIO, scenario_text)
+    (folder / PARTS / DATA).mkdir(parents=True, exist_ok=True)
+    for left in (*(folder / PARTS).glob(".*"), *(folder / PARTS / DATA).glob(".*")):
+        if left.is_dir():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
+
+
+def has_data(folder: Path, problem: str) -> bool:
+    """Whether the prepared data of a problem has been kept among the parts."""
+    return (folder / PARTS / DATA / f"{problem}.npz").exists()
+
+
+def add_data(folder: Path, problem: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Keep prepared data until the end."""
+    with aside.aside(folder / PARTS / DATA / f"{problem}.npz") as path, open(path, "wb") as stream:
+        write_archive(stream, sorted(arrays.items()))
+
+
+def add_part(folder: Path, part: Part) -> None:
+    """Keep a finished batch, whole or not at all."""
+    for problem, content in part.data.items():
+        if not has_data(folder, problem):
+            aside.write_bytes(folder / PARTS / DATA / f"{problem}.npz", content)
+    cell, replica = part.runs[0]
+    name = f"{cell[:16]}-{replica}"
+    path, again = folder / PARTS / name, 0
+    while path.exists():
+        again += 1
+        path = folder / PARTS / f"{name}-{again}"
+    aside.write_directory(path, part.files)
+
+
+def move_final(folder: Path) -> None:
+    """Complete a commit: may be cut off at any point and called again."""
+    final = folder / PARTS / FINAL
+    waiting = sorted(final.iterdir(), key=lambda path: path.name == manifest.NAME)
+    for path in waiting:
+        os.replace(path, folder / path.name)
+    with contextlib.suppress(OSError):
+        aside.sync(folder)
+    shutil.rmtree(folder / _DONE, ignore_errors=True)
+    os.rename(folder / PARTS, folder / _DONE)
+    shutil.rmtree(folder / _DONE, ignore_errors=True)

@@ -1,0 +1,283 @@
+"""Merging parts and earlier tables into the Parquet files of a run folder.
+
+Rows go through memory one row group at a time. The bytes depend on the rows alone: groups have a fixed
+number of rows, text has one sorted dictionary for the whole file, and nothing tells in which batches, on
+how many workers or in how many attempts the rows were made.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.study.earlier import ROW_GROUP, Earlier
+from p2psim.study.parts import RunKey, StoredPart
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Written in the metadata of every table.
+TABLE_FORMAT = 1
+
+#: Columns that stand first, and last, in the tables whose columns depend on the scenario.
+_FIRST = {
+    "ledger": ("agent", "releases", "lost", "budget", "epsilon_claimed"),
+    "agents": ("index", "label", "group", "records", "degree"),
+}
+_LAST = {
+    "ledger": (
+        "bound_violated",
+        "over_budget",
+        "not_private",
+        "public_graph_assumed",
+        "data_dependent_step",
+        "scaled_records",
+        "clairvoyant",
+    ),
+    "agents": ("budget",),
+}
+#: Tables that begin with the swept columns.
+_SWEPT_TABLES = ("metrics", "ledger")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One simulation at its place in the tables.
+
+    Attributes
+    ----------
+    cell, replica : int
+        Its numbers now.
+    key : RunKey
+        What it is.
+    source : StoredPart or Earlier
+        Where its rows are.
+    """
+
+    cell: int
+    replica: int
+    key: RunKey
+    source: "StoredPart | Earlier"
+
+
+def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: Path) -> bool:
+    """Write one table.
+
+    Parameters
+    ----------
+    name : str
+        ``metrics``, ``ledger``, ``agents`` or ``events``.
+    runs : sequence of Placed
+        In the order of the table: by cell, then replica.
+    swept : dict
+        Name of each swept column, and its value in each cell.
+    path : Path
+        The Parquet file to write.
+
+    Returns
+    -------
+    bool
+        False when no simulation has rows of this kind; nothing is written then.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    holders = [run for run in runs if run.source.place(name, run.key) is not None]
+    if not holders:
+        return False
+    body, dictionaries = _body(name, holders)
+    columns = _swept_columns(swept) if name in _SWEPT_TABLES else {}
+    schema = _full_schema(name, columns, body)
+    floats = [
+        field.name for field in schema if pa.types.is_floating(field.type) and field.name not in columns
+    ]
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=[field.name for field in schema if field.name not in floats],
+        use_byte_stream_split=floats,
+        write_page_checksum=True,
+    ) as writer:
+        for group in _groups(_pieces(name, holders)):
+            writer.write_table(_assemble(group, schema, columns, dictionaries), row_group_size=ROW_GROUP)
+    return True
+
+
+def _sources(runs: Iterable[Placed]) -> "list[StoredPart | Earlier]":
+    return list({id(run.source): run.source for run in runs}.values())
+
+
+def _body(name: str, runs: Sequence[Placed]) -> "tuple[pa.Schema, dict[str, pa.Array]]":
+    """Columns of all sources together, in their order, and the values of each text column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    schemas, texts = [], dict[str, set[str]]()
+    for source in _sources(runs):
+        table: Any = source.table(name) if isinstance(source, StoredPart) else None
+        schema: Any = source.schema(name) if isinstance(source, Earlier) else table.schema
+        schemas.append(schema.remove_metadata())
+        for field in schema:
+            if not pa.types.is_dictionary(field.type):
+                continue
+            known = texts.setdefault(field.name, set())
+            if isinstance(source, StoredPart):
+                known.update(v for v in pc.unique(table.column(field.name)).to_pylist() if v is not None)
+            else:
+                known.update(source.values(name, field.name))
+    merged = pa.unify_schemas(schemas, promote_options="permissive")
+    names = sorted(merged.names, key=lambda column: _rank(name, column))
+    if name not in _FIRST:
+        names = merged.names
+    fields = []
+    for column in names:
+        field = merged.field(column)
+        if column in texts:
+            field = pa.field(column, pa.dictionary(pa.int32(), pa.string()))
+        fields.append(pa.field(column, field.type))
+    dictionaries = {column: pa.array(sorted(values), pa.string()) for column, values in texts.items()}
+    return pa.schema(fields), dictionaries
+
+
+def _rank(table: str, column: str) -> tuple[int, int, str, str]:
+    """Place of a column: the fixed first ones, then by name (ε before δ of an accountant), then the flags."""
+    first, last = _FIRST.get(table, ()), _LAST.get(table, ())
+    if column in first:
+        return (0, first.index(column), "", "")
+    if column in last:
+        return (2, last.index(column), "", "")
+    for order, prefix in enumerate(("epsilon_", "delta_")):
+        if column.startswith(prefix):
+            return (1, 0, column.removeprefix(prefix), str(order))
+    return (1, 1, column, "")
+
+
+def _swept_columns(swept: dict[str, list[Any]]) -> "dict[str, pa.Array]":
+    """One array a swept key, with one value a cell: numeric where all are numbers, else text."""
+    import pyarrow as pa
+
+    columns: dict[str, pa.Array] = {}
+    for key, values in swept.items():
+        kinds = {type(value) for value in values}
+        if kinds <= {bool}:
+            columns[key] = pa.array(values, pa.bool_())
+        elif kinds <= {int}:
+            columns[key] = pa.array(values, pa.int64())
+        elif kinds <= {int, float}:
+            columns[key] = pa.array([float(value) for value in values], pa.float64())
+        else:
+            texts = [None if value is None else _text(value) for value in values]
+            known = sorted({text for text in texts if text is not None})
+            codes = pa.array([None if t is None else known.index(t) for t in texts], pa.int32())
+            columns[key] = pa.DictionaryArray.from_arrays(codes, pa.array(known, pa.string()))
+    return columns
+
+
+def _text(value: Any) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _full_schema(name: str, columns: "dict[str, pa.Array]", body: "pa.Schema") -> "pa.Schema":
+    import pyarrow as pa
+
+    metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
+    if name == "events":
+        from p2psim.network.events import FORMAT_VERSION
+
+        metadata["p2psim.events"] = str(FORMAT_VERSION)
+    fields = [pa.field(key, array.type) for key, array in columns.items()]
+    fields += [pa.field("cell", pa.int32()), pa.field("replica", pa.int32()), *body]
+    return pa.schema(fields, metadata=metadata)
+
+
+_Piece = tuple[int, int, "pa.Table"]
+
+
+def _pieces(name: str, runs: Sequence[Placed]) -> Iterator[_Piece]:
+    """Rows of each simulation in turn. The maps of few parts are open at a time."""
+    parts = {run.source.path: run.source for run in runs if isinstance(run.source, StoredPart)}
+
+    @lru_cache(maxsize=128)
+    def table_of(path: Path) -> Any:
+        return parts[path].table(name)
+
+    for run in runs:
+        start, count = run.source.place(name, run.key) or (0, 0)
+        if isinstance(run.source, Earlier):
+            for rows in run.source.rows(name, start, count):
+                yield run.cell, run.replica, rows
+        else:
+            yield run.cell, run.replica, table_of(run.source.path).slice(start, count)
+
+
+def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """Cut a stream of pieces into groups of exactly `ROW_GROUP` rows, the last one shorter."""
+    group: list[_Piece] = []
+    room = ROW_GROUP
+    some = False
+    for cell, replica, rows in pieces:
+        while rows.num_rows >= room:
+            group.append((cell, replica, rows.slice(0, room)))
+            rows = rows.slice(room)
+            yield group
+            some, group, room = True, [], ROW_GROUP
+        if rows.num_rows or not (group or some):
+            group.append((cell, replica, rows))
+            room -= rows.num_rows
+    if group and (room < ROW_GROUP or not some):
+        yield group
+
+
+def _assemble(
+    group: list[_Piece],
+    schema: "pa.Schema",
+    columns: "dict[str, pa.Array]",
+    dictionaries: "dict[str, pa.Array]",
+) -> "pa.Table":
+    import pyarrow as pa
+
+    counts = [rows.num_rows for _, _, rows in group]
+    cells = np.repeat(np.array([cell for cell, _, _ in group], np.int32), counts)
+    replicas = np.repeat(np.array([replica for _, replica, _ in group], np.int32), counts)
+    arrays: list[pa.Array] = []
+    for field in schema:
+        if field.name == "cell":
+            arrays.append(pa.array(cells))
+        elif field.name == "replica":
+            arrays.append(pa.array(replicas))
+        elif field.name in columns:
+            arrays.append(columns[field.name].take(pa.array(cells)))
+        else:
+            arrays.append(_joined(field, [rows for _, _, rows in group], dictionaries))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _joined(field: "pa.Field", pieces: "list[pa.Table]", dictionaries: "dict[str, pa.Array]") -> "pa.Array":
+    """One column of all pieces as a single array, nulls where a piece lacks it."""
+    import pyarrow as pa
+
+    chunks = []
+    for rows in pieces:
+        if field.name not in rows.schema.names:
+            chunks.append(pa.nulls(rows.num_rows, field.type))
+            continue
+        for chunk in rows.column(field.name).chunks:
+            if field.name in dictionaries:
+                chunk = _recoded(chunk, dictionaries[field.name])
+            chunks.append(chunk.cast(field.type))
+    return pa.concat_arrays(chunks) if chunks else pa.array([], field.type)
+
+
+def _recoded(chunk: "pa.Array", dictionary: "pa.Array") -> "pa.DictionaryArray":
+    """The same text with the codes of another dictionary."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(chunk.type):
+        chunk = chunk.cast(pa.string()).dictionary_encode()
+    codes = pc.index_in(chunk.dictionary, dictionary).take(chunk.indices)
+    return pa.DictionaryArray.from_arrays(codes, dictionary)
