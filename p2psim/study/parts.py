@@ -144,7 +144,7 @@ def _metrics(outcome: "Outcome") -> "pa.Table":
     counts = [len(one.value) for one in series]
 
     def joined(name: str, kind: type) -> np.ndarray:
-        arrays = [np.asarray(getattr(one, name), dtype=kind) for one in series]
+        arrays: list[np.ndarray] = [np.asarray(getattr(one, name), dtype=kind) for one in series]
         return np.concatenate(arrays) if arrays else np.empty(0, kind)
 
     agents = np.repeat(np.array([0 if s.agent is None else s.agent for s in series], dtype=np.int32), counts)

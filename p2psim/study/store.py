@@ -193,7 +193,7 @@ def read_content(folder: Path) -> Content:
             if path.name != DATA and not path.name.startswith("."):
                 parts.append(read_part(path))
         for archive in (folder / PARTS / DATA).glob("[!.]*.npz"):
-            if not _whole_archive(path):
+            if not _whole_archive(archive):
                 raise FolderError(
                     f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
                 )
