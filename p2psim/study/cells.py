@@ -1,0 +1,207 @@
+"""The cells of a study: one scenario for each combination of what is swept; and what hashes they have."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from p2psim.errors import InputError
+from p2psim.study.faults import at, ordered
+from p2psim.study.meaning import contradictions
+from p2psim.study.nodes import Node, place_of, plain, put
+from p2psim.study.scenario import Scenario, validated
+from p2psim.study.sweep import combinations, read_sweep, steps_of, too_many
+
+#: Written in front of what is hashed; changes only when the meaning of a scenario does.
+HASH_VERSION = "p2psim-scenario-1"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of swept values.
+
+    Attributes
+    ----------
+    index : int
+        Position in the grid, from zero; it moves when values are added to the sweep.
+    swept : dict
+        For each swept key, in file order, what a table's column holds: a number, or text for anything else.
+    scenario : Scenario
+        Complete and valid, without a sweep.
+    content : str
+        Hash of what determines the results; it does not move when values are added to the sweep.
+    """
+
+    index: int
+    swept: dict[str, object]
+    scenario: Scenario
+    content: str
+
+
+def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
+    """Make all cells, and check that each of them makes sense.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    confirm_cells : bool
+        Accept any number of cells.
+
+    Returns
+    -------
+    list of Cell
+        The last swept key is fastest. A single one, with nothing swept, when there is no sweep.
+
+    Raises
+    ------
+    InputError
+        If there are too many; with everything that is wrong in any of them; or if two are the same.
+    """
+    node = scenario.nodes()
+    axes, faults = read_sweep(node.child("sweep"))
+    excess = too_many(axes, place_of(node, ("sweep",), key=True))
+    if excess is not None and not confirm_cells:
+        faults.append(excess)
+    if faults:
+        raise InputError(*ordered(faults))
+    base = Node({k: entry for k, entry in node.content.items() if k != "sweep"}, node.place, node.keys)
+    found: list[tuple[dict[str, int], Scenario, str]] = []
+    seen: dict[str, int] = {}
+    for index, combination in enumerate(combinations(axes)):
+        try:
+            one = _scenario(base, combination)
+        except InputError as error:
+            faults += error.faults
+            continue
+        faults += [one.locate(fault) for fault in contradictions(one)]
+        hashed = _content_of_cell(one, combination)
+        if hashed in seen:
+            place = next((value.place for _, value in reversed(combination.values())), node.place)
+            faults.append(at(place, "sweep", f"cell {index} is the same as cell {seen[hashed]}"))
+        seen.setdefault(hashed, index)
+        found.append(({key: position for key, (position, _) in combination.items()}, one, hashed))
+    if faults:
+        raise InputError(*ordered(faults))
+    columns = _columns(found)
+    return [
+        Cell(index, {key: columns[key][position] for key, position in positions.items()}, one, hashed)
+        for index, (positions, one, hashed) in enumerate(found)
+    ]
+
+
+def content(scenario: Scenario) -> str:
+    """Hash what determines the results of a scenario without a sweep.
+
+    Not part of it: name, replicas, engine (both give the same events), what is recorded, and numbers that the
+    preparation finds. ``independent`` draws of a cell are told apart by it.
+    """
+    tree = scenario.resolved()
+    for key in ("name", "replicas", "record", "sweep"):
+        del tree[key]
+    tree.pop("fitted", None)
+    del tree["network"]["engine"]
+    return _hash(tree)
+
+
+def identity(scenario: Scenario) -> str:
+    """Hash what a run folder is bound to.
+
+    Not part of it: replicas, engine, the values of the sweep (its keys are), what the file says outside the
+    sweep for keys that are swept, and numbers that the preparation finds.
+    """
+    tree = scenario.resolved()
+    axes, _ = read_sweep(scenario.nodes().child("sweep"))
+    del tree["replicas"]
+    tree.pop("fitted", None)
+    del tree["network"]["engine"]
+    tree["sweep"] = [list(axis.keys) for axis in axes]
+    for axis in axes:
+        for key in axis.keys:
+            _remove(tree, steps_of(key))
+    return _hash(tree)
+
+
+def display(value: Any) -> str:
+    """Write a part by its kind and the keys that differ from their defaults: ``cap(releases=3)``."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        differing = [
+            f"{key}={display(getattr(value, key))}"
+            for key, field in fields.items()
+            if key != "kind" and getattr(value, key) != field.get_default(call_default_factory=True)
+        ]
+        kind = str(getattr(value, "kind", ""))
+        inside = ", ".join(differing)
+        return f"{kind}({inside})" if kind and inside else kind or inside or "defaults"
+    if isinstance(value, Mapping) and value:
+        return ", ".join(f"{key}={display(entry)}" for key, entry in value.items())
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(display, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return str(value)
+
+
+def _scenario(base: Node, combination: Mapping[str, tuple[int, Node]]) -> Scenario:
+    node = base
+    for key, (_, value) in combination.items():
+        node = put(node, steps_of(key), value)
+    return validated(node)
+
+
+def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str, dict[int, object]]:
+    """Write the values of each swept key so that a table's column can hold them: all numbers, or all text."""
+    values: dict[str, dict[int, object]] = {}
+    for positions, scenario, _ in found:
+        for key, position in positions.items():
+            column = values.setdefault(key, {})
+            if position not in column:
+                column[position] = _value(scenario, steps_of(key))
+    for column in values.values():
+        kinds = {type(value) for value in column.values()}
+        if not (kinds <= {int, float} or kinds == {bool}):
+            column.update({position: display(value) for position, value in column.items()})
+    return values
+
+
+def _value(scenario: Scenario, steps: Sequence[str]) -> object:
+    """Return what stands under a dotted key, as a model where it is one."""
+    value: Any = scenario
+    for step in steps:
+        if isinstance(value, BaseModel):
+            value = getattr(value, step)
+        elif isinstance(value, Mapping):
+            value = value[step]
+        else:
+            value = value[int(step)]
+    return value
+
+
+def _content_of_cell(one: Scenario, combination: Mapping[str, tuple[int, Node]]) -> str:
+    """Return the content; where something is swept that does not belong to it, cells still differ."""
+    beside = {
+        key: plain(value)
+        for key, (_, value) in combination.items()
+        if key == "network.engine" or steps_of(key)[0] == "record"
+    }
+    return _hash([content(one), beside]) if beside else content(one)
+
+
+def _remove(tree: Any, steps: Sequence[str]) -> None:
+    """Take a key out of a tree of dictionaries; a position in a list is emptied, so that others stay."""
+    for step in steps[:-1]:
+        tree = tree[step] if isinstance(tree, dict) else tree[int(step)]
+    if isinstance(tree, dict):
+        tree.pop(steps[-1], None)
+    else:
+        tree[int(steps[-1])] = None
+
+
+def _hash(tree: Any) -> str:
+    text = HASH_VERSION + json.dumps(tree, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

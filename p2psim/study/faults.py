@@ -1,0 +1,139 @@
+"""From pydantic's errors to faults with a place, a dotted key and words that say what was expected."""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from p2psim.errors import Fault
+from p2psim.study.core_schema import Schemas, Spot, follow, phrase
+from p2psim.study.nodes import Node, Place, place_of
+
+#: Problems, beside wrong types, that are told best by saying what the value must be.
+_OF_THE_VALUE = {
+    "greater_than",
+    "greater_than_equal",
+    "less_than",
+    "less_than_equal",
+    "finite_number",
+    "int_from_float",
+    "literal_error",
+}
+
+
+def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> list[Fault]:
+    """Translate all errors of a failed validation.
+
+    Parameters
+    ----------
+    error : ValidationError
+    model : type of BaseModel
+        What was validated against.
+    node : Node
+        What was validated, with places.
+
+    Returns
+    -------
+    list of Fault
+        Without repetitions. Where a part's kind is unknown, its other keys are not judged.
+    """
+    schemas = Schemas(model)
+    details = [(detail, follow(schemas, detail["loc"])) for detail in error.errors(include_url=False)]
+    unknown = [spot.steps[:-1] for detail, spot in details if _is_wrong_kind(detail, spot)]
+    found = []
+    for detail, spot in details:
+        if _is_wrong_kind(detail, spot) or not any(spot.steps[: len(steps)] == steps for steps in unknown):
+            found.append(_fault(detail, spot, schemas, node))
+    return list(dict.fromkeys(found))
+
+
+def ordered(faults: Iterable[Fault]) -> list[Fault]:
+    """Sort faults as they stand in the file, without repetitions."""
+    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.path, fault.line, fault.column))
+
+
+def at(place: Place, key: str, message: str) -> Fault:
+    """Return a fault at a place."""
+    return Fault(message, key, place.path, place.line, place.column)
+
+
+def unknown(noun: str, name: object, known: Sequence[str]) -> str:
+    """Say that a name is not known, which are, and which one was probably meant."""
+    near = nearest(str(name), known)
+    return f"unknown {noun} {show(name)}; known: {', '.join(known)}" + (
+        f"; did you mean {near}?" if near else ""
+    )
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return the known name that is most like another one, empty when none is."""
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
+
+
+def show(value: Any) -> str:
+    """Write a value as an error message gives it back."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:57] + "...")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def _is_wrong_kind(detail: Any, spot: Spot) -> bool:
+    return detail["type"] == "literal_error" and spot.steps[-1:] == ("kind",)
+
+
+def _fault(detail: Any, spot: Spot, schemas: Schemas, node: Node) -> Fault:
+    steps, problem = spot.steps, detail["type"]
+    if problem == "extra_forbidden":
+        known = list(schemas.fields(spot.inside)) if spot.inside is not None else []
+        near = nearest(steps[-1], known)
+        cure = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+        return at(place_of(node, steps, key=True), ".".join(steps), f"unknown key; {cure}")
+    if problem == "missing" and spot.inside is not None and spot.inside["type"] == "tuple":
+        expected = phrase(schemas, spot.inside)
+        message = f"must be {expected}, got {show(detail['input'])}"
+        return at(place_of(node, steps[:-1]), ".".join(steps[:-1]), message)
+    if problem == "missing":
+        expected = f": {phrase(schemas, spot.schema)}" if spot.schema is not None else ""
+        return at(place_of(node, steps[:-1]), ".".join(steps), f"is required{expected}")
+    if problem == "union_tag_invalid":
+        known = list(schemas.bare(spot.schema)["choices"]) if spot.schema is not None else []
+        message = unknown("kind", detail["ctx"]["tag"], known)
+        return at(place_of(node, (*steps, "kind")), ".".join(steps), message)
+    if problem == "union_tag_not_found" and spot.schema is not None:
+        known = list(schemas.bare(spot.schema)["choices"])
+        return at(place_of(node, steps), ".".join(steps), f"needs a kind; known: {', '.join(known)}")
+    if _is_wrong_kind(detail, spot):
+        known = (
+            [str(name) for name in schemas.bare(spot.schema)["expected"]] if spot.schema is not None else []
+        )
+        return at(place_of(node, steps), ".".join(steps[:-1]), unknown("kind", detail["input"], known))
+    return at(place_of(node, steps), ".".join(steps), _judgement(detail, spot, schemas))
+
+
+def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
+    """Say what is wrong with a value that stands in the right place."""
+    value = detail["input"]
+    if detail["type"] in ("value_error", "assertion_error"):
+        return str(detail["ctx"]["error"])
+    if spot.schema is not None and detail["type"] == "literal_error" and isinstance(value, str):
+        noun = next((step for step in reversed(spot.steps) if not step.isdecimal()), "value")
+        return unknown(noun, value, [str(name) for name in schemas.bare(spot.schema)["expected"]])
+    if detail["type"] == "string_pattern_mismatch":
+        return f"must match {detail['ctx']['pattern']}, got {show(value)}"
+    if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
+        return f"must be {phrase(schemas, spot.schema)}, got {show(value)}"
+    return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

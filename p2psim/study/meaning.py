@@ -1,0 +1,114 @@
+"""Rules that hold between sections: what is well formed, but means nothing together.
+
+Each rule is a short function from a scenario (of one cell) to faults with a key. What depends on the data
+itself, such as sizes, is judged where the data is prepared.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from p2psim.errors import Fault
+from p2psim.learning.metrics import METRICS
+from p2psim.study.faults import unknown
+from p2psim.study.scenario import Scenario
+
+Rule = Callable[[Scenario], Iterator[Fault]]
+
+
+def contradictions(scenario: Scenario) -> list[Fault]:
+    """Return everything in a scenario that contradicts something else in it."""
+    return [fault for rule in RULES for fault in rule(scenario)]
+
+
+def _star(scenario: Scenario) -> Iterator[Fault]:
+    """The asynchronous star is what its name says."""
+    network = scenario.network
+    if network.topology.kind != "star":
+        yield Fault(f"async-star needs a star, got {network.topology.kind}", "network.topology")
+    if network.exchange.kind not in ("request", "poll"):
+        yield Fault(f"async-star needs request or poll, got {network.exchange.kind}", "network.exchange")
+    if scenario.learning.regularizer.l2 == 0:
+        yield Fault(
+            "async-star divides by 2·l2, which must be a positive number, got 0", "learning.regularizer.l2"
+        )
+
+
+def _clock(scenario: Scenario) -> Iterator[Fault]:
+    """Under polling nobody has a clock of its own."""
+    if scenario.network.exchange.kind == "poll" and scenario.network.clock is not None:
+        message = (
+            "agents have no clock under poll: the learner's queries wake them; remove clock, or use request"
+        )
+        yield Fault(message, "network.clock")
+
+
+def _array_engine(scenario: Scenario) -> Iterator[Fault]:
+    """The array engine makes the events of ideal networks only."""
+    network = scenario.network
+    ideal = network.channel.ideal and network.availability.ideal and network.exchange.array_code is not None
+    if network.engine == "array" and not ideal:
+        message = "the array engine needs an ideal network: no latency, loss, absence or service time"
+        yield Fault(f"{message}; auto takes it where it can", "network.engine")
+
+
+def _noise(scenario: Scenario) -> Iterator[Fault]:
+    """Noise is scaled by a budget and a sensitivity."""
+    privacy = scenario.privacy
+    if not privacy.mechanism.is_private:
+        return
+    for key, what in (
+        ("epsilon", "a budget (.inf is no noise)"),
+        ("sensitivity", "a sensitivity, such as clip"),
+    ):
+        if getattr(privacy, key) is None:
+            yield Fault(f"the {privacy.mechanism.kind} mechanism needs {what}", f"privacy.{key}")
+
+
+def _tail(scenario: Scenario) -> Iterator[Fault]:
+    """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
+    if getattr(scenario.privacy.allocation, "tail", None) is None:
+        return
+    network, missing = scenario.network, []
+    if network.exchange.kind != "request":
+        missing.append("exchange: request")
+    if not network.channel.ideal:
+        missing.append("a channel without latency and loss")
+    if not network.availability.ideal:
+        missing.append("availability: always")
+    if missing:
+        yield Fault(f"needs {', '.join(missing)}; elsewhere give releases", "privacy.allocation.tail")
+
+
+def _metrics(scenario: Scenario) -> Iterator[Fault]:
+    for i, name in enumerate(scenario.record.metrics):
+        if name not in METRICS:
+            yield Fault(unknown("metric", name, list(METRICS)), f"record.metrics.{i}")
+
+
+def _named_once(scenario: Scenario) -> Iterator[Fault]:
+    lists: dict[str, Sequence[str]] = {
+        "record.metrics": scenario.record.metrics,
+        "privacy.accountant": scenario.privacy.accountant,
+        "independent": scenario.independent,
+    }
+    for key, names in lists.items():
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield Fault(f"{name} is named twice", f"{key}.{i}")
+    if not scenario.privacy.accountant:
+        yield Fault("names no accountant; basic is one", "privacy.accountant")
+
+
+def _labels(scenario: Scenario) -> Iterator[Fault]:
+    """Losses of classes take labels ±1 as they are; others depend on the scale of x."""
+    classes = scenario.learning.loss.kind in ("hinge", "logistic")
+    scale = scenario.data.scale
+    if classes and scale.y is not None:
+        yield Fault(
+            f"the {scenario.learning.loss.kind} loss takes labels ±1, which are not scaled", "data.scale.y"
+        )
+    if not classes and scale.x is not None and scale.x.at == "each-record":
+        message = "each-record is for classification only: it changes what a label that is a number means"
+        yield Fault(message, "data.scale.x.at")
+
+
+RULES: tuple[Rule, ...] = (_star, _clock, _array_engine, _noise, _tail, _metrics, _named_once, _labels)

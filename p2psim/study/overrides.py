@@ -1,0 +1,69 @@
+"""``--set KEY=VALUE``: values given beside the file, as if they had been written in it."""
+
+from collections.abc import Sequence
+
+from p2psim.errors import Fault, InputError
+from p2psim.study.nodes import Node, Place, Steps, put
+from p2psim.study.sweep import swept_keys
+from p2psim.study.yaml_reader import read
+
+
+def split(key: str) -> Steps:
+    """Split a dotted key; what follows ``sweep.`` or ``sweep.zip.`` is one key, since it is dotted itself."""
+    for prefix in ("sweep.zip.", "sweep."):
+        if key.startswith(prefix) and key != "sweep.zip":
+            return (*prefix.rstrip(".").split("."), key.removeprefix(prefix))
+    return tuple(key.split("."))
+
+
+def override(node: Node, overrides: Sequence[str]) -> Node:
+    """Put overrides into a scenario as it was written.
+
+    Parameters
+    ----------
+    node : Node
+        The root.
+    overrides : sequence of str
+        ``KEY=VALUE``, in order: a dotted key and a YAML value. Keys are not checked here; when the scenario
+        is, what is wrong with one has the place ``--set KEY``.
+
+    Raises
+    ------
+    InputError
+        If one is not of this form, or would have no effect since the sweep sets its key in every cell.
+    """
+    faults = []
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        name = f"--set {key}"
+        if not equals or not all(split(key)):
+            faults.append(Fault(f"must be KEY=VALUE with a dotted key, got {text!r}", path="--set"))
+            continue
+        try:
+            entry = read(value, name)
+        except InputError as error:
+            faults += [Fault(fault.message, key, name) for fault in error.faults]
+            continue
+        swept = next((s for s in swept_keys(node) if f"{key}.".startswith(f"{s}.")), None)
+        if swept is not None:
+            cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
+            faults.append(Fault(f"is swept, so this value would be used in no cell; {cure}", key, name))
+            continue
+        try:
+            node = put(node, split(key), _at(entry, Place(name)))
+        except InputError as error:
+            faults += [Fault(fault.message, key, name) for fault in error.faults]
+    if faults:
+        raise InputError(*faults)
+    return node
+
+
+def _at(node: Node, place: Place) -> Node:
+    """Give a tree one place: a line number within a command's argument helps nobody."""
+    if isinstance(node.content, dict):
+        entries = {key: _at(entry, place) for key, entry in node.content.items()}
+        return Node(entries, place, dict.fromkeys(entries, place))
+    if isinstance(node.content, list):
+        return Node([_at(entry, place) for entry in node.content], place)
+    return Node(node.content, place)

@@ -1,0 +1,236 @@
+"""A scenario: everything that a person decides about a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError
+
+from p2psim.data.section import DataSection
+from p2psim.errors import Fault, InputError
+from p2psim.learning.section import LearningSection
+from p2psim.network.section import NetworkSection
+from p2psim.options import Count, Options
+from p2psim.privacy.mechanisms import NoNoise
+from p2psim.privacy.section import PrivacySection
+from p2psim.randomness import PURPOSES
+from p2psim.study import overrides as command_line
+from p2psim.study import yaml_reader, yaml_writer
+from p2psim.study.faults import at, faults_of, ordered
+from p2psim.study.nodes import Node, Place, find, from_python, place_of, placed, plain, put
+from p2psim.study.record import RecordSection
+from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
+
+#: A study's name is also that of its folder.
+Name = Annotated[str, Field(pattern=r"^\w[\w .+=-]*$", max_length=100)]
+
+_HEADER = "# A resolved p2psim scenario: every default is explicit.\n"
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where a scenario was written. No part of what it says: two of them are always equal."""
+
+    node: Node | None = field(default=None, compare=False)
+
+
+class Scenario(Options):
+    """A study: what is simulated, how often, and what differs between its cells."""
+
+    name: Name = Field(description="name of the study, and of its run folder")
+    seed: int = Field(0, description="every random number follows from it")
+    replicas: Count = Field(1, description="repetitions of each cell, with other random numbers")
+    network: NetworkSection = Field(description="who wakes, who hears whom, and when")
+    data: DataSection = Field(description="what each agent holds")
+    learning: LearningSection = Field(description="what is computed")
+    privacy: PrivacySection = Field(
+        PrivacySection(mechanism=NoNoise()), description="what is released at which cost"
+    )
+    record: RecordSection = Field(RecordSection(), description="what is kept")
+    independent: list[Literal[PURPOSES]] = Field(  # type: ignore[valid-type]
+        [],
+        description="random draws that cells do not share; by default they share all (common random numbers)",
+    )
+    sweep: dict[str, Any] = Field(
+        {},
+        description="values of dotted keys, of which each combination is a cell; the last key is fastest; "
+        "keys under zip advance together",
+    )
+    fitted: dict[str, Any] | None = Field(
+        None, description="numbers that the preparation found, in a resolved scenario; compared, never used"
+    )
+
+    _origin: _Origin = PrivateAttr(default_factory=_Origin)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, overrides: Sequence[str] = (), *, confirm_cells: bool = False
+    ) -> Scenario:
+        """Read a scenario file.
+
+        Parameters
+        ----------
+        path : str or Path
+        overrides : sequence of str
+            ``dotted.key=YAML value``, as ``--set`` takes them.
+        confirm_cells : bool
+            Accept a sweep of any size.
+
+        Raises
+        ------
+        InputError
+            With everything that is wrong, each with its place.
+        """
+        return cls._from_file(yaml_reader.read_file(path), overrides, confirm_cells)
+
+    @classmethod
+    def parse(
+        cls, text: str | bytes, path: str = "", overrides: Sequence[str] = (), *, confirm_cells: bool = False
+    ) -> Scenario:
+        """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
+        return cls._from_file(yaml_reader.read(text, path), overrides, confirm_cells)
+
+    @classmethod
+    def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
+        """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
+        return _build(from_python(explicit(tree), Place(path)), confirm_cells)
+
+    @classmethod
+    def _from_file(cls, node: Node, overrides: Sequence[str], confirm_cells: bool) -> Scenario:
+        if node.content is None:
+            raise InputError(
+                Fault("is empty; a scenario has name, network, data and learning", path=node.place.path)
+            )
+        if isinstance(node.content, dict):
+            node = command_line.override(node, overrides)
+        return _build(node, confirm_cells)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return all that the scenario says as plain values: every default explicit, in the models' order."""
+        tree: dict[str, Any] = _written(explicit(self))
+        if self.fitted is None:
+            del tree["fitted"]
+        return tree
+
+    def to_yaml(self) -> str:
+        """Write the scenario with every default explicit. Reading it gives an equal scenario."""
+        return _HEADER + yaml_writer.write(self.resolved())
+
+    def identity(self) -> str:
+        """Hash what a run folder is bound to: all but replicas, engine and the values of the sweep."""
+        from p2psim.study.cells import identity
+
+        return identity(self)
+
+    def locate(self, fault: Fault) -> Fault:
+        """Add to a fault that has a key the place where the key's value was written, if it is known."""
+        node = self._origin.node
+        if fault.line or fault.path or node is None:
+            return fault
+        place = place_of(node, command_line.split(fault.key)) if fault.key else Place(node.place.path)
+        return replace(fault, path=place.path, line=place.line, column=place.column)
+
+    def nodes(self) -> Node:
+        """Return the resolved scenario as nodes, each with the place that it was written at."""
+        return placed(explicit(self), self._origin.node, Place())
+
+
+def explicit(value: Any) -> Any:
+    """Turn models into dictionaries with every default, tuples into lists, NumPy's scalars into Python's."""
+    if isinstance(value, BaseModel):
+        return {key: explicit(getattr(value, key)) for key in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): explicit(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [explicit(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _written(value: Any) -> Any:
+    """Replace what only Python can hold, such as arrays, by its digest."""
+    if isinstance(value, dict):
+        return {key: _written(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_written(entry) for entry in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value.digest)
+
+
+def validated(node: Node) -> Scenario:
+    """Check the structure of a scenario, section by section, but not its sweep.
+
+    Raises
+    ------
+    InputError
+        With all faults and their places.
+    """
+    if not isinstance(node.content, dict):
+        raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
+    # Relative paths of data files start from the scenario's folder.
+    folder = str(Path(node.place.path).absolute().parent) if node.place.path else ""
+    try:
+        scenario = Scenario.model_validate(plain(node), context={"folder": folder})
+    except ValidationError as error:
+        raise InputError(*faults_of(error, Scenario, node)) from None
+    scenario._origin = _Origin(node)
+    return scenario
+
+
+def _build(node: Node, confirm_cells: bool) -> Scenario:
+    """Check everything, and make the values of the sweep explicit."""
+    from p2psim.study.cells import cells
+
+    axes, faults = read_sweep(node.child("sweep"))
+    scenario, more = _structure(node, axes)
+    excess = too_many(axes, place_of(node, ("sweep",), key=True))
+    faults += more
+    if excess is not None and not confirm_cells:
+        faults.append(excess)
+    if faults:
+        raise InputError(*ordered(faults))
+    assert scenario is not None
+    if excess is None:
+        cells(scenario)
+    return scenario
+
+
+def _structure(node: Node, axes: list[Axis]) -> tuple[Scenario | None, list[Fault]]:
+    """Validate a scenario with its own values, then with each value of the sweep in turn.
+
+    A swept key may be left out of its section; it then takes the first of its values.
+    """
+    faults: list[Fault] = []
+    try:
+        for axis in axes:
+            for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
+                if isinstance(node.content, dict) and find(node, steps_of(key)) is None:
+                    node = put(node, steps_of(key), values[0], place)
+        base: Scenario | None = validated(node)
+    except InputError as error:
+        base, faults = None, list(error.faults)
+    if not isinstance(node.content, dict):
+        return None, faults
+    bare = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
+    made_explicit: dict[str, list[Any]] = {}
+    for axis in axes:
+        for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
+            made_explicit[key] = []
+            for value in values:
+                try:
+                    cell = validated(put(bare, steps_of(key), value, place))
+                except InputError as error:
+                    faults += error.faults
+                    continue
+                found = find(cell.nodes(), steps_of(key))
+                made_explicit[key].append(plain(found if found is not None else value))
+    if base is None or faults:
+        return None, faults
+    sweep = {
+        key: {inner: made_explicit[inner] for inner in entry} if key == "zip" else made_explicit[key]
+        for key, entry in base.sweep.items()
+    }
+    scenario = base.model_copy(update={"sweep": sweep})
+    return scenario, faults
