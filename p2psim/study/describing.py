@@ -74,8 +74,8 @@ def _left_over(cells: Sequence[CellEntry], folder: Path) -> list[CellEntry]:
 
     texts: dict[str, str] = {}
     with contextlib.suppress(InputError, OSError):
-        old = Scenario.load(folder / store.SCENARIO)
-        texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old)}
+        old = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
+        texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old, confirm_cells=True)}
     return [
         CellEntry(cell.content, cell.swept, cell.notes, cell.scenario or texts.get(cell.content, ""))
         for cell in cells

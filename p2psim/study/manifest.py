@@ -12,6 +12,7 @@ from typing import Any
 
 from p2psim import __version__
 from p2psim.errors import FolderError
+from p2psim.printing import plain
 from p2psim.study.aside import write_text
 from p2psim.study.parts import RunKey
 
@@ -136,7 +137,7 @@ def dump(manifest: Manifest) -> str:
         "stored": list(manifest.stored),
         "cells": [_cell_tree(number, cell, manifest) for number, cell in enumerate(manifest.cells)],
         "warnings": [{"message": text, "times": n} for text, n in sorted(manifest.warnings.items())],
-        "preparation": _plain(manifest.preparation),
+        "preparation": plain(manifest.preparation),
         "files": {
             name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
         },
@@ -152,7 +153,7 @@ def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, An
     tree: dict[str, Any] = {
         "cell": number,
         "content": cell.content,
-        "swept": {key: _plain(value) for key, value in cell.swept.items()},
+        "swept": {key: plain(value) for key, value in cell.swept.items()},
         "finished": to_ranges(runs),
         "ended": _by_value({replica: run.ended for replica, run in runs.items()}),
         "data": _by_value({replica: run.problem for replica, run in runs.items()}),
@@ -169,17 +170,6 @@ def _by_value(values: Mapping[int, str]) -> dict[str, str]:
         value: to_ranges(replica for replica, other in values.items() if other == value)
         for value in sorted(set(values.values()))
     }
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinities: they are written as YAML writes them."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
-    return value
 
 
 def to_ranges(numbers: Iterable[int]) -> str:

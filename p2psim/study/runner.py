@@ -59,6 +59,7 @@ def run(
     scheduler: str | None = None,
     check_events: bool = False,
     only: tuple[int, int] | None = None,
+    confirm_cells: bool = False,
 ) -> "Result":
     """Run what is missing of a study, and return its results.
 
@@ -84,6 +85,8 @@ def run(
         Check the invariants of every event stream.
     only : (cell, replica), optional
         Run this simulation alone, in this process.
+    confirm_cells : bool
+        Accept a sweep of any size.
 
     Returns
     -------
@@ -103,7 +106,7 @@ def run(
 
     options = RunOptions(jobs, overwrite, progress, executor, scheduler, check_events, only)
     _check_options(options)
-    grid = cells(scenario)
+    grid = cells(scenario, confirm_cells=confirm_cells)
     if only is not None and not (0 <= only[0] < len(grid) and only[1] >= 0):
         raise InputError(
             f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas from 0"

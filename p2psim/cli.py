@@ -1,0 +1,157 @@
+"""The command ``p2psim``: its arguments and exit codes. What a command does is in :mod:`p2psim.commands`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from p2psim import __version__
+from p2psim.errors import InputError, P2PSimError
+
+#: Exit codes: done; a run failed; bad input or usage; interrupted.
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; nothing heavy is imported for it."""
+    top = argparse.ArgumentParser(
+        prog="p2psim",
+        description="Simulate private, asynchronous and decentralised machine learning.",
+        epilog="Exit codes: 0 done; 1 a run failed (what was finished is kept); 2 bad input (nothing was "
+        "written); 130 interrupted (what was finished is kept).",
+    )
+    top.add_argument("--version", action="version", version=f"p2psim {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands)
+    _add_check(commands)
+    _add_plot(commands)
+    _add_verify(commands)
+    _add_language(commands)
+    return top
+
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _command(commands: _Commands, name: str, summary: str, json: str = "") -> argparse.ArgumentParser:
+    added = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+    if json:
+        added.add_argument("--json", action="store_true", help=json)
+    return added
+
+
+def _add_overrides(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set a dotted key to a YAML value; may be given again",
+    )
+    command.add_argument("--replicas", type=int, metavar="R", help="number of replicas")
+    command.add_argument("--seed", type=int, metavar="S", help="seed of the study")
+    command.add_argument("--engine", choices=("auto", "simpy", "array"), help="what makes the events")
+    command.add_argument("--confirm-cells", action="store_true", help="accept a sweep of any size")
+
+
+def _add_run(commands: _Commands) -> None:
+    run = _command(
+        commands, "run", "run every cell and replica into a run folder", "print the results as JSON"
+    )
+    run.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    run.add_argument("--out", metavar="DIR", help="the run folder; runs/NAME by default")
+    _add_overrides(run)
+    run.add_argument(
+        "--jobs", type=int, metavar="N", help="number of processes; by default one a core if worth it"
+    )
+    run.add_argument("--executor", choices=("local", "dask"), default="local", help="who does the work")
+    run.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask scheduler")
+    run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
+    run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
+    run.add_argument("--cell", type=int, metavar="I", help="run this cell alone (with --replica)")
+    run.add_argument("--replica", type=int, metavar="R", help="run this replica alone (with --cell)")
+    run.add_argument("--quiet", action="store_true", help="no progress and no notices")
+
+
+def _add_check(commands: _Commands) -> None:
+    check = _command(
+        commands, "check", "validate scenarios, and show what running them would mean", "print it as JSON"
+    )
+    check.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="scenario files")
+    _add_overrides(check)
+
+
+def _add_plot(commands: _Commands) -> None:
+    plot = _command(commands, "plot", "draw the figures of a run", "print the names of the files as JSON")
+    plot.add_argument("run", metavar="RUN", help="a run folder")
+    plot.add_argument("--kind", action="append", metavar="KIND", help="a kind of figure; may be given again")
+    plot.add_argument("--metric", help="the metric to draw")
+    plot.add_argument("--against", default="step", help="step or time")
+    plot.add_argument("--out", metavar="DIR", help="where to; figures in the run folder by default")
+
+
+def _add_verify(commands: _Commands) -> None:
+    verify = _command(
+        commands,
+        "verify",
+        "recompute recorded runs with the plain reference",
+        "print the differences as JSON",
+    )
+    verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
+
+
+def _add_language(commands: _Commands) -> None:
+    new = _command(commands, "new", "start a scenario from a shipped one")
+    new.add_argument("name", metavar="NAME", help="the file becomes NAME.yaml")
+    new.add_argument(
+        "--from", dest="template", metavar="TEMPLATE", default="three_banks", help="see p2psim list"
+    )
+    known = _command(
+        commands, "list", "list what a scenario can name, and the shipped scenarios", "print it as JSON"
+    )
+    known.add_argument("word", nargs="?", default="", help="only what contains this word")
+    _command(commands, "schema", "print the JSON Schema of a scenario, for editors")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    asked = parser().parse_args(arguments)
+    try:
+        # Here and not above: `--help` must not wait for it.
+        from p2psim import commands
+
+        code = commands.COMMANDS[asked.command](asked)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        return _end(error, BAD_INPUT)
+    except P2PSimError as error:
+        return _end(error, FAILED)
+    except KeyboardInterrupt:
+        return _end(
+            "interrupted; what was finished is kept, the same command goes on from there", INTERRUPTED
+        )
+    except BrokenPipeError:
+        # The reader of our output has gone. Python would complain once more on flushing at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (OSError, MemoryError) as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _end(f"{what}; what was finished is kept, the same command goes on from there", FAILED)
+
+
+def _end(message: object, code: int) -> int:
+    print(f"p2psim: {message}", file=sys.stderr, flush=True)
+    return code

@@ -1,0 +1,178 @@
+"""What each command does; they take parsed arguments and return an exit code."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import InputError
+from p2psim.printing import complain, print_json, print_table
+
+if TYPE_CHECKING:
+    from p2psim.study.result import Result
+    from p2psim.study.scenario import Scenario
+
+
+def _load(path: str, asked: argparse.Namespace) -> "Scenario":
+    """Read a scenario with what the command line sets."""
+    from p2psim.study.scenario import Scenario
+
+    overrides = list(asked.set)
+    for key, value in (("replicas", asked.replicas), ("seed", asked.seed), ("network.engine", asked.engine)):
+        if value is not None:
+            overrides.append(f"{key}={value}")
+    return Scenario.load(path, overrides, confirm_cells=asked.confirm_cells)
+
+
+def _run(asked: argparse.Namespace) -> int:
+    """``p2psim run``."""
+    from p2psim.study.compilation import is_compiled
+    from p2psim.study.runner import run
+
+    if (asked.cell is None) != (asked.replica is None):
+        raise InputError("--cell and --replica go together")
+    scenario = _load(asked.scenario, asked)
+    if not asked.quiet and not is_compiled():
+        complain("compiling the kernels, once; later runs take them from the cache")
+    result = run(
+        scenario,
+        asked.out,
+        jobs=asked.jobs,
+        overwrite=asked.overwrite,
+        progress=not asked.quiet,
+        executor=asked.executor,
+        scheduler=asked.scheduler,
+        check_events=asked.check_events,
+        only=None if asked.cell is None else (asked.cell, asked.replica),
+        confirm_cells=asked.confirm_cells,
+    )
+    _show_result(result, asked.json)
+    return 0
+
+
+def _show_result(result: "Result", as_json: bool) -> None:
+    """A short table of results, where they are, and every flag and warning that belongs to them."""
+    rows = _records(result.summary())
+    warnings = [{"message": text, "times": n} for text, n in sorted(result.described.warnings.items())]
+    if as_json:
+        print_json({"folder": str(result.path), "table": rows, "warnings": warnings})
+        return
+    print_table(rows, f"{result.described.name}: last recorded values over replicas")
+    for warning in warnings:
+        complain(f"warning: {warning['message']} ({warning['times']} times)")
+    print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
+
+
+def _records(table: Any) -> list[dict[str, Any]]:
+    """Rows of a DataFrame in Python's own types."""
+    return [dict(zip(table.columns, row, strict=True)) for row in table.astype(object).values.tolist()]
+
+
+def _check(asked: argparse.Namespace) -> int:
+    """``p2psim check``."""
+    from p2psim.study.checking import check_scenario
+
+    checked = []
+    faults = []
+    for path in asked.scenarios:
+        try:
+            checked.append(check_scenario(_load(path, asked), path, confirm_cells=asked.confirm_cells))
+        except InputError as error:
+            faults += error.faults
+    if asked.json:
+        print_json([one.as_tree() for one in checked])
+    else:
+        for one in checked:
+            one.show()
+    if faults:
+        raise InputError(*faults)
+    return 0
+
+
+def _plot(asked: argparse.Namespace) -> int:
+    """``p2psim plot``."""
+    from p2psim.study.result import Result
+
+    files = Result.load(asked.run).plot(
+        asked.kind, metric=asked.metric, folder=asked.out, against=asked.against
+    )
+    _show_files([str(file) for file in files], asked.json)
+    return 0
+
+
+def _show_files(files: Sequence[str], as_json: bool) -> None:
+    if as_json:
+        print_json(files)
+    else:
+        print("\n".join(files))
+
+
+def _verify(asked: argparse.Namespace) -> int:
+    """``p2psim verify``."""
+    from p2psim.study.result import Result
+    from p2psim.study.verification import TOLERANCE, verify_result
+
+    checked = verify_result(Result.load(asked.run))
+    rows = [
+        {"cell": c.cell, "replica": c.replica, "events": c.events, "largest": c.largest, "fault": c.fault}
+        for c in checked
+    ]
+    wrong = [row for row in rows if row["fault"] or not float(str(row["largest"])) <= TOLERANCE]
+    largest = max((c.largest for c in checked), default=0.0)
+    if asked.json:
+        print_json({"largest": largest, "tolerance": TOLERANCE, "checked": rows, "wrong": len(wrong)})
+    else:
+        print_table(wrong, "beyond the tolerance")
+        print(
+            f"{len(rows)} simulations recomputed; largest relative difference {largest:.3g} "
+            f"(up to {TOLERANCE:g} is right)"
+        )
+    return 1 if wrong else 0
+
+
+def _new(asked: argparse.Namespace) -> int:
+    """``p2psim new``."""
+    from p2psim.study.templates import new
+
+    print(new(asked.name, asked.template))
+    return 0
+
+
+def _list(asked: argparse.Namespace) -> int:
+    """``p2psim list``."""
+    from p2psim.study.catalogue import catalogue
+    from p2psim.study.templates import templates
+
+    rows = [{"key": entry.key, "name": entry.name, "meaning": entry.meaning} for entry in catalogue()]
+    rows += [
+        {"key": "(scenario)", "name": name, "meaning": question} for name, question in templates().items()
+    ]
+    word = asked.word.lower()
+    rows = [row for row in rows if any(word in text.lower() for text in row.values())]
+    if not rows:
+        raise InputError(f"nothing that can be named contains {asked.word!r}; p2psim list shows all")
+    if asked.json:
+        print_json(rows)
+    else:
+        print_table(rows, most=len(rows))
+    return 0
+
+
+def _schema(asked: argparse.Namespace) -> int:
+    """``p2psim schema``."""
+    from p2psim.study.json_schema import json_schema
+
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    return 0
+
+
+#: Each command by its name.
+COMMANDS = {
+    "run": _run,
+    "check": _check,
+    "plot": _plot,
+    "verify": _verify,
+    "new": _new,
+    "list": _list,
+    "schema": _schema,
+}

@@ -1,0 +1,155 @@
+"""Recomputing the recorded simulations of a run folder from their events, noise and data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.errors import FolderError, InputError, SimulationError
+from p2psim.study.parts import EVENT_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.study.manifest import CellEntry
+    from p2psim.study.outcome import Series
+    from p2psim.study.result import Result
+    from p2psim.study.scenario import Scenario
+
+#: Largest relative difference that rounding explains.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What recomputing one simulation showed.
+
+    Attributes
+    ----------
+    cell, replica : int
+        Which.
+    events : int
+        How many were replayed.
+    largest : float
+        Largest relative difference of a recorded value from the recomputed one.
+    fault : str
+        The invariant that the events break; empty when they break none.
+    """
+
+    cell: int
+    replica: int
+    events: int
+    largest: float
+    fault: str = ""
+
+
+def verify_result(result: "Result") -> list[Checked]:
+    """Recompute every simulation of a run folder.
+
+    Raises
+    ------
+    InputError
+        If the run did not record its events.
+    FolderError
+        If the tables lack a simulation that the manifest names.
+    """
+    if result.events is None:
+        raise InputError(f"{result.path}: no events were recorded; set record.events: true and run again")
+    return list(_check_all(result))
+
+
+def _check_all(result: "Result") -> "Iterator[Checked]":
+    from p2psim.study.replica_check import recompute
+
+    events = _by_run(result.events)
+    metrics = _by_run(result.metrics)
+    for cell, scenario in _scenarios(result):
+        for content, replica in sorted(result.described.runs):
+            if content != result.described.cells[cell].content:
+                continue
+            run = (cell, replica)
+            if run not in events or run not in metrics:
+                raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
+            stream = _stream(events[run])
+            fault = _broken_invariant(scenario, stream, result, run)
+            differences = recompute(
+                scenario, result.data(*run), stream, result.noise.get(run), tuple(_series(metrics[run]))
+            )
+            yield Checked(cell, replica, len(stream), differences.largest, fault)
+
+
+def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame]":
+    if table is None:
+        return {}
+    groups: Any = table.groupby(["cell", "replica"], sort=False)
+    return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
+
+
+def _scenarios(result: "Result") -> "Iterator[tuple[int, Scenario]]":
+    """Scenario of each cell number, also of those that the grid has no more."""
+    from p2psim.study.cells import cells
+    from p2psim.study.scenario import Scenario
+
+    grid = {cell.content: cell.scenario for cell in cells(result.scenario, confirm_cells=True)}
+    for number, entry in enumerate(result.described.cells):
+        if entry.content in grid:
+            yield number, grid[entry.content]
+        elif entry.scenario:
+            yield number, Scenario.parse(entry.scenario, f"{result.path}/manifest.json")
+        else:
+            raise FolderError(
+                f"{result.path}: it is not known any more what cell {number} was ({_label(entry)})"
+            )
+
+
+def _label(entry: "CellEntry") -> str:
+    return ", ".join(f"{key} = {value}" for key, value in entry.swept.items())
+
+
+def _stream(rows: "pd.DataFrame") -> np.ndarray:
+    """Events as the engine made them."""
+    from p2psim.network.events import EVENT, KINDS, OUTCOMES
+
+    codes: dict[str, Any] = {
+        "kind": {name: code for code, name in enumerate(KINDS)},
+        "outcome": {name: code for code, name in enumerate(OUTCOMES)},
+    }
+    stream = np.zeros(len(rows), EVENT)
+    for name in EVENT_COLUMNS:
+        column = rows[name]
+        stream[name] = column.astype(object).map(codes[name]) if name in codes else column
+    return stream
+
+
+def _series(rows: "pd.DataFrame") -> "Iterator[Series]":
+    import pandas as pd
+
+    from p2psim.study.outcome import Series
+
+    groups: Any = rows.groupby(["metric", "model", "agent"], sort=False, observed=True, dropna=False)
+    for (metric, model, agent), values in groups:
+        yield Series(
+            str(metric),
+            str(model),
+            None if pd.isna(agent) else int(agent),
+            values["step"].to_numpy(np.int64),
+            values["time"].to_numpy(np.float64),
+            values["value"].to_numpy(np.float64),
+        )
+
+
+def _broken_invariant(
+    scenario: "Scenario", stream: np.ndarray, result: "Result", run: tuple[int, int]
+) -> str:
+    """Check the stream as a stream; returns what is wrong with it."""
+    from p2psim.network.graphs import links
+    from p2psim.network.verify import verify
+
+    agents = result.agents
+    count = int(((agents["cell"] == run[0]) & (agents["replica"] == run[1])).sum())
+    try:
+        verify([stream], links(scenario.network.topology.build(count)))
+    except SimulationError as error:
+        return str(error)
+    return ""
