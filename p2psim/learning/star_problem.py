@@ -120,12 +120,17 @@ class StarProblem:
         """Largest L1 norm that each record's gradient can reach on Θ, shape (n,)."""
         return self.loss.slope_bounds(self.x_l1, self.y, self.theta_max) * self.x_l1
 
-    def isolated_optimum(self, owner: int) -> np.ndarray:
-        """θ_i*, the minimiser of the fitness of one owner's records alone, shape (p,)."""
-        rows = slice(self.offsets[owner], self.offsets[owner + 1])
-        if isinstance(self.loss, Squared):
-            return minimise_squared(self.gram[owner], self.moment[owner], self.l2, self.theta_max)
-        return _minimise(self.loss, self.X[rows], self.y[rows], self.l2, self.theta_max)
+    @cached_property
+    def isolated_optima(self) -> np.ndarray:
+        """θ_i*, the minimiser of the fitness of each owner's records alone, shape (N, p)."""
+        optima = np.empty((self.owners, self.dimension))
+        for i in range(self.owners):
+            rows = slice(self.offsets[i], self.offsets[i + 1])
+            if isinstance(self.loss, Squared):
+                optima[i] = minimise_squared(self.gram[i], self.moment[i], self.l2, self.theta_max)
+            else:
+                optima[i] = _minimise(self.loss, self.X[rows], self.y[rows], self.l2, self.theta_max)
+        return optima
 
 
 def star_problem(

@@ -1,0 +1,37 @@
+"""The table of agents: who they are, what they hold, and where they stand in the graph."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from p2psim.study.setting import Setting
+
+
+def agents_table(setting: Setting) -> dict[str, np.ndarray]:
+    """Columns of the run folder's table of agents, from ``index`` on, one row an agent."""
+    case, agents = setting.case, setting.network.links.agents
+    groups = case.groups if case.groups is not None else ("",) * agents
+    return {
+        "index": np.arange(agents, dtype=np.int32),
+        "label": np.array(case.labels, dtype=object),
+        "group": np.array(groups, dtype=object),
+        "records": case.problem.records,
+        **_star_centralities(agents),
+        "budget": setting.plan.budget,
+    }
+
+
+@lru_cache(maxsize=8)
+def _star_centralities(owners: int) -> dict[str, np.ndarray]:
+    """Degree and normalised centralities (Freeman 1979) of a star's owners: the learner is on every shortest path."""
+    others = owners  # the learner and the other owners
+    return {
+        "degree": np.ones(owners, np.int32),
+        "degree_centrality": np.full(owners, 1 / others),
+        "closeness_centrality": np.full(owners, others / (1 + 2 * (owners - 1))),
+        "betweenness_centrality": np.zeros(owners),
+    }
