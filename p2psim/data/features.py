@@ -107,11 +107,12 @@ def apply_features(
                 X, public = X[:, ~constant], public[:, ~constant]
                 names = tuple(name for name, still in zip(names, constant, strict=True) if not still)
             centre, spread = public.mean(axis=0), public.std(axis=0)
+            _check_finite(spread, key)
             X, public = (X - centre) / spread, (public - centre) / spread
             numbers: dict[str, object] = {"dropped": dropped, "mean": centre.tolist(), "std": spread.tolist()}
         else:
             centre = public.mean(axis=0)
-            variances, directions = _spectrum(public - centre)
+            variances, directions = _spectrum(public - centre, key)
             if isinstance(step, PCA):
                 _check_directions(step.components, variances, len(public), key, "pca")
                 variances, matrix = variances[: step.components], directions[:, : step.components]
@@ -125,9 +126,16 @@ def apply_features(
     return Featured(X, public, names, fitted, tuple(warnings))
 
 
-def _spectrum(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _check_finite(moments: np.ndarray, key: str) -> None:
+    if not np.isfinite(moments).all():
+        raise MeaningError(key, "the public rows hold numbers too large to square")
+
+
+def _spectrum(centred: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray]:
     """Variances in descending order, and their directions (columns), largest entry positive."""
-    variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
+    covariance = centred.T @ centred / len(centred)
+    _check_finite(covariance, key)
+    variances, directions = np.linalg.eigh(covariance)
     variances, directions = variances[::-1], directions[:, ::-1]
     # The sign of an eigenvector is arbitrary; without a rule it may change with the library.
     largest = np.abs(directions).argmax(axis=0)

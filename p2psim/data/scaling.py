@@ -115,7 +115,8 @@ def scale_x(options: ScaleX, X: np.ndarray, public: np.ndarray, classes: bool) -
             )
         for rows in (X, public):
             norms = l1_norms(rows)
-            rows *= np.divide(options.bound, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
+            np.divide(rows, norms[:, None], out=rows, where=norms[:, None] > 0)
+            rows *= options.bound
             pull_within(rows, options.bound)
         return {"radius": "each-record"}
     if isinstance(options.at, Quantile):

@@ -14,8 +14,8 @@ from p2psim.options import Options
 
 # What follows from the rate, or was known only after the loan was made; and what names a person.
 _PACKAGED = """
-    rownames installment balance paid_total paid_principal paid_interest paid_late_fees loan_status issue_month
-    emp_title
+    rownames installment balance paid_total paid_principal paid_interest paid_late_fees loan_status
+    issue_month emp_title
 """
 _ORIGINAL = """
     id member_id url desc title emp_title installment loan_status issue_d pymnt_plan policy_code out_prncp

@@ -34,7 +34,7 @@ class Uniform(Options):
     bound: Positive = Field(1.0, description="largest |x_j|")
 
 
-Features = Annotated[L1Ball | Gaussian | Uniform, Field(discriminator="kind"), BY_NAME]
+Law = Annotated[L1Ball | Gaussian | Uniform, Field(discriminator="kind"), BY_NAME]
 
 
 class Common(Options):
@@ -86,7 +86,7 @@ class LinearRegression(Options):
         description="records of each agent: a number, a mapping, or a distribution (rounded, at least 1)",
     )
     noise: NonNegative = Field(0.1, description="standard deviation of the noise on y")
-    x: Features = Field(L1Ball(), description="law of the features")
+    x: Law = Field(L1Ball(), description="law of the features")
     targets: Targets = Field(Common(), description="law of θ")
 
     def load(self, request: Request) -> Held:

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2psim.data.features import PCA, Standardise, Whiten, apply_features
+from p2psim.errors import MeaningError
+
+
+def records(seed=0, rows=60, columns=4):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(rows, columns)) @ random.normal(size=(columns, columns)) + random.normal(
+        size=columns
+    )
+
+
+def names(X):
+    return tuple(f"x{j}" for j in range(X.shape[1]))
+
+
+def test_standardise_by_the_public_rows():
+    X, public = records(1), records(2)
+    done = apply_features([Standardise()], X, public, names(X))
+    np.testing.assert_allclose(done.public.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(done.public.std(axis=0), 1, rtol=1e-12)
+    np.testing.assert_allclose(done.X, (X - public.mean(axis=0)) / public.std(axis=0), rtol=1e-12)
+
+
+@given(st.integers(0, 50), st.integers(1, 4))
+def test_pca_gives_uncorrelated_directions_in_order_of_variance(seed, components):
+    public = records(seed)
+    done = apply_features([PCA(components=components)], public, public, names(public))
+    covariance = np.cov(done.public.T, bias=True).reshape(components, components)
+    expected = np.linalg.svd(public - public.mean(axis=0), compute_uv=False) ** 2 / len(public)
+    np.testing.assert_allclose(covariance, np.diag(expected[:components]), atol=1e-9 * expected[0])
+    matrix = np.array(done.fitted[0]["matrix"])
+    np.testing.assert_allclose(matrix.T @ matrix, np.eye(components), atol=1e-10)
+    assert (matrix[np.abs(matrix).argmax(axis=0), range(components)] > 0).all()
+
+
+@given(st.integers(0, 50), st.booleans())
+def test_whitened_public_rows_have_identity_covariance(seed, reduced):
+    public = records(seed)
+    steps = [PCA(components=3), Whiten()] if reduced else [Whiten()]
+    done = apply_features(steps, records(seed + 1), public, names(public))
+    np.testing.assert_allclose(np.cov(done.public.T, bias=True), np.eye(3 if reduced else 4), atol=1e-6)
+
+
+def test_whitening_of_whitened_rows_changes_nothing():
+    public = records(3)
+    once = apply_features([Whiten()], public, public, names(public))
+    twice = apply_features([Whiten(), Whiten()], public, public, names(public))
+    np.testing.assert_allclose(twice.X, once.X, atol=1e-8)
+
+
+def test_constant_columns_are_dropped_with_a_warning():
+    X, public = records(1), records(2)
+    public[:, 1] = 0.1
+    done = apply_features([Standardise()], X, public, names(X))
+    assert done.names == ("x0", "x2", "x3")
+    assert done.X.shape == (60, 3)
+    assert done.fitted[0]["dropped"] == ["x1"]
+    assert "x1" in done.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "public", "key", "words"),
+    [
+        ([Standardise()], np.empty((0, 3)), "data.public", "none"),
+        ([PCA(components=1)], np.empty((0, 3)), "data.public", "none"),
+        ([Standardise()], np.ones((5, 3)), "data.features.0", "no column varies"),
+        (
+            [PCA(components=4)],
+            records(0, 20, 3),
+            "data.features.0.components",
+            "at most the 3 columns, got 4",
+        ),
+        ([PCA(components=3)], records(0, 3, 3), "data.features.0", "vary in 2 only"),
+        ([Whiten()], np.ones((5, 3)), "data.features.0", "vary in 0 only"),
+        ([Standardise(), Whiten()], records(0, 3, 3), "data.features.1", "{kind: pca, components: 2}"),
+        ([Whiten()], np.repeat(records(0, 30, 1), 2, axis=1), "data.features.0", "vary in 1 only"),
+    ],
+)
+def test_refused(steps, public, key, words):
+    with pytest.raises(MeaningError) as caught:
+        apply_features(steps, records(0, 10, 3)[:, : public.shape[1]], public, names(public))
+    assert caught.value.faults[0].key == key
+    assert words in caught.value.faults[0].message
