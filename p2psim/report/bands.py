@@ -1,0 +1,69 @@
+"""Percentile bands of one metric, a line for each swept value."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.report import notes, style
+from p2psim.report.curves import curves
+from p2psim.report.source import Source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Markers along a line.
+MARKS = 9
+
+
+def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure":
+    """Draw the median and the 25 to 75 % band of a metric against steps or time.
+
+    Parameters
+    ----------
+    source : Source
+        The run.
+    metric : str
+        Name of the metric.
+    log : bool, optional
+        Log axis for the values. By default, when all are positive and span more than a factor of 100. A log
+        axis is given up when there is no positive value at all.
+    """
+    drawn = curves(source, metric)
+    values = np.concatenate([v for c in drawn for v in (c.low, c.median, c.high)])
+    values = values[np.isfinite(values)]
+    if log is None:
+        log = bool(len(values)) and bool(values.min() > 0) and bool(values.max() > 100 * values.min())
+    log = log and bool(np.any(values > 0))
+    figure = style.new_figure()
+    axes = figure.add_subplot()
+    if log:
+        axes.set_yscale("log", nonpositive="mask")
+    shade = 0.2 if len(drawn) <= 6 else 0.1
+    for index, curve in enumerate(drawn):
+        look = style.line_style(index)
+        # Lines start their markers at different places, so that they stay apart where lines run together.
+        gap = max(1, len(curve.x) // MARKS)
+        start = index * gap // len(drawn)
+        axes.fill_between(curve.x, curve.low, curve.high, color=look["color"], alpha=shade, linewidth=0)
+        axes.plot(
+            curve.x, curve.median, label=curve.label or None, markevery=(start, gap),
+            markersize=5, linewidth=1.6, **look,
+        )  # fmt: skip
+    axes.set_xlabel(style.AXIS_LABELS[source.against])
+    axes.set_ylabel(style.metric_label(metric))
+    axes.set_title(source.title(f"{metric.replace('_', ' ')} against {_against(source)}"), loc="left")
+    axes.margins(x=0.02)
+    if log:
+        style.few_decades(axes, values)
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, [*notes.curve_notes(drawn, log, source.against), *notes.run_notes(source)])
+    return figure
+
+
+def _against(source: Source) -> str:
+    return {"step": "commits", "time": "simulated time"}[source.against]
+
+
+def stem(source: Source, name: str) -> str:
+    """File name of a figure without its extension."""
+    return name if source.against == "step" else f"{name}-{source.against}"

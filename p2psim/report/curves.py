@@ -1,0 +1,151 @@
+"""Percentile curves over replicas (and agents), and final values, from the tidy metrics table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p2psim.report.source import Against, Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float = NDArray[np.float64]
+
+#: Quantiles of a band's lower edge, line and upper edge.
+BAND = (0.25, 0.5, 0.75)
+
+#: Points of the common grid when curves are drawn against time, on which replicas differ.
+TIME_POINTS = 201
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Quartiles along one line.
+
+    Attributes
+    ----------
+    label : str
+        What distinguishes the line from the others; empty when there is only one.
+    x : ndarray, shape (m,)
+        Steps or times.
+    low, median, high : ndarray, shape (m,)
+        25 %, 50 % and 75 % over replicas and agents.
+    replicas, not_finite, held : int
+        Replicas; those with an infinite or undefined value somewhere; those that ended before the last x and
+        are held at their last value.
+    agents : int
+        Agents a replica's values are of; 1 for global metrics.
+    """
+
+    label: str
+    x: Float
+    low: Float
+    median: Float
+    high: Float
+    replicas: int
+    not_finite: int
+    held: int
+    agents: int
+
+
+def quartiles(values: Float) -> Float:
+    """25 %, 50 % and 75 % of each row: shape (m, r) to (3, m).
+
+    Undefined values count as +infinity (diverged). Where a row has an infinite value the quantile is one
+    of its values, since there is nothing between a number and infinity.
+    """
+    clean = np.where(np.isnan(values), np.inf, values)
+    plain = np.all(np.isfinite(clean), axis=1)
+    out = np.empty((3, len(clean)))
+    out[:, plain] = np.quantile(clean[plain], BAND, axis=1)
+    out[:, ~plain] = np.quantile(clean[~plain], BAND, axis=1, method="inverted_cdf")
+    return out
+
+
+def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], str]:
+    """A short label for each distinct row (value of each key…, model) of a table."""
+    # A bare "kind" says nothing.
+    short = [".".join(key.split(".")[-2 if key.endswith(".kind") else -1 :]) for key in keys]
+    shown = short if len(set(short)) == len(short) else keys
+    several = cells["model"].nunique() > 1
+    out = {}
+    for row in cells[[*keys, "model"]].drop_duplicates().itertuples(index=False, name=None):
+        parts = [f"{name} = {_value(value)}" for name, value in zip(shown, row[:-1], strict=True)]
+        if several:
+            parts.append(str(row[-1]))
+        out[row] = ", ".join(parts)
+    return out
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{value:g}"
+    return str(value)
+
+
+def curves(source: Source, metric: str) -> list[Curve]:
+    """One curve for each cell and model of a metric, in the order of the cells."""
+    rows = source.rows(metric).copy()
+    # A null agent marks a global metric; grouping needs a value, and no agent has this one.
+    rows["agent"] = rows["agent"].astype("Int64").fillna(-9).astype("int64")
+    # Baselines and numbers of one cell; a step may be recorded twice when nothing was committed between.
+    named = labels(source.swept, rows)
+    out = []
+    for _, group in rows.groupby(["cell", "model"], sort=True, observed=True):
+        first = tuple(group[[*source.swept, "model"]].iloc[0])
+        x, values, held = _on_one_grid(group, source.against)
+        low, median, high = quartiles(values)
+        bad = group.loc[~np.isfinite(group["value"].to_numpy(dtype=float)), "replica"].nunique()
+        out.append(
+            Curve(
+                label=named[first],
+                x=x,
+                low=low,
+                median=median,
+                high=high,
+                replicas=group["replica"].nunique(),
+                not_finite=bad,
+                held=held,
+                agents=group["agent"].nunique(),
+            )
+        )
+    return out
+
+
+def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float, int]:
+    """Values (grid, replica and agent), each held at its last record, and how many replicas end early."""
+    parts = [
+        (replica, part.sort_values(["step", "time"], kind="stable"))
+        for (replica, _), part in group.groupby(["replica", "agent"], sort=True)
+    ]
+    xs = [part[against].to_numpy(dtype=float) for _, part in parts]
+    end = max(x[-1] for x in xs)
+    grid = np.unique(np.concatenate(xs)) if against == "step" else np.linspace(0.0, end, TIME_POINTS)
+    # Before its first record a replica has nothing but that record.
+    values = [
+        part["value"].to_numpy(dtype=float)[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]
+        for x, (_, part) in zip(xs, parts, strict=True)
+    ]
+    early = {replica for x, (replica, _) in zip(xs, parts, strict=True) if x[-1] < end}
+    return grid, np.stack(values, axis=1), len(early)
+
+
+def finals(source: Source, metric: str) -> "pd.DataFrame":
+    """The last value of each (cell, model, replica), averaged over agents.
+
+    Columns: cell, model, replica, value, and the swept ones. Undefined values stay, and so do averages
+    that have one.
+    """
+    rows = source.rows(metric)
+    by = ["cell", "model", "replica"]
+    last = rows["step"] == rows.groupby(by, observed=True)["step"].transform("max")
+    kept = rows[last].copy()
+    kept["agent"] = kept["agent"].astype("Int64").fillna(-9).astype("int64")
+    # One step may be recorded more than once, at different times: the last counts.
+    kept = kept.sort_values("time", kind="stable").drop_duplicates([*by, "agent"], keep="last")
+    aggregated = kept.groupby(by, sort=True, observed=True)["value"].agg(lambda v: v.mean(skipna=False))
+    head = kept.drop_duplicates("cell").set_index("cell")[source.swept]
+    return aggregated.reset_index().join(head, on="cell")

@@ -1,0 +1,78 @@
+"""``p2psim plot``: draw the figures that a run can give."""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from p2psim.errors import InputError
+from p2psim.report.source import Against, source
+
+
+def draw(
+    result: Any,
+    kind: str | Sequence[str] | None = None,
+    metric: str | None = None,
+    folder: Path | str | None = None,
+    against: Against = "step",
+) -> list[Path]:
+    """Draw figures of a run, as PNG and SVG.
+
+    Parameters
+    ----------
+    result : Result
+        Or anything with its attributes: ``metrics``, ``ledger``, ``agents``, ``events``, ``manifest``,
+        ``path``.
+    kind : str or sequence of str, optional
+        Names in `p2psim.report.kinds.KINDS`. By default ``curves`` when a metric is given, else all that the
+        run can give.
+    metric : str, optional
+        Metric to draw; the relative fitness by default (``curves``: every metric).
+    folder : path, optional
+        Where to; ``figures`` in the run folder by default.
+    against : {"step", "time"}
+        Horizontal axis of curves.
+
+    Returns
+    -------
+    list of Path
+        The files, in the order in which they were written.
+
+    Raises
+    ------
+    InputError
+        If a kind or metric is unknown, or the run lacks what the figure needs. Nothing is written then.
+    """
+    from p2psim.report import style
+    from p2psim.report.kinds import KINDS
+
+    wanted = [kind] if isinstance(kind, str) else list(kind or ())
+    for name in wanted:
+        if name not in KINDS:
+            near = difflib.get_close_matches(name, KINDS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(f"there is no figure called {name!r}, only {', '.join(KINDS)}{hint}")
+    if against not in ("step", "time"):
+        raise InputError(f"curves are drawn against step or time, not {against!r}")
+    everything = not wanted and metric is None
+    if not wanted:
+        wanted = list(KINDS) if everything else ["curves"]
+    material = source(result, metric, against)
+    figures = {}
+    lacking = []
+    with style.look():
+        for name in wanted:
+            try:
+                figures.update(KINDS[name](material))
+            except InputError as error:
+                lacking += [f"{name}: {fault.message}" for fault in error.faults]
+                if not everything:
+                    raise InputError(*lacking) from error
+        if not figures:
+            raise InputError("no figure can be drawn from this run", *lacking)
+        target = Path(folder) if folder is not None else Path(result.path) / "figures"
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write figures into {target}: {error.strerror or error}") from error
+        return [path for stem, figure in figures.items() for path in style.save(figure, target, stem)]

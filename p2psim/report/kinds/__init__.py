@@ -1,0 +1,24 @@
+"""Kinds of figures: one file each, and one line here."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from p2psim.report.kinds.curves import draw_curves
+from p2psim.report.kinds.epsilon import draw_epsilon
+from p2psim.report.kinds.fitness import draw_fitness
+from p2psim.report.kinds.size import draw_size
+from p2psim.report.kinds.timing import draw_timing
+from p2psim.report.source import Source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: From a name to a function that gives figures by the stem of their files, or raises an InputError that
+#: says what the run lacks.
+KINDS: Mapping[str, Callable[[Source], "dict[str, Figure]"]] = {
+    "fitness": draw_fitness,
+    "timing": draw_timing,
+    "epsilon": draw_epsilon,
+    "size": draw_size,
+    "curves": draw_curves,
+}

@@ -1,0 +1,76 @@
+"""Which owner answered at each commit (communication timing, F figure 3)."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.errors import InputError
+from p2psim.report import notes, style
+from p2psim.report.source import Source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Commits an owner beyond which marks run together: only the first ones are shown then.
+MARKS_PER_OWNER = 60
+
+#: Owners that are named on the axis.
+NAMED = 20
+
+
+def draw_timing(source: Source) -> "dict[str, Figure]":
+    """Scatter of the owner i_k against k, and each owner's share, for replica 0 of the first cell.
+
+    Raises
+    ------
+    InputError
+        If the run recorded no events, or no commit.
+    """
+    if source.events is None or source.events.empty:
+        raise InputError("the run recorded no events; set record.events: true and run again")
+    events = source.events
+    cell = events["cell"].min()
+    replica = events.loc[events["cell"] == cell, "replica"].min()
+    chosen = (events["cell"] == cell) & (events["replica"] == replica) & (events["kind"] == "commit")
+    owners = events[chosen].sort_values("seq", kind="stable")["peer"].to_numpy(dtype=np.int64)
+    if not len(owners):
+        raise InputError(f"there is no commit in replica {replica} of cell {cell}")
+    names = _names(source, cell, replica, int(owners.max()))
+    count = len(names)
+    shown = min(len(owners), MARKS_PER_OWNER * count)
+
+    figure = style.new_figure(8.4, min(2.8 + 0.16 * count, 7.5))
+    main, side = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
+    colour = style.line_style(0)["color"]
+    size = float(np.clip(260 / count, 14, 90))
+    main.scatter(
+        np.arange(1, shown + 1), owners[:shown], marker="|", s=size, linewidths=1.1, color=colour,
+        rasterized=shown > 20_000,
+    )  # fmt: skip
+    main.set_xlabel(style.AXIS_LABELS["step"])
+    main.set_ylabel("owner $i_k$")
+    main.set_title(source.title("which owner answered at each commit"), loc="left")
+    main.margins(x=0.02)
+    main.set_ylim(count - 0.5, -0.5)
+    if count <= NAMED:
+        main.set_yticks(range(count), names)
+    main.grid(axis="x", visible=False)
+    share = np.bincount(owners, minlength=count) / len(owners)
+    side.barh(np.arange(count), 100 * share, height=0.7, color=colour, alpha=0.55)
+    side.axvline(100 / count, color="0.25", linewidth=1, linestyle="--")
+    side.set_xlabel("share of\ncommits (%)")
+    side.tick_params(labelleft=False)
+    side.grid(axis="y", visible=False)
+    remarks = [f"Replica {replica} of cell {cell}. Dashed: equal shares."]
+    if shown < len(owners):
+        remarks.append(f"The first {shown:,} of {len(owners):,} commits are shown; shares are of all.")
+    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+    return {"timing": figure}
+
+
+def _names(source: Source, cell: int, replica: int, last: int) -> list[str]:
+    """Labels of the owners, those that never answered included."""
+    agents = source.agents
+    mine = agents[(agents["cell"] == cell) & (agents["replica"] == replica) & (agents["index"] >= 0)]
+    labelled = {int(i): str(label) for i, label in zip(mine["index"], mine["label"], strict=True)}
+    return [labelled.get(i, str(i)) for i in range(max([last, *labelled]) + 1)]

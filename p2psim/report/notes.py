@@ -1,0 +1,104 @@
+"""What must be said under a figure: flags of the ledger, and what could not be drawn as it is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from p2psim.report.curves import Curve
+from p2psim.report.source import Against, Source
+
+FLAGS: Mapping[str, str] = {
+    "not_private": "Not private: the mechanism as run guarantees nothing",
+    "bound_violated": "Bound violated: gradients exceeded the declared sensitivity; ε as claimed is not met",
+    "over_budget": "Over budget: an agent spent more than its budget",
+    "scaled_records": "Scaled (scale_records): noise as if each record stood for {scale}",
+    "public_graph_assumed": "The graph is assumed to be public (public_graph_assumed)",
+    "data_dependent_step": "The step size was chosen from private data (data_dependent_step)",
+    "clairvoyant": "Clairvoyant: the allocation knows the wakes that will happen",
+}
+
+
+def run_notes(source: Source) -> list[str]:
+    """Notes on the run as a whole, the same under all of its figures."""
+    out = []
+    ledger = source.ledger
+    for flag, text in FLAGS.items():
+        if flag not in ledger.columns or not len(ledger):
+            continue
+        raised = ledger.loc[ledger[flag].astype("boolean").fillna(False).astype(bool), "cell"].nunique()
+        if raised:
+            cells = ledger["cell"].nunique()
+            some = "" if raised == cells else f" (in {raised} of {cells} cells)"
+            out.append(text.format(scale=_scale(source)) + some + ".")
+    if _form(source) == "printed":
+        out.append("Form printed: the update as the paper prints it, which minimises another objective.")
+    elif "learning.algorithm.form" in source.swept:
+        out.append("Form printed is the update as the paper prints it, which minimises another objective.")
+    return out
+
+
+def _get(tree: Mapping[str, Any], *keys: str) -> Any:
+    value: Any = tree
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _form(source: Source) -> Any:
+    if "learning.algorithm.form" in source.swept:
+        return None
+    return _get(source.scenario, "learning", "algorithm", "form")
+
+
+def _scale(source: Source) -> str:
+    if "privacy.scale_records" in source.swept:
+        values = sorted(source.metrics["privacy.scale_records"].unique())
+        return " or ".join(f"{value:g}" for value in values)
+    value = _get(source.scenario, "privacy", "scale_records")
+    return "several" if value is None else f"{value:g}"
+
+
+def curve_notes(drawn: Sequence[Curve], log: bool, against: Against) -> list[str]:
+    """Notes on curves: what line and band are, and replicas or values that cannot be seen in them."""
+    replicas = between([c.replicas for c in drawn])
+    agents = max(c.agents for c in drawn)
+    of = f"{replicas} replicas" if replicas != "1" else "1 replica"
+    if agents > 1:
+        of += f" and {agents} agents"
+    out = [f"Line: median; band: 25 to 75 % of {of}."]
+    bad = [(c.label, c.not_finite, c.replicas) for c in drawn if c.not_finite]
+    if bad:
+        each = [f"{count} of {total} replicas{_of(label)}" for label, count, total in bad]
+        out.append(
+            f"Infinite or undefined values, counted as +∞, in {', '.join(each)}; "
+            "nothing is drawn where they decide."
+        )
+    held = sum(c.held for c in drawn)
+    if held and against == "time":
+        out.append("After its last record a replica keeps its last value.")
+    elif held:
+        out.append(f"{held} replicas end before the others and are held at their last value.")
+    if log:
+        out += hidden_note([v for c in drawn for v in (c.low, c.median, c.high)])
+    return out
+
+
+def hidden_note(drawn: Sequence[ArrayLike]) -> list[str]:
+    """Say how many of the drawn values a log axis cannot show."""
+    values = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in drawn])
+    hidden = int(np.sum(values <= 0))
+    if not hidden:
+        return []
+    return [f"{hidden} of {len(values)} quartiles are zero or negative and cannot be shown on the log axis."]
+
+
+def _of(label: str) -> str:
+    return f" ({label})" if label else ""
+
+
+def between(counts: Sequence[int]) -> str:
+    """``20``, or ``18 to 20`` where counts differ."""
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"

@@ -1,0 +1,163 @@
+"""Final values against a positive quantity: quartiles over replicas, and what a power law may use."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from p2psim.report.curves import finals, labels, quartiles
+from p2psim.report.source import Source
+from p2psim.theory.bounds import ShapeBound, fit_shape, inverse_square_sum
+from p2psim.theory.slopes import PowerLaw, fit_power_law
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float = NDArray[np.float64]
+
+#: F (11) has local slopes between −1 and −2 in ε and in n. Where ψ is flatter than half the smaller one at an
+#: end of the range, noise fills Θ (left) or something other than noise is left (right): no slope is taken
+#: there.
+FLAT = 0.5
+
+
+def straight_part(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
+    """Which points, ordered by x, lie outside flat ends of a log-log curve.
+
+    Two neighbours at an end whose local slope is below `FLAT` in size are both left out, and so on inwards.
+    """
+    slopes = np.abs(np.diff(np.log(np.asarray(y, dtype=float))) / np.diff(np.log(np.asarray(x, dtype=float))))
+    keep = np.ones(len(slopes) + 1, dtype=bool)
+    for order in (range(len(slopes)), range(len(slopes) - 1, -1, -1)):
+        for i in order:
+            if slopes[i] >= FLAT:
+                break
+            keep[i] = keep[i + 1] = False
+    return keep
+
+
+@dataclass(frozen=True)
+class Points:
+    """One line of the figure: quartiles over replicas at each x, and what was fitted.
+
+    Attributes
+    ----------
+    label : str
+        What distinguishes it from others.
+    x, low, median, high : ndarray, shape (m,)
+        Finite x in ascending order, and quartiles of the replicas' final values.
+    used : ndarray of bool, shape (m,)
+        Points that the fits use.
+    records, inverse_squares : ndarray, shape (m,)
+        n and Σ1/ε_i² of the cell of each point.
+    limit : float or None
+        Median where x is infinite.
+    not_finite, total : int
+        Replicas with an infinite or undefined final value, and all.
+    """
+
+    label: str
+    x: Float
+    low: Float
+    median: Float
+    high: Float
+    used: NDArray[np.bool_]
+    records: Float
+    inverse_squares: Float
+    limit: float | None
+    not_finite: int
+    total: int
+
+    def slope(self) -> PowerLaw | None:
+        """The fitted power law; None if fewer than two points can be used."""
+        return fit_power_law(self.x[self.used], self.median[self.used]) if self.used.sum() >= 2 else None
+
+    def bound(self) -> ShapeBound | None:
+        """The fitted F (11); None where budgets or records say nothing, or fewer than two points remain."""
+        known = (
+            self.used & np.isfinite(self.inverse_squares) & (self.inverse_squares > 0) & (self.records > 0)
+        )
+        if known.sum() < 2:
+            return None
+        return fit_shape(self.records[known], self.inverse_squares[known], self.median[known])
+
+
+def records_of_cells(source: Source) -> dict[int, float]:
+    """n, the records of all owners, of each cell."""
+    agents = source.agents
+    first = agents[agents["replica"] == agents.groupby("cell")["replica"].transform("min")]
+    owners = first[first["index"] >= 0]
+    sums = owners.groupby("cell", sort=True)["records"].sum()
+    return dict(zip(map(int, sums.index.to_numpy()), map(float, sums.to_numpy(dtype=float)), strict=True))
+
+
+def budgets_of_cells(source: Source) -> dict[int, float]:
+    """Σ1/ε_i² over the owners of each cell, from the budgets in the ledger; NaN where one is unknown."""
+    ledger = source.ledger
+    first = ledger[ledger["replica"] == ledger.groupby("cell")["replica"].transform("min")]
+    owners = first[first["agent"] >= 0]
+    return {
+        int(owned["cell"].iloc[0]): inverse_square_sum(owned["budget"].to_numpy(dtype=float, na_value=np.nan))
+        for _, owned in owners.groupby("cell", sort=True)
+    }
+
+
+def points(
+    source: Source, metric: str, x_of_cell: Mapping[int, float], hide: Sequence[str] = ()
+) -> list[Points]:
+    """Collect lines: cells that agree in all swept keys but the one on the axis.
+
+    Keys that advance together with x (``zip``) would leave one point a line; then all cells form one line.
+
+    Parameters
+    ----------
+    source : Source
+        The run.
+    metric : str
+        Whose final values.
+    x_of_cell : mapping
+        x of each cell; infinite for a limit.
+    hide : sequence of str
+        The swept keys that the axis stands for.
+    """
+    table = finals(source, metric)
+    table = table.assign(x=table["cell"].map(dict(x_of_cell))).dropna(subset="x")
+    others = [key for key in source.swept if key not in hide]
+    grouped = _lines(table, others)
+    records, budgets = records_of_cells(source), budgets_of_cells(source)
+    out = []
+    for label, group in grouped:
+        total = len(group)
+        bad = int((~np.isfinite(group["value"].to_numpy(dtype=float))).sum())
+        finite = group[np.isfinite(group["x"])]
+        limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
+        limit = float(quartiles(limits[None, :])[1, 0]) if len(limits) else None
+        parts = [part for _, part in finite.groupby(["x", "cell"], sort=True)]
+        q = np.array([quartiles(part["value"].to_numpy(dtype=float)[None, :])[:, 0] for part in parts])
+        q = q.reshape(len(parts), 3)
+        cells = [int(part["cell"].iloc[0]) for part in parts]
+        x = np.array([float(part["x"].iloc[0]) for part in parts])
+        used = np.isfinite(q[:, 1]) & (q[:, 1] > 0)
+        if len(np.unique(x[used])) == used.sum():
+            used[used] = straight_part(x[used], q[used, 1])
+        out.append(
+            Points(
+                label=label, x=x, low=q[:, 0], median=q[:, 1], high=q[:, 2], used=used,
+                records=np.array([records.get(c, np.nan) for c in cells]),
+                inverse_squares=np.array([budgets.get(c, np.nan) for c in cells]),
+                limit=limit, not_finite=bad, total=total,
+            )
+        )  # fmt: skip
+    return out
+
+
+def _lines(table: "pd.DataFrame", others: list[str]) -> "list[tuple[str, pd.DataFrame]]":
+    keys = [*others, "model"]
+    groups = [group for _, group in table.groupby(keys, sort=False, observed=True, dropna=False)]
+    if all(group["x"].nunique() < 2 for group in groups) and table["x"].nunique() > 1:
+        keys = ["model"]
+        groups = [group for _, group in table.groupby(keys, sort=False, observed=True)]
+    named = labels(keys[:-1], table)
+    return [(named[tuple(group[keys].iloc[0])], group) for group in groups]

@@ -1,0 +1,123 @@
+"""What a figure is drawn from: the tables of a run, and what its scenario says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from p2psim.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Against = Literal["step", "time"]
+
+FITNESS = "relative_fitness"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The tables of one run, read once for all figures.
+
+    Attributes
+    ----------
+    metrics, ledger, agents : DataFrame
+        As in the run folder.
+    events : DataFrame or None
+        None when the run did not record events.
+    manifest : mapping
+        The run's manifest.
+    scenario : mapping
+        The scenario as a plain tree; empty when it is not known.
+    metric : str or None
+        The metric that was asked for.
+    against : {"step", "time"}
+        Horizontal axis of curves.
+    """
+
+    metrics: "pd.DataFrame"
+    ledger: "pd.DataFrame"
+    agents: "pd.DataFrame"
+    events: "pd.DataFrame | None" = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    metric: str | None = None
+    against: Against = "step"
+
+    @property
+    def name(self) -> str:
+        """The scenario's name, empty when it is not known."""
+        return str(self.scenario.get("name") or self.manifest.get("name") or "")
+
+    @property
+    def swept(self) -> list[str]:
+        """Dotted keys that the run sweeps: the columns before ``cell``."""
+        columns = list(self.metrics.columns)
+        return columns[: columns.index("cell")]
+
+    def recorded(self) -> list[str]:
+        """Names of the metrics in the run."""
+        return sorted(map(str, self.metrics["metric"].unique()))
+
+    def rows(self, metric: str) -> "pd.DataFrame":
+        """Rows of one metric.
+
+        Raises
+        ------
+        InputError
+            If the run did not record it.
+        """
+        found = self.metrics[self.metrics["metric"] == metric]
+        if found.empty:
+            raise InputError(
+                f"the run did not record the metric {metric!r}; "
+                + (
+                    f"it has {', '.join(self.recorded())}"
+                    if len(self.metrics)
+                    else "it has no metrics at all"
+                )
+            )
+        return found
+
+    def title(self, what: str) -> str:
+        """A figure's title."""
+        return f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:]
+
+
+def source(result: Any, metric: str | None = None, against: Against = "step") -> Source:
+    """Read what figures need from a result: anything with the attributes of `p2psim.Result`.
+
+    Parameters
+    ----------
+    result : object
+        Has DataFrames ``metrics``, ``ledger``, ``agents``, ``events`` (or None), a mapping ``manifest`` and
+        a ``path``; the scenario is taken from ``scenario`` or from ``scenario.yaml`` in the path.
+    metric, against
+        As in `Source`.
+    """
+    return Source(
+        metrics=result.metrics,
+        ledger=result.ledger,
+        agents=result.agents,
+        events=result.events,
+        manifest=result.manifest,
+        scenario=_scenario(result),
+        metric=metric,
+        against=against,
+    )
+
+
+def _scenario(result: Any) -> Mapping[str, Any]:
+    known: Any = getattr(result, "scenario", None)
+    if isinstance(known, Mapping):
+        return known
+    if hasattr(known, "resolved"):
+        tree: Mapping[str, Any] = known.resolved()
+        return tree
+    file = Path(result.path) / "scenario.yaml"
+    if not file.is_file():
+        return {}
+    from ruamel.yaml import YAML
+
+    tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    return tree if isinstance(tree, Mapping) else {}

@@ -1,0 +1,155 @@
+"""One look for all figures: a palette that survives colour blindness, and lines that survive grey."""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from p2psim.study.aside import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Dots per inch of the PNG files.
+DPI = 150
+
+#: Numbers of different lengths without a common divisor, so that combinations repeat as late as possible.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
+COLOURS = 9
+
+METRIC_LABELS: Mapping[str, str] = {
+    "relative_fitness": "relative fitness ψ (dimensionless)",
+    "isolated_fitness": "isolated fitness ψ of an owner's own optimum (dimensionless)",
+    "objective_gap": "objective gap (units of the objective)",
+    "test_accuracy": "test accuracy (fraction)",
+    "test_rmse": "test RMSE (units of the label)",
+    "consensus_distance": "consensus distance (squared units of θ)",
+    "collision_rate": "collision rate (fraction of deliveries)",
+    "throughput": "throughput (fraction of airtime)",
+}
+AXIS_LABELS: Mapping[str, str] = {
+    "step": "commits k",
+    "time": "simulated time (mean clock periods)",
+    "epsilon": "privacy budget ε per owner",
+    "records": "records n",
+}
+
+
+def metric_label(metric: str) -> str:
+    """Axis label of a metric, with its unit; unknown metrics keep their name."""
+    return METRIC_LABELS.get(metric, metric.replace("_", " "))
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Draw and save inside this; the caller's own settings are untouched."""
+    import matplotlib as mpl
+    import seaborn as sns
+
+    # Any: matplotlib's stubs list every key, and differ between versions.
+    settings: Any = {
+        **sns.axes_style("whitegrid"),
+        **sns.plotting_context("notebook", font_scale=0.95),
+        # The font that comes with matplotlib: the same figure on every machine.
+        "font.sans-serif": ["DejaVu Sans"],
+        "svg.hashsalt": "p2psim",
+        "axes.titlesize": "medium",
+        "legend.frameon": False,
+        "grid.linewidth": 0.6,
+        "axes.linewidth": 0.8,
+    }
+    with mpl.rc_context(settings):
+        yield
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the line with this number."""
+    import seaborn as sns
+
+    # The palette's tenth colour repeats its first in grey; yellow (9th) is too light for thin lines.
+    palette = sns.color_palette("colorblind", 10)
+    order = (0, 1, 2, 3, 4, 9, 5, 7, 6)
+    return {
+        "color": palette[order[index % COLOURS]],
+        "linestyle": DASHES[index % len(DASHES)],
+        "marker": MARKERS[index % len(MARKERS)],
+    }
+
+
+def new_figure(width: float = 7.6, height: float = 4.6) -> "Figure":
+    """An empty figure that no window owns, so that nothing has to be closed."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plain_ticks(axes: "Axes", values: ArrayLike) -> None:
+    """Name the values of a log axis that were run, as long as there is room for them."""
+    import numpy as np
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ticks = np.unique(np.asarray(values, dtype=float))
+    logs = np.log(ticks)
+    if not 2 <= len(logs) <= 12 or np.diff(logs).min() < 0.07 * np.ptp(logs):
+        return
+    axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def few_decades(axes: "Axes", values: ArrayLike) -> None:
+    """Name ticks of a log axis by plain numbers when the values span little more than a decade."""
+    import numpy as np
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[np.isfinite(numbers) & (numbers > 0)]
+    if numbers.max() > 20 * numbers.min():
+        return
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 6, 7, 8, 9)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 and value == round(value) else f"{value:g}"
+
+
+def add_legend(figure: "Figure", axes: "Axes") -> None:
+    """Put the legend beside the axes, where it covers no data."""
+    handles, names = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles, names, loc="outside right upper", fontsize="small", alignment="left", handlelength=3.2,
+        )  # fmt: skip
+
+
+def add_footnote(figure: "Figure", notes: Sequence[str]) -> None:
+    """Write notes under the figure, wrapped to its width."""
+    import textwrap
+
+    if not notes:
+        return
+    # At 7.5 points a character is about .064 inch wide.
+    width = int(figure.get_figwidth() / 0.064)
+    lines = [line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="   ")]
+    # The axes keep their size: the figure grows instead.
+    figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
+    # A label of the whole figure is given room by the layout; plain text is not.
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color="0.25", linespacing=1.35)
+
+
+def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
+    """Write PNG and SVG, each whole or not at all, the same bytes for the same figure."""
+    paths = []
+    for extension, metadata in (("png", {}), ("svg", {"Date": None})):
+        content = io.BytesIO()
+        figure.savefig(content, format=extension, dpi=DPI, metadata=metadata)
+        path = folder / f"{stem}.{extension}"
+        write_bytes(path, content.getvalue())
+        paths.append(path)
+    return paths

@@ -1,0 +1,81 @@
+"""Tables of a made-up run, whose medians and slopes are known because they were put in."""
+
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+#: Replicas' factors around the median: their quartiles are 1/2, 1 and 2.
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass
+class Run:
+    path: Path
+    metrics: pd.DataFrame
+    ledger: pd.DataFrame
+    agents: pd.DataFrame
+    events: pd.DataFrame | None = None
+    manifest: dict[str, Any] = field(default_factory=lambda: {"name": "made-up"})
+    scenario: dict[str, Any] | None = None
+
+
+def psi(epsilon: float, records: int, step: int) -> float:
+    """A known law: 400·(1000/(n·ε))² at the end, decaying from 1 by then."""
+    final = 400 * (1000 / (records * epsilon)) ** 2
+    return final + np.exp(-step / 8)
+
+
+def run(
+    path: Path,
+    sweep: dict[str, list[Any]] | None = None,
+    steps: range = range(0, 301, 10),
+    owners: int = 3,
+    law=psi,
+    factors=FACTORS,
+    commits: int = 0,
+    flags: tuple[str, ...] = (),
+    extra: tuple[str, ...] = (),
+) -> Run:
+    sweep = sweep or {}
+    metrics, ledger, agents, events = [], [], [], []
+    rng = np.random.default_rng(0)
+    for cell, values in enumerate(product(*sweep.values())):
+        swept = dict(zip(sweep, values, strict=True))
+        epsilon = swept.get("privacy.epsilon", 10.0)
+        records = swept.get("data.partition.records", 1000)
+        for replica, factor in enumerate(factors):
+            for step in steps:
+                base = {
+                    **swept,
+                    "cell": cell,
+                    "replica": replica,
+                    "step": step,
+                    "time": step / owners + 0.01 * replica,
+                }
+                metrics.append({**base, "agent": None, "model": "main", "metric": "relative_fitness",
+                                "value": factor * law(epsilon, records, step)})  # fmt: skip
+                for name in extra:
+                    for agent in range(owners):
+                        metrics.append({**base, "agent": agent, "model": "main", "metric": name,
+                                        "value": (0.5 + 0.1 * agent) * (1 - np.exp(-step / 60))})  # fmt: skip
+            for agent in range(owners):
+                agents.append({"cell": cell, "replica": replica, "index": agent, "label": f"bank {agent}",
+                               "group": None, "records": records // owners})  # fmt: skip
+                ledger.append({**swept, "cell": cell, "replica": replica, "agent": agent, "budget": epsilon,
+                               **dict.fromkeys(flags, True), "over_budget": False})  # fmt: skip
+            time = 0.0
+            for seq in range(commits):
+                time += rng.exponential(1 / owners)
+                owner = int(rng.integers(owners))
+                for kind, agent, peer in (("wake", owner, -2), ("commit", -1, owner)):
+                    events.append({"cell": cell, "replica": replica, "seq": 2 * seq + (kind == "commit"),
+                                   "time": time, "kind": kind, "agent": agent, "peer": peer})  # fmt: skip
+    frame = pd.DataFrame(metrics)
+    frame["agent"] = frame["agent"].astype("Int32")
+    return Run(
+        path, frame, pd.DataFrame(ledger), pd.DataFrame(agents), pd.DataFrame(events) if commits else None
+    )

@@ -1,0 +1,114 @@
+"""Numbers behind the figures: quartiles, common grids, final values."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_run import FACTORS, psi, run
+
+from p2psim.errors import InputError
+from p2psim.report.curves import curves, finals, quartiles
+from p2psim.report.points import straight_part
+from p2psim.report.source import source
+
+
+def test_quartiles_by_hand() -> None:
+    rows = np.array([[1.0, 2, 3, 4, 5], [1, 2, 3, np.inf, np.nan], [1, np.nan, np.inf, np.nan, 2]])
+    np.testing.assert_array_equal(quartiles(rows)[:, 0], [2, 3, 4])
+    np.testing.assert_array_equal(quartiles(rows)[:, 1], [2, 3, np.inf])
+    np.testing.assert_array_equal(quartiles(rows)[:, 2], [2, np.inf, np.inf])
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
+def test_quartiles_of_numbers_are_numpys(values: list[float]) -> None:
+    np.testing.assert_array_equal(quartiles(np.array([values]))[:, 0], np.percentile(values, [25, 50, 75]))
+
+
+def test_curves_carry_the_medians_that_were_put_in(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]})
+    drawn = curves(source(r), "relative_fitness")
+    assert [c.label for c in drawn] == ["epsilon = 1", "epsilon = 10"]
+    for curve, epsilon in zip(drawn, (1.0, 10.0), strict=True):
+        law = np.array([psi(epsilon, 1000, k) for k in range(0, 301, 10)])
+        np.testing.assert_array_equal(curve.x, range(0, 301, 10))
+        np.testing.assert_allclose(curve.median, law)
+        np.testing.assert_allclose(curve.low, law / 2)
+        np.testing.assert_allclose(curve.high, law * 2)
+        assert (curve.replicas, curve.not_finite, curve.held, curve.agents) == (len(FACTORS), 0, 0, 1)
+
+
+def test_rows_in_any_order_and_null_agents_of_any_type_give_the_same(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]}, extra=("test_accuracy",))
+    plain = curves(source(r), "test_accuracy")
+    assert plain[0].agents == 3
+    r.metrics = r.metrics.sample(frac=1, random_state=1).reset_index(drop=True)
+    r.metrics["agent"] = r.metrics["agent"].astype("float64")
+    for a, b in zip(plain, curves(source(r), "test_accuracy"), strict=True):
+        np.testing.assert_array_equal(a.median, b.median)
+
+
+def test_a_replica_that_ends_early_is_held_and_counted(tmp_path) -> None:
+    r = run(tmp_path, factors=(1.0, 2.0, 3.0))
+    r.metrics = r.metrics[(r.metrics["replica"] != 2) | (r.metrics["step"] <= 100)]
+    (curve,) = curves(source(r), "relative_fitness")
+    assert curve.held == 1
+    # Replica 2 stays at 3·ψ(100), the largest of the three; the median is replica 1's.
+    np.testing.assert_allclose(curve.median[-1], 2 * psi(10.0, 1000, 300))
+    np.testing.assert_allclose(curve.high[-1], (2 * psi(10, 1000, 300) + 3 * psi(10, 1000, 100)) / 2)
+
+
+def test_curves_against_time_hold_values_between_records(tmp_path) -> None:
+    r = run(tmp_path, factors=(1.0,), owners=1, steps=range(0, 101, 50))  # records at times 0, 50, 100
+    (curve,) = curves(source(r, against="time"), "relative_fitness")
+    assert curve.x[0] == 0
+    assert curve.x[-1] == 100
+    for x, value in zip(curve.x, curve.median, strict=True):
+        assert value == pytest.approx(psi(10, 1000, 50 * int(x // 50)))
+
+
+def test_a_step_recorded_twice_counts_once_with_its_last_value(tmp_path) -> None:
+    r = run(tmp_path, factors=(1.0,))
+    again = r.metrics.tail(1).assign(value=123.0, time=1e6)
+    r.metrics = pd.concat([again, r.metrics], ignore_index=True)
+    assert finals(source(r), "relative_fitness")["value"].tolist() == [123.0]
+    (curve,) = curves(source(r), "relative_fitness")
+    assert curve.median[-1] == 123.0
+
+
+def test_finals_average_agents_and_keep_undefined_values(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]}, extra=("test_accuracy",), factors=(1.0, 1.0))
+    r.metrics.loc[
+        (r.metrics["metric"] == "test_accuracy") & (r.metrics["cell"] == 1) & (r.metrics["agent"] == 0)
+        & (r.metrics["replica"] == 1), "value"
+    ] = np.nan  # fmt: skip
+    table = finals(source(r), "test_accuracy")
+    assert table["value"].iloc[:3].tolist() == pytest.approx([0.6 * (1 - np.exp(-5))] * 3)
+    assert np.isnan(table["value"].iloc[3])
+    assert table["privacy.epsilon"].tolist() == [1.0, 1.0, 10.0, 10.0]
+
+
+def test_an_unrecorded_metric_lists_what_there_is(tmp_path) -> None:
+    with pytest.raises(InputError, match="'test_rmse'; it has relative_fitness"):
+        source(run(tmp_path)).rows("test_rmse")
+
+
+def test_straight_part_leaves_out_flat_ends() -> None:
+    x = np.array([0.1, 1, 10, 100, 1000])
+    # data.md, lending at real sizes, continued by three_banks: noise fills the box at .1 and 1.
+    assert straight_part(x, [20.5, 16.8, 1.30, 0.014, 1.8e-4]).tolist() == [False, False, True, True, True]
+    assert straight_part(x, x**-2).all()
+    assert straight_part(x, [1e4, 1e2, 1, 1e-4, 0.9e-4]).tolist() == [True, True, True, False, False]
+    assert not straight_part(x, np.ones(5)).any()
+    # A bend in the middle is not an end.
+    assert straight_part(x, [1e3, 1e1, 0.9e1, 1e-1, 1e-3]).all()
+
+
+def test_labels_name_models_and_long_keys_when_needed(tmp_path) -> None:
+    r = run(tmp_path, {"network.exchange.kind": ["poll"], "learning.loss.kind": ["squared"]}, factors=(1.0,))
+    other = r.metrics.assign(model="isolated")
+    r.metrics = pd.concat([r.metrics, other], ignore_index=True)
+    assert [c.label for c in curves(source(r), "relative_fitness")] == [
+        "exchange.kind = poll, loss.kind = squared, isolated",
+        "exchange.kind = poll, loss.kind = squared, main",
+    ]

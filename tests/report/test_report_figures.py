@@ -1,0 +1,317 @@
+"""Figures: files, lines, labels, footnotes, and clear errors where a run lacks something."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from made_up_run import psi, run
+
+from p2psim.errors import InputError
+from p2psim.report import draw
+from p2psim.report.kinds import KINDS
+from p2psim.report.source import source
+
+SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
+STEPS = np.arange(0, 301, 10)
+
+
+def footnote(figure) -> str:
+    return " ".join(figure._supxlabel.get_text().split())
+
+
+def named(axes) -> dict[str, object]:
+    handles, names = axes.get_legend_handles_labels()
+    return dict(zip(names, handles, strict=True))
+
+
+def test_every_kind_writes_both_files(tmp_path) -> None:
+    r = run(
+        tmp_path, {"data.partition.records": [900, 3000, 9000], **SWEEP}, commits=50, extra=("test_accuracy",)
+    )
+    paths = draw(r)
+    assert {p.name for p in paths} == {
+        f"{stem}.{end}"
+        for stem in ("fitness", "timing", "epsilon", "size", "curves-test_accuracy")
+        for end in ("png", "svg")
+    }
+    assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(p.name for p in paths)
+    for path in paths:
+        head = path.read_bytes()[:200]
+        assert head.startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
+    for kind in KINDS:
+        assert draw(r, kind=kind, folder=tmp_path / "other")
+    assert [p.name for p in draw(r, kind="fitness", against="time")] == [
+        "fitness-time.png",
+        "fitness-time.svg",
+    ]
+
+
+def test_drawing_again_gives_the_same_bytes_and_leaves_settings_alone(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, commits=30)
+    before = dict(mpl.rcParams)
+    first = {p.name: p.read_bytes() for p in draw(r)}
+    second = {p.name: p.read_bytes() for p in draw(r)}
+    assert first == second
+    assert dict(mpl.rcParams) == before
+    assert not any(b"<dc:date>" in content for content in first.values())
+
+
+@pytest.mark.usefixtures("look")
+def test_fitness_lines_are_the_medians(tmp_path) -> None:
+    figure = KINDS["fitness"](source(run(tmp_path, SWEEP)))["fitness"]
+    (axes,) = figure.axes
+    assert axes.get_yscale() == "log"
+    assert axes.get_xlabel() == "commits k"
+    assert axes.get_ylabel() == "relative fitness ψ (dimensionless)"
+    lines = named(axes)
+    assert list(lines) == ["epsilon = 1", "epsilon = 10", "epsilon = 100"]
+    for (_, line), band, epsilon in zip(lines.items(), axes.collections, (1.0, 10.0, 100.0), strict=True):
+        law = np.array([psi(epsilon, 1000, k) for k in STEPS])
+        np.testing.assert_allclose(line.get_xdata(), STEPS)
+        np.testing.assert_allclose(line.get_ydata(), law)
+        corners = band.get_paths()[0].vertices
+        last = corners[corners[:, 0] == 300][:, 1]
+        assert (last.min(), last.max()) == pytest.approx((law[-1] / 2, law[-1] * 2))
+    # Readable without colour: dashes and markers all differ.
+    assert len({line.get_marker() for line in lines.values()}) == 3
+    assert len({str(line._unscaled_dash_pattern) for line in lines.values()}) == 3
+
+
+@pytest.mark.usefixtures("look")
+def test_many_lines_never_share_dashes_and_marker(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [float(2**k) for k in range(30)]}, factors=(1.0,))
+    (axes,) = KINDS["fitness"](source(r))["fitness"].axes
+    looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in axes.lines}
+    assert len(looks) == 30
+
+
+@pytest.mark.usefixtures("look")
+def test_timing_shows_who_answered(tmp_path) -> None:
+    r = run(tmp_path, commits=40)
+    figure = KINDS["timing"](source(r))["timing"]
+    main, side = figure.axes
+    mine = r.events[(r.events["replica"] == 0) & (r.events["kind"] == "commit")]
+    marks = main.collections[0].get_offsets()
+    np.testing.assert_array_equal(marks[:, 0], range(1, 41))
+    np.testing.assert_array_equal(marks[:, 1], mine["peer"])
+    assert [t.get_text() for t in main.get_yticklabels()] == ["bank 0", "bank 1", "bank 2"]
+    shares = [bar.get_width() for bar in side.patches]
+    np.testing.assert_allclose(shares, 100 * np.bincount(mine["peer"], minlength=3) / 40)
+
+
+@pytest.mark.usefixtures("look")
+def test_timing_says_when_it_shows_only_the_first_commits(tmp_path) -> None:
+    figure = KINDS["timing"](source(run(tmp_path, commits=500, factors=(1.0,))))["timing"]
+    assert "The first 180 of 500 commits are shown; shares are of all." in footnote(figure)
+    assert len(figure.axes[0].collections[0].get_offsets()) == 180
+
+
+@pytest.mark.usefixtures("look")
+def test_epsilon_recovers_the_slope_and_the_bound(tmp_path) -> None:
+    sweep = {"privacy.epsilon": [1.0, 3.0, 10.0, 30.0]}
+    figure = KINDS["epsilon"](source(run(tmp_path, sweep)))["epsilon"]
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_xlabel() == "privacy budget ε per owner"
+    names = list(named(axes))
+    assert names == ["median\nslope −2.00 [−2.00, −2.00]", "fitted F (11)"]
+    law = np.array([400 / e**2 for e in sweep["privacy.epsilon"]])
+    solid = next(line for line in axes.lines if len(line.get_xdata()) == 4 and line.get_marker() == "o")
+    np.testing.assert_allclose(solid.get_ydata(), law, rtol=1e-9)
+    bound = next(line for line in axes.lines if len(line.get_xdata()) == 60)
+    np.testing.assert_allclose(bound.get_ydata(), 400 / bound.get_xdata() ** 2, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("look")
+def test_bound_has_both_terms(tmp_path) -> None:
+    # ψ = 2·√3/(n·ε)·1000 + 5·3/(n·ε)²·1000², n = 999 records in the agents' table of three owners.
+    def law(epsilon, records, step):
+        return 2 * 3**0.5 * 1000 / (999 * epsilon) + 15 * (1000 / (999 * epsilon)) ** 2
+
+    r = run(tmp_path, {"privacy.epsilon": [0.1, 1.0, 10.0, 100.0]}, law=law)
+    (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
+    bound = next(line for line in axes.lines if len(line.get_xdata()) == 60)
+    np.testing.assert_allclose(bound.get_ydata(), [law(e, 0, 0) for e in bound.get_xdata()], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("look")
+def test_size_recovers_the_slope_for_each_budget(tmp_path) -> None:
+    r = run(tmp_path, {"data.partition.records": [300, 3000, 30000], "privacy.epsilon": [1.0, 10.0]})
+    figure = KINDS["size"](source(r))["size"]
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "records n"
+    assert list(named(axes)) == [
+        "epsilon = 1\nslope −2.00 [−2.00, −2.00]",
+        "epsilon = 10\nslope −2.00 [−2.00, −2.00]",
+        "fitted F (11)",
+    ]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["300", "3,000", "30,000"]
+
+
+@pytest.mark.usefixtures("look")
+def test_keys_that_advance_together_make_one_line(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0]})
+    r.metrics.insert(1, "learning.algorithm.rho", 5 * r.metrics["privacy.epsilon"])
+    (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
+    assert list(named(axes)) == ["median\nslope −2.00 [−2.00, −2.00]", "fitted F (11)"]
+
+
+@pytest.mark.usefixtures("look")
+def test_saturated_points_are_hollow_and_said(tmp_path) -> None:
+    def law(epsilon, records, step):
+        return min(20.0, 400 / epsilon**2)
+
+    r = run(tmp_path, {"privacy.epsilon": [0.1, 1.0, 10.0, 100.0, 1000.0]}, law=law)
+    figure = KINDS["epsilon"](source(r))["epsilon"]
+    (axes,) = figure.axes
+    assert "Hollow points are not used for slopes and bounds" in footnote(figure)
+    assert "ε = 0.1, 1." in footnote(figure)
+    assert next(iter(named(axes))) == "median\nslope −2.00 [−2.00, −2.00]"
+    hollow = next(line for line in axes.lines if line.get_markerfacecolor() == "white")
+    np.testing.assert_array_equal(hollow.get_xdata(), [0.1, 1.0])
+
+
+@pytest.mark.usefixtures("look")
+def test_a_flat_metric_gives_no_slope_and_says_so(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, law=lambda *_: 1e-4)
+    figure = KINDS["epsilon"](source(r))["epsilon"]
+    assert "No slope, for want of two usable points." in footnote(figure)
+    assert list(named(figure.axes[0])) == ["median"]
+
+
+@pytest.mark.usefixtures("look")
+def test_an_infinite_budget_is_a_line_across(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, float("inf")]}, law=lambda e, *_: 400 / e**2 + 1e-3)
+    (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
+    assert "median at ε = ∞" in named(axes)
+    across = [line for line in axes.lines if list(line.get_ydata()) == [1e-3, 1e-3]]
+    assert len(across) == 1
+    low, high = axes.get_ylim()
+    assert low < 1e-3 < high
+
+
+@pytest.mark.usefixtures("look")
+def test_diverged_replicas_are_counted(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, factors=(1.0, 1.0, 2.0, float("nan"), float("inf")))
+    fitness = KINDS["fitness"](source(r))["fitness"]
+    assert "counted as +∞, in 2 of 5 replicas (epsilon = 1), 2 of 5 replicas" in footnote(fitness)
+    epsilon = KINDS["epsilon"](source(r))["epsilon"]
+    assert "6 of 15 replicas end infinite or undefined, counted as +∞." in footnote(epsilon)
+    solid = next(line for line in epsilon.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata()))
+    np.testing.assert_allclose(solid.get_ydata(), [800, 8, 0.08], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("look")
+def test_values_without_a_logarithm_are_counted(tmp_path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]}, factors=(-1.0, 0.0, 1.0, 2.0, 3.0))
+    # Quartiles are 0, 1 and 2 times ψ: one in three has no logarithm.
+    fitness = KINDS["fitness"](source(r))["fitness"]
+    assert f"{2 * len(STEPS)} of {6 * len(STEPS)} quartiles are zero or negative" in footnote(fitness)
+    epsilon = KINDS["epsilon"](source(r))["epsilon"]
+    assert "2 of 6 quartiles are zero or negative" in footnote(epsilon)
+
+
+def test_runs_without_any_positive_or_finite_value_still_draw(tmp_path) -> None:
+    for number, value in enumerate((-1.0, 0.0, float("nan"), float("inf"))):
+        r = run(tmp_path / str(number), {"privacy.epsilon": [1.0, 10.0]}, law=lambda *_, v=value: v)
+        assert len(draw(r)) == 4
+
+
+@pytest.mark.usefixtures("look")
+def test_flags_and_printed_form_are_repeated_under_every_figure(tmp_path) -> None:
+    r = run(
+        tmp_path, {"data.partition.records": [900, 9000], **SWEEP}, commits=20, extra=("test_accuracy",),
+        flags=("scaled_records", "not_private"),
+    )  # fmt: skip
+    r.scenario = {"learning": {"algorithm": {"form": "printed"}}, "privacy": {"scale_records": 83.0}}
+    for kind in KINDS.values():
+        for figure in kind(source(r)).values():
+            said = footnote(figure)
+            assert "Scaled (scale_records): noise as if each record stood for 83." in said
+            assert "Not private" in said
+            assert "Form printed" in said
+            assert "Over budget" not in said
+    r.ledger.loc[r.ledger["cell"] > 0, "not_private"] = False
+    figure = KINDS["fitness"](source(r))["fitness"]
+    assert "guarantees nothing (in 1 of 6 cells)." in footnote(figure)
+
+
+def test_the_scenario_is_read_from_the_run_folder(tmp_path) -> None:
+    (tmp_path / "scenario.yaml").write_text("name: from-file\nlearning: {algorithm: {form: printed}}\n")
+    r = run(tmp_path, SWEEP)
+    assert source(r).name == "from-file"
+    assert source(r).scenario["learning"]["algorithm"]["form"] == "printed"
+
+
+def test_what_a_run_lacks_is_said(tmp_path) -> None:
+    r = run(tmp_path, {"learning.algorithm.rho": [1.0, 2.0]})
+    with pytest.raises(
+        InputError, match=r"no sweep over privacy.epsilon \(it sweeps learning.algorithm.rho\)"
+    ):
+        draw(r, kind="epsilon")
+    with pytest.raises(InputError, match=r"no sweep over the number of records \(every cell has n = 999\)"):
+        draw(r, kind="size")
+    with pytest.raises(InputError, match=r"recorded no events; set record\.events: true"):
+        draw(r, kind="timing")
+    with pytest.raises(InputError, match="no metric besides relative_fitness"):
+        draw(r, kind="curves")
+    with pytest.raises(InputError, match="did not record the metric 'test_rmse'"):
+        draw(r, metric="test_rmse")
+    with pytest.raises(InputError, match="the kind for test_rmse is curves"):
+        draw(r, kind="fitness", metric="test_rmse")
+    with pytest.raises(InputError, match="at least two finite values"):
+        draw(run(tmp_path, {"privacy.epsilon": [1.0, float("inf")]}), kind="epsilon")
+    with pytest.raises(InputError, match="one number for all owners"):
+        draw(run(tmp_path, {"privacy.epsilon": ["{a: 1}", "{a: 2}"]}, law=lambda *_: 1.0), kind="epsilon")
+    assert not (tmp_path / "figures").exists()
+    # Without a kind, what can be drawn is drawn.
+    assert [p.name for p in draw(r)] == ["fitness.png", "fitness.svg"]
+
+
+def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
+    with pytest.raises(InputError, match="fitness, timing, epsilon, size, curves; did you mean epsilon"):
+        draw(run(tmp_path), kind="epsilonn")
+    with pytest.raises(InputError, match="against step or time"):
+        draw(run(tmp_path), against="money")
+
+
+def test_a_run_with_nothing_to_draw_says_why_for_each_kind(tmp_path) -> None:
+    r = run(tmp_path)
+    r.metrics = r.metrics.iloc[:0]
+    with pytest.raises(InputError) as caught:
+        draw(r)
+    assert len(caught.value.faults) == 1 + len(KINDS)
+
+
+def test_a_folder_that_cannot_be_made_is_an_input_error(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write figures"):
+        draw(run(tmp_path, SWEEP), kind="fitness", folder=tmp_path / "file" / "figures")
+
+
+def test_a_metric_alone_draws_its_curves(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, extra=("test_accuracy", "throughput"))
+    assert [p.name for p in draw(r, metric="throughput")] == [
+        "curves-throughput.png",
+        "curves-throughput.svg",
+    ]
+    assert draw(r, kind="epsilon", metric="throughput")[0].name == "epsilon-throughput.png"
+
+
+def test_no_window_system_and_no_state_of_pyplot(tmp_path) -> None:
+    # In a fresh interpreter: loading the package loads neither library, drawing opens no pyplot figure.
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import p2psim.report\n"
+        "assert not {'matplotlib', 'seaborn', 'pandas'} & set(sys.modules), 'loaded too early'\n"
+        "from pathlib import Path\n"
+        "from made_up_run import run\n"
+        "p2psim.report.draw(run(Path(sys.argv[2]), {'privacy.epsilon': [1.0, 10.0]}))\n"
+        "import matplotlib.pyplot as plt\n"
+        "assert not plt.get_fignums()\n"
+    )
+    here = str(Path(__file__).parent)
+    subprocess.run([sys.executable, "-c", code, here, str(tmp_path)], check=True)
