@@ -15,6 +15,7 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounts, first_rows, noise_scales
 from p2psim.randomness import Streams
 from p2psim.study.agents import agents_table
+from p2psim.study.assess import Assessment, assess
 from p2psim.study.outcome import Outcome
 from p2psim.study.record import EveryTime
 from p2psim.study.setting import Setting, setting
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 # What consecutive simulations of one process share; neither changes any result.
 _TAPE = Tape()
-_SETTINGS: OrderedDict[tuple[int, str], tuple[Scenario, Setting]] = OrderedDict()
+_SETTINGS: OrderedDict[tuple[int, str], tuple[Scenario, Setting, tuple[str, ...]]] = OrderedDict()
 _KEPT_SETTINGS = 64
 
 
@@ -55,7 +56,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     SimulationError
         If a model or a metric is not finite.
     """
-    state = _setting(scenario, replica, workspace)
+    state, warnings = _setting(scenario, replica, workspace)
     problem, record = state.case.problem, scenario.record
     keep_noise, keep_models = record.noise or record.events, record.models
     by_time = isinstance(record.every, EveryTime)
@@ -98,7 +99,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         noise=_by_agent(noises, counts, problem.dimension) if keep_noise else None,
         models=recorded.theta if keep_models else None,
         problem_id=state.case.problem_id,
-        warnings=state.case.warnings,
+        warnings=state.case.warnings + warnings,
     )
 
 
@@ -112,16 +113,22 @@ def streams_of(scenario: Scenario, replica: int) -> Streams:
     return Streams(scenario.seed, replica, {purpose: variant for purpose in scenario.independent})
 
 
-def _setting(scenario: Scenario, replica: int, workspace: Workspace) -> Setting:
-    """Setting of a cell, kept between replicas; the scenario is kept with it, so that its id stays its own."""
+def check(scenario: Scenario, workspace: Workspace) -> Assessment:
+    """Facts of one cell, and warnings, before it runs."""
+    return assess(scenario, setting(scenario, workspace.case(scenario, 0)))
+
+
+def _setting(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Setting, tuple[str, ...]]:
+    """Setting of a cell and its warnings, kept between replicas; with the scenario, so that its id stays its own."""
     case = workspace.case(scenario, replica)
     key = id(scenario), case.problem_id
     if key not in _SETTINGS or _SETTINGS[key][1].case is not case:
-        _SETTINGS[key] = scenario, setting(scenario, case)
+        state = setting(scenario, case)
+        _SETTINGS[key] = scenario, state, assess(scenario, state).warnings
     _SETTINGS.move_to_end(key)
     while len(_SETTINGS) > _KEPT_SETTINGS:
         _SETTINGS.popitem(last=False)
-    return _SETTINGS[key][1]
+    return _SETTINGS[key][1:]
 
 
 def _check_finite(series: tuple[Series, ...]) -> None:
