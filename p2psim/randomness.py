@@ -43,8 +43,12 @@ def stream_key(seed: int, replica: int | None, purpose: str, variant: str = "") 
     """
     if purpose not in PURPOSES:
         raise ValueError(f"unknown purpose {purpose!r}; known: {', '.join(PURPOSES)}")
-    address = "\x1f".join((STREAM_VERSION, str(seed), "" if replica is None else str(replica), purpose, variant))
-    return np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
+    address = "\x1f".join(
+        (STREAM_VERSION, str(seed), "" if replica is None else str(replica), purpose, variant)
+    )
+    return np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8").astype(
+        np.uint64
+    )
 
 
 def generator(key: np.ndarray, agent: int = 0) -> np.random.Generator:

@@ -31,7 +31,8 @@ class AsyncStar(Options):
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
     form: Literal["printed", "corrected"] = Field("corrected", description="the learner's weight on g")
     stale: Literal["blend", "overwrite"] = Field(
-        "blend", description="what an answer to an older query is applied to: the current or the queried model"
+        "blend",
+        description="what an answer to an older query is applied to: the current or the queried model",
     )
 
 

@@ -42,7 +42,11 @@ def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max:
     # The same objective as ‖Lᵀθ − L⁻¹c‖² with LLᵀ the Hessian; BVLS solves it exactly by active sets.
     lower = np.tril(factor[0])
     solution = lsq_linear(
-        lower.T, solve_triangular(lower, moment, lower=True), (-theta_max, theta_max), method="bvls", tol=1e-15
+        lower.T,
+        solve_triangular(lower, moment, lower=True),
+        (-theta_max, theta_max),
+        method="bvls",
+        tol=1e-15,
     )
     return np.clip(solution.x, -theta_max, theta_max)
 
@@ -136,5 +140,7 @@ def minimise_hinge(X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) ->
     value = float(Hinge.values(X @ theta, y).mean() + l2 * theta @ theta)
     gap = value - solution.obj_val_dual
     if not gap <= 10 * TOLERANCE * max(1.0, abs(value)):
-        raise SimulationError(f"the hinge fitness was not minimised to 1e-10: {solution.status}, gap {gap:.1e}")
+        raise SimulationError(
+            f"the hinge fitness was not minimised to 1e-10: {solution.status}, gap {gap:.1e}"
+        )
     return theta

@@ -118,7 +118,9 @@ def replay(  # type: ignore[no-untyped-def]
             if how == FROM_SUMS:
                 mean_gradient_from_sums(gram[agent], moment[agent], at, mean)
             else:
-                mean_gradient_from_records(loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, mean)
+                mean_gradient_from_records(
+                    loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, mean
+                )
             if suspect_offsets[agent] < suspect_offsets[agent + 1] and exceeds(
                 loss, X, y, x_l1, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], bound, at
             ):
@@ -127,7 +129,7 @@ def replay(  # type: ignore[no-untyped-def]
             for a in range(p):
                 answers[slot, a] = mean[a] + noise[row, a]
                 answers[slot, p + a] = at[a]
-        elif kind == DELIVER or kind == DROP:
+        elif kind in (DELIVER, DROP):
             if event.cause < 0:
                 continue
             if agent == LEARNER:
@@ -148,10 +150,7 @@ def replay(  # type: ignore[no-untyped-def]
         elif kind == COMMIT:
             commits[0] += 1
             for a in range(p):
-                if overwrite:
-                    at_a = arrived[p + a]
-                else:
-                    at_a = 0.5 * (theta[owners, a] + theta[peer, a])
+                at_a = arrived[p + a] if overwrite else 0.5 * (theta[owners, a] + theta[peer, a])
                 g = 2.0 * l2 * at_a
                 theta[peer, a] = _project(
                     at_a - owners * step * (g / (2.0 * owners) + shares[peer] * arrived[a]), theta_max

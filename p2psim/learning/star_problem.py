@@ -63,7 +63,7 @@ class StarProblem:
 
     @property
     def dimension(self) -> int:
-        """p."""
+        """P."""
         return self.X.shape[1]
 
     @property
@@ -82,7 +82,7 @@ class StarProblem:
         return bool(np.abs(self.optimum).max() >= self.theta_max)
 
     def fitness(self, theta: np.ndarray) -> np.ndarray:
-        """f at each row of ``theta``, shape (rows, p) to (rows,)."""
+        """F at each row of ``theta``, shape (rows, p) to (rows,)."""
         theta = np.atleast_2d(theta)
         total = np.zeros(len(theta))
         for first in range(0, self.y.size, _ROWS):
@@ -171,7 +171,18 @@ def star_problem(
     else:
         optimum = _minimise(loss, X, y, l2, theta_max)
     problem = StarProblem(
-        loss, l2, theta_max, X, y, np.asarray(offsets, dtype=np.int64), x_l1, gram, moment, energy, optimum, np.nan
+        loss,
+        l2,
+        theta_max,
+        X,
+        y,
+        np.asarray(offsets, dtype=np.int64),
+        x_l1,
+        gram,
+        moment,
+        energy,
+        optimum,
+        np.nan,
     )
     return replace(problem, minimum=float(problem.fitness(optimum)[0]))
 

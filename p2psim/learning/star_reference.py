@@ -21,7 +21,11 @@ def mean_gradient(problem: StarProblem, owner: int, theta: np.ndarray, clip: flo
 
 
 def replay_plainly(
-    problem: StarProblem, method: StarMethod, events: Iterable[np.void], noise: np.ndarray, clip: float = np.inf
+    problem: StarProblem,
+    method: StarMethod,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    clip: float = np.inf,
 ) -> np.ndarray:
     """The learner's model after every commit.
 
@@ -54,7 +58,9 @@ def replay_plainly(
     arrived = (np.zeros(p), np.zeros(p))
     models = [theta_L]
     for event in events:
-        seq, kind, agent, peer, cause = (int(event[name]) for name in ("seq", "kind", "agent", "peer", "cause"))
+        seq, kind, agent, peer, cause = (
+            int(event[name]) for name in ("seq", "kind", "agent", "peer", "cause")
+        )
         if kind == SEND and agent == LEARNER:
             assert peer == NEIGHBOURS or peer >= 0
             queries[seq] = (theta_L + theta) / 2

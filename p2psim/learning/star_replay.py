@@ -80,7 +80,9 @@ def gradient_rule(problem: StarProblem, clip: float = np.inf, bound: float = np.
         suspects = np.flatnonzero(gradients > bound * (1 + 1e-12))
         suspect_offsets = np.searchsorted(suspects, problem.offsets)
     sums = isinstance(problem.loss, Squared) and (np.isinf(clip) or largest <= clip)
-    return GradientRule(clip, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets)
+    return GradientRule(
+        clip, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets
+    )
 
 
 class StarReplay:
@@ -132,7 +134,11 @@ class StarReplay:
             return
         problem, method, rule = self._problem, self._method, self._rule
         rows = self._rows(events)
-        kept_theta, kept_step, kept_time = np.empty((rows, problem.dimension)), np.empty(rows, np.int64), np.empty(rows)
+        kept_theta, kept_step, kept_time = (
+            np.empty((rows, problem.dimension)),
+            np.empty(rows, np.int64),
+            np.empty(rows),
+        )
         start = kept = 0
         while start < events.size:
             status, start, more, self._next_time = replay(
@@ -167,7 +173,9 @@ class StarReplay:
             step, time = np.append(step, self._commits), np.append(time, self._last_time)
             theta = np.vstack([theta, self._theta[-1]])
         if not np.isfinite(theta).all():
-            raise SimulationError(f"the model is not finite from commit {step[~np.isfinite(theta).all(axis=1)][0]} on")
+            raise SimulationError(
+                f"the model is not finite from commit {step[~np.isfinite(theta).all(axis=1)][0]} on"
+            )
         return Recorded(step, time, theta)
 
     @property

@@ -1,0 +1,1 @@
+"""Who wakes, who hears whom, and when: events are made here. Knows nothing of models, gradients or ε."""

@@ -135,7 +135,19 @@ def _fill(  # type: ignore[no-untyped-def]
                     sent = seq + 2
                     _put(out, at + 2, sent, now, SEND, i, peer, version, seq + 1, release, OK)
                     for j in range(near):
-                        _put(out, at + 3 + j, sent + 1 + j, now, DELIVER, indices[first + j], i, version, sent, release, OK)
+                        _put(
+                            out,
+                            at + 3 + j,
+                            sent + 1 + j,
+                            now,
+                            DELIVER,
+                            indices[first + j],
+                            i,
+                            version,
+                            sent,
+                            release,
+                            OK,
+                        )
                     at, seq = at + 3 + near, seq + 3 + near
             if done:
                 counters[_STATE] = _COMMITS

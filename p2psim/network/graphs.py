@@ -22,11 +22,11 @@ class Star(Options):
     kind: Literal["star"] = "star"
     agents: Count | None = Field(None, description="number of owners; left out, as many as the data gives")
 
-    def build(self, agents: int) -> nx.Graph:
+    def build(self, agents: int) -> nx.Graph[int]:
         """Graph with nodes −1 (the learner) and 0 … agents − 1."""
         import networkx as nx
 
-        graph = nx.Graph()
+        graph: nx.Graph[int] = nx.Graph()
         graph.add_nodes_from(range(agents))
         graph.add_edges_from((LEARNER, owner) for owner in range(agents))
         return graph
@@ -38,7 +38,7 @@ class Complete(Options):
     kind: Literal["complete"] = "complete"
     agents: Count | None = Field(None, description="number of agents; left out, as many as the data gives")
 
-    def build(self, agents: int) -> nx.Graph:
+    def build(self, agents: int) -> nx.Graph[int]:
         """Graph with nodes 0 … agents − 1."""
         import networkx as nx
 
@@ -51,7 +51,7 @@ class Ring(Options):
     kind: Literal["ring"] = "ring"
     agents: Count | None = Field(None, description="number of agents; left out, as many as the data gives")
 
-    def build(self, agents: int) -> nx.Graph:
+    def build(self, agents: int) -> nx.Graph[int]:
         """Graph with nodes 0 … agents − 1."""
         import networkx as nx
 
@@ -90,7 +90,7 @@ class Links:
         return self.indices[self.indptr[agent] : self.indptr[agent + 1]]
 
 
-def links(graph: nx.Graph) -> Links:
+def links(graph: nx.Graph[int]) -> Links:
     """Arrays of an undirected graph whose nodes are 0 … n − 1, and −1 where there is a learner.
 
     Raises
@@ -110,7 +110,9 @@ def links(graph: nx.Graph) -> Links:
         if agent in row:
             raise InputError(f"agent {agent} is linked with itself")
         if star and row != [LEARNER]:
-            raise InputError(f"there is a learner, so agent {agent} must be linked with it and nobody else; got {row}")
+            raise InputError(
+                f"there is a learner, so agent {agent} must be linked with it and nobody else; got {row}"
+            )
         if not row and agents > 1:
             raise InputError(f"agent {agent} is linked with nobody")
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)

@@ -30,7 +30,15 @@ class EventLog:
         return f"<EventLog of {self.seq} events>"
 
     def write(
-        self, time: float, kind: int, agent: int, peer: int, version: int, cause: int, release: int, outcome: int
+        self,
+        time: float,
+        kind: int,
+        agent: int,
+        peer: int,
+        version: int,
+        cause: int,
+        release: int,
+        outcome: int,
     ) -> int:
         """Append one event and return its sequence number."""
         seq = self.seq

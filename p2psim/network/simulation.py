@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Network:
     @classmethod
     def of_graph(
         cls,
-        graph: nx.Graph,
+        graph: nx.Graph[int],
         exchange: ExchangePattern,
         channel: Channel | None = None,
         availability: Availability | None = None,
@@ -63,6 +63,15 @@ class Network:
         return self.channel.ideal and self.availability.ideal and self.exchange.array_code is not None
 
 
+class Run(Protocol):
+    """What an engine offers of one run."""
+
+    ended: str
+
+    def run(self) -> Iterator[np.ndarray]:
+        """Yield chunks of events."""
+
+
 class EventStream:
     """Chunks of events of one run, in order; read it once.
 
@@ -72,17 +81,17 @@ class EventStream:
         The engine that makes it: ``simpy`` or ``array``.
     """
 
-    def __init__(self, run: object, engine: str):
+    def __init__(self, run: Run, engine: str):
         self._run = run
         self.engine = engine
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        return self._run.run()  # type: ignore[attr-defined, no-any-return]
+        return self._run.run()
 
     @property
     def ended(self) -> str:
         """How the run ended: ``commits``, ``time`` or ``exhausted``; empty while it goes on."""
-        return self._run.ended  # type: ignore[attr-defined, no-any-return]
+        return self._run.ended
 
     def read(self) -> np.ndarray:
         """All events in one array."""
@@ -146,13 +155,16 @@ def simulate_events(
         )
     if engine == "array" and not network.is_ideal:
         raise MeaningError(
-            "network.engine", "the array engine needs an ideal network: no delay, loss, service or response time"
+            "network.engine",
+            "the array engine needs an ideal network: no delay, loss, service or response time",
         )
     code = pattern.array_code
     if network.is_ideal and engine != "simpy" and code is not None:
         from p2psim.network.array_engine import ArrayRun
 
-        return EventStream(ArrayRun(network.links, code, rates, streams, limits, commits, time, chunk), "array")
+        return EventStream(
+            ArrayRun(network.links, code, rates, streams, limits, commits, time, chunk), "array"
+        )
     from p2psim.network.world import World
 
     world = World(

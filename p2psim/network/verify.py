@@ -63,7 +63,7 @@ class EventChecker:
         self._away: set[int] = set()
         # Messages that may still end, by seq of their send: (sender, receivers to come, version, release).
         self._open: dict[int, tuple[int, set[int], int, int]] = {}
-        # Wakes, deliveries and commits that a later event may name as its cause: seq to (kind, agent, peer, outcome, version).
+        # What a later event may name as its cause, by seq: (kind, agent, peer, outcome, version).
         self._causes: dict[int, tuple[int, int, int, int, int]] = {}
         self._versions: dict[int, int] = {}
         self._releases = [0] * links.agents
@@ -100,9 +100,15 @@ class EventChecker:
                 raise EventsError(f"event {seq} ({name} of agent {agent} at time {time}): {what}")
 
         must(seq == self._seq, f"its number should be {self._seq}")
-        must(bool(np.isfinite(time)) and time >= self._time, f"time goes back or is not finite; it was {self._time}")
+        must(
+            bool(np.isfinite(time)) and time >= self._time,
+            f"time goes back or is not finite; it was {self._time}",
+        )
         must(kind < len(KINDS) and outcome < len(OUTCOMES), "unknown kind or outcome")
-        must(0 <= agent < self._links.agents or (agent == LEARNER and self._links.star), "there is no such agent")
+        must(
+            0 <= agent < self._links.agents or (agent == LEARNER and self._links.star),
+            "there is no such agent",
+        )
         must(cause < seq, f"its cause, event {cause}, comes later")
         self._seq, self._time = seq + 1, time
         if kind in (WAKE, SEND, COMMIT):
@@ -137,12 +143,18 @@ class EventChecker:
         if peer == NEIGHBOURS:
             receivers = set(range(self._links.agents)) if agent == LEARNER else set(self._near[agent])
         origin = self._causes.get(cause)
-        must(cause == NONE or origin is not None, f"its cause, event {cause}, cannot cause a send, or has done so")
+        must(
+            cause == NONE or origin is not None,
+            f"its cause, event {cause}, cannot cause a send, or has done so",
+        )
         if origin is not None:
             if agent == LEARNER:
                 must(origin[0] == WAKE and origin[1] == peer, "the learner answers a wake of someone else")
             else:
-                must(origin[0] in (DELIVER, COMMIT) and origin[1] == agent, "its cause did not happen to its sender")
+                must(
+                    origin[0] in (DELIVER, COMMIT) and origin[1] == agent,
+                    "its cause did not happen to its sender",
+                )
                 must(origin[4] == version, "it carries another version than what caused it")
             if origin[0] == DELIVER:
                 self._make_release(must, agent, release)
@@ -159,12 +171,21 @@ class EventChecker:
         message = self._open.get(cause)
         if message is None and kind == DROP:
             origin = self._causes.pop(cause, None)
-            must(origin is not None and origin[1] == agent, f"nothing that can be dropped is open at event {cause}")
+            must(
+                origin is not None and origin[1] == agent,
+                f"nothing that can be dropped is open at event {cause}",
+            )
             assert origin is not None
             if outcome == SUPERSEDED:
-                must(origin[0] == DELIVER and origin[4] == version, "only a query that was heard can be superseded")
+                must(
+                    origin[0] == DELIVER and origin[4] == version,
+                    "only a query that was heard can be superseded",
+                )
             else:
-                must(outcome == SPENT and origin[0] == WAKE and origin[3] == QUEUED, "only who waits can be turned away")
+                must(
+                    outcome == SPENT and origin[0] == WAKE and origin[3] == QUEUED,
+                    "only who waits can be turned away",
+                )
             return
         must(message is not None, f"no message is open at event {cause}")
         assert message is not None
@@ -183,13 +204,22 @@ class EventChecker:
 
     def _check_commit(self, must, seq, agent, peer, version, cause, release) -> None:  # type: ignore[no-untyped-def]
         self._commits += 1
-        must(version == self._versions.get(agent, 0) + 1, f"its version should be {self._versions.get(agent, 0) + 1}")
+        must(
+            version == self._versions.get(agent, 0) + 1,
+            f"its version should be {self._versions.get(agent, 0) + 1}",
+        )
         self._versions[agent] = version
         origin = self._causes.pop(cause, None)
-        must(origin is not None and origin[1] == agent, f"event {cause} cannot cause it, or has caused another commit")
+        must(
+            origin is not None and origin[1] == agent,
+            f"event {cause} cannot cause it, or has caused another commit",
+        )
         assert origin is not None
         if agent == LEARNER:
-            must(origin[0] == DELIVER and origin[2] == peer, "the learner commits without an answer of that owner")
+            must(
+                origin[0] == DELIVER and origin[2] == peer,
+                "the learner commits without an answer of that owner",
+            )
             must(0 <= release < self._releases[peer], "it uses a release that was not made")
         else:
             must(origin[0] == WAKE and origin[3] == OK, "it commits without a wake")

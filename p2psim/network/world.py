@@ -12,7 +12,19 @@ import simpy
 from p2psim.distributions import Distribution, sample
 from p2psim.network.availability import Availability
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, NOBODY, NONE, OFFLINE, OK, SEND, WAKE
+from p2psim.network.events import (
+    COMMIT,
+    DELIVER,
+    DROP,
+    LEARNER,
+    NEIGHBOURS,
+    NOBODY,
+    NONE,
+    OFFLINE,
+    OK,
+    SEND,
+    WAKE,
+)
 from p2psim.network.graphs import Links
 from p2psim.network.log import EventLog
 from p2psim.randomness import Streams
@@ -79,7 +91,7 @@ class World:
         self._in_flight = 0
         self._last_commit = commits
         self._over = self.env.event()
-        self._write = self.log.write
+        self._write: Callable[..., int] = self.log.write
         self._medium = channel.open(self)
         if time is not None:
             # Scheduled before anything else, so that a run by time holds just the events before that time.
@@ -96,7 +108,7 @@ class World:
         return self._write(self.env.now, WAKE, agent, NOBODY, NONE, NONE, NONE, outcome)
 
     def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
-        """Write an update of an agent's model (the learner's with ``agent = −1``), and end the run if it was the last."""
+        """Write an update of a model (of the learner: agent −1), and end the run if it was the last."""
         self.commits += 1
         if agent == LEARNER:
             version = self.commits
@@ -124,7 +136,14 @@ class World:
         return self._limits is not None and self.releases[agent] >= self._limits[agent]
 
     def send(
-        self, sender: int, receivers: Sequence[int], version: int, cause: int, release: int, heard: Ended, lost: Ended
+        self,
+        sender: int,
+        receivers: Sequence[int],
+        version: int,
+        cause: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
     ) -> None:
         """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``."""
         peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
@@ -134,7 +153,9 @@ class World:
 
     # What the channel tells
 
-    def arrive(self, sender: int, receiver: int, cause: int, version: int, release: int, heard: Ended, lost: Ended) -> None:
+    def arrive(
+        self, sender: int, receiver: int, cause: int, version: int, release: int, heard: Ended, lost: Ended
+    ) -> None:
         """Deliver a message, or drop it if the receiver is not there."""
         if receiver >= 0 and not self.present[receiver]:
             self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
@@ -143,7 +164,9 @@ class World:
         heard(sender, receiver, seq, version, release)
         self._end_flight()
 
-    def fail(self, sender: int, receiver: int, cause: int, version: int, release: int, outcome: int, lost: Ended) -> None:
+    def fail(
+        self, sender: int, receiver: int, cause: int, version: int, release: int, outcome: int, lost: Ended
+    ) -> None:
         """Drop a message on its way to one receiver."""
         seq = self._write(self.env.now, DROP, receiver, sender, version, cause, release, outcome)
         lost(sender, receiver, seq, version, release)

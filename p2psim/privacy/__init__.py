@@ -1,0 +1,1 @@
+"""Mechanisms, sensitivity, budgets, ledger and accountants: events are accounted for here."""

@@ -48,7 +48,7 @@ class Laplace(Options):
             return np.asarray(sensitivity / epsilons)
 
     def fill_unit(self, key: np.ndarray, agent: int, first: int, out: np.ndarray) -> None:
-        """Fill ``out`` (rows, p) with the unit noise of an agent's releases first, first + 1, …"""
+        """Fill ``out`` (rows, p) with the unit noise of an agent's releases, from number ``first`` on."""
         from p2psim.streams import unit_laplace
 
         unit_laplace(key, agent, first, out)

@@ -64,7 +64,8 @@ class Plan:
         if not np.isfinite(scales).all():
             lost = first + int(np.argmin(np.isfinite(scales)))
             raise MeaningError(
-                "privacy.allocation", f"the noise of release {lost} of agent {agent} overflows; its budget is used up"
+                "privacy.allocation",
+                f"the noise of release {lost} of agent {agent} overflows; its budget is used up",
             )
         return scales
 

@@ -47,7 +47,9 @@ class ReleaseCounts:
         return counts
 
 
-def unit_noise(plan: Plan, key: np.ndarray, before: ReleaseCounts, after: ReleaseCounts, dimension: int) -> np.ndarray:
+def unit_noise(
+    plan: Plan, key: np.ndarray, before: ReleaseCounts, after: ReleaseCounts, dimension: int
+) -> np.ndarray:
     """Noise of scale one for the releases of a chunk, ordered by (agent, release).
 
     Returns

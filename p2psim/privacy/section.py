@@ -20,10 +20,16 @@ class PrivacySection(Options):
 
     mechanism: Mechanism = Field(description="the noise")
     epsilon: PerAgent | None = Field(None, description="budget of each agent; .inf is no noise")
-    delta: Annotated[Positive, Field(lt=1)] | None = Field(None, description="δ at which accountants report ε")
-    sensitivity: Sensitivity | None = Field(None, description="where the bound on one record's gradient comes from")
+    delta: Annotated[Positive, Field(lt=1)] | None = Field(
+        None, description="δ at which accountants report ε"
+    )
+    sensitivity: Sensitivity | None = Field(
+        None, description="where the bound on one record's gradient comes from"
+    )
     allocation: Allocation = Field(Horizon(), description="how a budget is spread over releases")
-    when_spent: Literal["silent"] = Field("silent", description="what an agent does when it may release no more")
+    when_spent: Literal["silent"] = Field(
+        "silent", description="what an agent does when it may release no more"
+    )
     accountant: Annotated[list[AccountantName], BeforeValidator(_listed)] = Field(
         ["basic"], description="who adds up the losses; the first one's budget stops releases"
     )

@@ -123,6 +123,9 @@ def add_legend(figure: "Figure", axes: "Axes") -> None:
     """Put the legend beside the axes, where it covers no data."""
     handles, names = axes.get_legend_handles_labels()
     if handles:
+        # Long names widen the figure, not squeeze the axes; a character is about .085 inch.
+        longest = max(len(line) for name in names for line in str(name).splitlines())
+        figure.set_figwidth(figure.get_figwidth() + 0.085 * max(0, longest - 16))
         figure.legend(
             handles, names, loc="outside right upper", fontsize="small", alignment="left", handlelength=3.2,
         )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Scenarios, cells, replicas, executors and storage: what ties the other packages together."""

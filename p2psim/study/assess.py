@@ -134,7 +134,9 @@ def _privacy(plan: Plan, owner: int) -> Privacy:
     )
 
 
-def _noise(state: Setting, steps: np.ndarray, scales: np.ndarray, hessians: np.ndarray) -> tuple[float, float]:
+def _noise(
+    state: Setting, steps: np.ndarray, scales: np.ndarray, hessians: np.ndarray
+) -> tuple[float, float]:
     """Expected ψ from noise, and how far it fills the box: in the eigenvectors of the mean Hessian."""
     problem = state.case.problem
     if not scales.any():
@@ -157,7 +159,9 @@ def _warnings(scenario: Scenario, state: Setting, facts: Assessment) -> list[str
             if facts.verdict == "unstable"
             else "unequal owners are surely stable only up to 2"
         )
-        found.append(f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho")
+        found.append(
+            f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
+        )
     if facts.box_filling is not None and facts.box_filling >= floors.FILLS:
         found.append(
             f"noise fills Θ: its standard deviation is {facts.box_filling:.3g} times theta_max, so ψ saturates; "
@@ -165,5 +169,7 @@ def _warnings(scenario: Scenario, state: Setting, facts: Assessment) -> list[str
         )
     delta, smallest = scenario.privacy.delta, min(facts.records)
     if delta is not None and delta >= 1 / smallest:
-        found.append(f"δ = {delta:g} is at least 1/n for an owner of {smallest} records: it permits to publish a record")
+        found.append(
+            f"δ = {delta:g} is at least 1/n for an owner of {smallest} records: it permits to publish a record"
+        )
     return found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from p2psim.errors import InputError
+from p2psim.errors import P2PSimError
 from p2psim.study.parts import Finished, Part, RunKey, encode
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _run_batch(
             if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _MACHINE):
                 stopped = error
                 break
-            text = str(error) if isinstance(error, InputError) else traceback.format_exc()
+            text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
             failed[cell.content, replica] = text
         else:
             finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))

@@ -107,7 +107,7 @@ def _fault(detail: Any, spot: Spot, schemas: Schemas, node: Node) -> Fault:
         message = f"must be {expected}, got {show(detail['input'])}"
         return at(place_of(node, steps[:-1]), ".".join(steps[:-1]), message)
     if problem == "missing":
-        expected = f": {phrase(schemas, spot.schema)}" if spot.schema is not None else ""
+        expected = f": {phrase(schemas, schemas.bare(spot.schema))}" if spot.schema is not None else ""
         return at(place_of(node, steps[:-1]), ".".join(steps), f"is required{expected}")
     if problem == "union_tag_invalid":
         known = list(schemas.bare(spot.schema)["choices"]) if spot.schema is not None else []
@@ -135,5 +135,5 @@ def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
     if detail["type"] == "string_pattern_mismatch":
         return f"must match {detail['ctx']['pattern']}, got {show(value)}"
     if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
-        return f"must be {phrase(schemas, spot.schema)}, got {show(value)}"
+        return f"must be {phrase(schemas, schemas.bare(spot.schema))}, got {show(value)}"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from p2psim.errors import MeaningError
 from p2psim.learning.async_star import RhoFromH, StarMethod, star_method
 from p2psim.learning.star_replay import GradientRule, gradient_rule
 from p2psim.network.clocks import Clock
-from p2psim.network.graphs import links
+from p2psim.network.graphs import Complete, Links, Ring, Star, links
 from p2psim.network.simulation import Network
 from p2psim.options import per_agent
 from p2psim.privacy.plan import Plan, plan
@@ -39,6 +40,8 @@ class Setting:
         Ξ, the bound on the L1 norm of one record's gradient; 0 where nothing is claimed.
     rule : GradientRule
     plan : Plan
+    tape_key : str
+        All of the cell that determines events and unit noise.
     """
 
     case: Case
@@ -48,6 +51,7 @@ class Setting:
     bound: float
     rule: GradientRule
     plan: Plan
+    tape_key: str
 
 
 def setting(scenario: Scenario, case: Case) -> Setting:
@@ -77,11 +81,27 @@ def setting(scenario: Scenario, case: Case) -> Setting:
         rates / rates.sum(), privacy.scale_records,
     )  # fmt: skip
     method = star_method(algorithm, rho, learning.regularizer.l2, owners)
-    return Setting(case, network, rho, method, bound, gradient_rule(problem, clip, claim), plans)
+    rule = gradient_rule(problem, clip, claim)
+    return Setting(
+        case, network, rho, method, bound, rule, plans, _tape_key(scenario, network, plans, problem.dimension)
+    )
+
+
+def _tape_key(scenario: Scenario, network: Network, plans: Plan, dimension: int) -> str:
+    parts = [
+        scenario.network.model_dump(mode="json"),
+        network.links.agents,
+        None if network.rates is None else network.rates.tolist(),
+        None if plans.limits is None else plans.limits.tolist(),
+        scenario.learning.algorithm.horizon,
+        dimension,
+        plans.mechanism.kind,
+    ]
+    return json.dumps(parts)
 
 
 @lru_cache(maxsize=8)
-def _links(topology: type, agents: int):  # type: ignore[no-untyped-def]
+def _links(topology: type[Star | Complete | Ring], agents: int) -> Links:
     return links(topology().build(agents))
 
 
@@ -91,7 +111,9 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
         return rho
     peaks = problem.hessian_peaks()
     if not np.isfinite(peaks).all():
-        raise MeaningError("learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number")
+        raise MeaningError(
+            "learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
+        )
     return rho_for_h(rho.h, scenario.learning.algorithm.horizon, problem.l2, problem.records, peaks)
 
 
@@ -127,11 +149,15 @@ def public_bound(case: Case) -> float:
     features = problem.dimension - problem.loss.intercept
     known = [b for b in (case.x_l1, None if case.x_max is None else features * case.x_max) if b is not None]
     if not known:
-        raise MeaningError("privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip")
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
+        )
     B = min(known) + problem.loss.intercept
     if problem.loss.needs_classes:
         return B
     if case.y_max is None:
-        raise MeaningError("privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip")
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip"
+        )
     slope = problem.loss.slope_bounds(np.array([B]), np.array([case.y_max]), problem.theta_max)
     return float(slope[0] * B)

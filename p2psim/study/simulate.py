@@ -110,7 +110,7 @@ def streams_of(scenario: Scenario, replica: int) -> Streams:
     from p2psim.study.cells import content
 
     variant = content(scenario)
-    return Streams(scenario.seed, replica, {purpose: variant for purpose in scenario.independent})
+    return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, variant))
 
 
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,7 +35,7 @@ class Tape:
     """Plays the pieces of a replica, from memory where it was kept."""
 
     def __init__(self) -> None:
-        self._key = ""
+        self._key: tuple[object, ...] = ()
         self._pieces: list[Piece] = []
         self.ended = ""
 
@@ -52,11 +51,11 @@ class Tape:
         check : bool
             Check the events' invariants.
         """
-        key = _key(scenario, setting, streams, check)
+        key = _key(setting, streams, check)
         if key == self._key:
             yield from self._pieces
             return
-        self._key, self._pieces = "", []
+        self._key, self._pieces = (), []
         events = _events(scenario, setting, streams)
         noise_key = streams.key("noise")
         checker = EventChecker(setting.network.links, setting.plan.limits) if check else None
@@ -89,18 +88,6 @@ def _events(scenario: Scenario, setting: Setting, streams: Streams) -> EventStre
     )
 
 
-def _key(scenario: Scenario, setting: Setting, streams: Streams, check: bool) -> str:
+def _key(setting: Setting, streams: Streams, check: bool) -> tuple[object, ...]:
     """All that determines events and unit noise."""
-    limits = setting.plan.limits
-    parts = [
-        scenario.network.model_dump(mode="json"),
-        None if setting.network.rates is None else setting.network.rates.tolist(),
-        None if limits is None else limits.tolist(),
-        scenario.learning.algorithm.horizon,
-        setting.network.links.agents,
-        setting.case.problem.dimension,
-        setting.plan.mechanism.kind,
-        [streams.seed, streams.replica, dict(streams.variants)],
-        check,
-    ]
-    return json.dumps(parts)
+    return setting.tape_key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), check

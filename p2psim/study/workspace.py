@@ -25,6 +25,9 @@ _ARRAYS = ("X", "y", "offsets", "x_l1", "gram", "moment", "energy", "optimum")
 #: Problems that a process keeps open. Cells of one replica follow each other, and few differ in their data.
 _OPEN = 8
 
+#: Scenarios whose identifiers a process remembers.
+_KNOWN = 256
+
 
 @dataclass(frozen=True)
 class Case:
@@ -67,6 +70,8 @@ class Workspace:
     def __init__(self, directory: Path):
         self.directory = Path(directory)
         self._open: OrderedDict[str, Case] = OrderedDict()
+        # Identifiers by the scenario's id; the scenario is kept with them, so that the id stays its own.
+        self._known: OrderedDict[tuple[int, int | None], tuple[Scenario, str]] = OrderedDict()
 
     def prepare(self, scenario: Scenario) -> None:
         """Make a scenario's case; on disk, unless every replica draws its own.
@@ -80,7 +85,7 @@ class Workspace:
 
     def case(self, scenario: Scenario, replica: int) -> Case:
         """Case of a scenario (without a sweep) in one replica."""
-        problem_id = _identify(scenario, replica)
+        problem_id = self._identify(scenario, replica)
         if problem_id in self._open:
             self._open.move_to_end(problem_id)
             return self._open[problem_id]
@@ -101,7 +106,9 @@ class Workspace:
         """Identifiers of the cases on disk."""
         if not self.directory.is_dir():
             return []
-        return sorted(path.name for path in self.directory.iterdir() if path.is_dir() and "." not in path.name)
+        return sorted(
+            path.name for path in self.directory.iterdir() if path.is_dir() and "." not in path.name
+        )
 
     def arrays(self, problem_id: str) -> dict[str, np.ndarray]:
         """Arrays of a case, for the run folder: those of `StarProblem`, and its minimum.
@@ -124,6 +131,14 @@ class Workspace:
         """What the preparation found; empty for data that every replica redraws."""
         return {} if scenario.data.redrawn else self.case(scenario, 0).fitted
 
+    def _identify(self, scenario: Scenario, replica: int) -> str:
+        key = id(scenario), replica if scenario.data.redrawn else None
+        if key not in self._known:
+            self._known[key] = scenario, _identify(scenario, replica)
+            while len(self._known) > _KNOWN:
+                self._known.popitem(last=False)
+        return self._known[key][1]
+
     def _write(self, case: Case) -> None:
         """Write aside and rename, so that others find the whole or nothing."""
         aside = self.directory / f"{case.problem_id}.{uuid.uuid4().hex}"
@@ -131,7 +146,10 @@ class Workspace:
         for name in _ARRAYS:
             np.save(aside / f"{name}.npy", getattr(case.problem, name))
         np.save(aside / "minimum.npy", np.array(case.problem.minimum))
-        known = {key: getattr(case, key) for key in ("labels", "groups", "x_l1", "x_max", "y_max", "fitted", "warnings")}
+        known = {
+            key: getattr(case, key)
+            for key in ("labels", "groups", "x_l1", "x_max", "y_max", "fitted", "warnings")
+        }
         (aside / "case.json").write_text(json.dumps(known))
         try:
             os.rename(aside, self.directory / case.problem_id)
@@ -190,12 +208,21 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
     from p2psim.learning.star_problem import star_problem
 
     learning = scenario.learning
-    prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), scenario.network.topology.agents)
+    prepared = prepare(
+        scenario.data, scenario.seed, replica, data_variant(scenario), scenario.network.topology.agents
+    )
     if learning.loss.needs_classes and not prepared.classes:
-        raise MeaningError("learning.loss", f"{learning.loss.kind} needs labels that are +1 or −1; these are not")
+        raise MeaningError(
+            "learning.loss", f"{learning.loss.kind} needs labels that are +1 or −1; these are not"
+        )
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
         problem = star_problem(
-            prepared.X, prepared.y, prepared.offsets, learning.loss, learning.regularizer.l2, learning.algorithm.theta_max
+            prepared.X,
+            prepared.y,
+            prepared.offsets,
+            learning.loss,
+            learning.regularizer.l2,
+            learning.algorithm.theta_max,
         )
     warnings = prepared.warnings
     if problem.box_is_active:

@@ -4,6 +4,7 @@ import io
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
 
@@ -12,6 +13,14 @@ class _Representer(SafeRepresenter):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def represent_str(self, data: str) -> ScalarNode:
+        """Write text in double quotes, where all else has escapes, if it holds more than visible characters."""
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_Representer.add_representer(str, _Representer.represent_str)
 
 
 def write(tree: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from p2psim.network.world import World
@@ -19,10 +19,11 @@ class ExchangePattern(Protocol):
     """
 
     #: Whether agents wake by clocks of their own.
-    has_clocks: bool
+    has_clocks: ClassVar[bool]
     #: Whether the pattern is one of a central learner and its owners.
-    needs_learner: bool
-    #: Code in the array engine, or None if only SimPy can run it as configured.
+    needs_learner: ClassVar[bool]
+
+
     @property
     def array_code(self) -> int | None:
         """Code of the pattern in the array engine, None where only SimPy can run it as configured."""
