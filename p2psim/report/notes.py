@@ -19,6 +19,9 @@ FLAGS: Mapping[str, str] = {
     "clairvoyant": "Clairvoyant: the allocation knows the wakes that will happen",
 }
 
+#: Warnings of a run that are repeated under a figure.
+MOST_WARNINGS = 3
+
 
 def run_notes(source: Source) -> list[str]:
     """Notes on the run as a whole, the same under all of its figures."""
@@ -36,7 +39,16 @@ def run_notes(source: Source) -> list[str]:
         out.append("Form printed: the update as the paper prints it, which minimises another objective.")
     elif "learning.algorithm.form" in source.swept:
         out.append("Form printed is the update as the paper prints it, which minimises another objective.")
-    return out
+    return out + _warnings(source)
+
+
+def _warnings(source: Source) -> list[str]:
+    """Warnings of the run that say that ψ must not be taken at face value."""
+    entries = source.manifest.get("warnings") or ()
+    texts = [str(e.get("message", "")) if isinstance(e, Mapping) else str(e) for e in entries]
+    telling = [f"Warning: {text}." for text in texts if "ψ" in text or "stability" in text]
+    more = len(telling) - MOST_WARNINGS
+    return telling[:MOST_WARNINGS] + ([f"{more} more such warnings: see manifest.json."] if more > 0 else [])
 
 
 def _get(tree: Mapping[str, Any], *keys: str) -> Any:

@@ -48,7 +48,7 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
     axes.set_ylim(axes.get_ylim())
     bounds = [line.bound() if metric == FITNESS else None for line in lines]
     for index, (line, bound) in enumerate(zip(lines, bounds, strict=True)):
-        _draw_fits(axes, line, bound, style.line_style(index))
+        _draw_fits(axes, line, bound, style.line_style(index)["color"])
     # One entry for all lines of a sort, in grey: colour and marker already tell the lines apart.
     if any(bound is not None for bound in bounds):
         axes.plot([], [], color="0.3", linestyle=BOUND_DASHES, label="fitted F (11)")
@@ -95,15 +95,16 @@ def _draw_points(axes: "Axes", line: Points, look: dict[str, Any]) -> None:
         )  # fmt: skip
     if line.limit is not None and np.isfinite(line.limit) and line.limit > 0:
         axes.axhline(line.limit, color=colour, linewidth=1.4, linestyle=LIMIT_DASHES)
-    axes.plot([], [], **look, markersize=7, linewidth=1.4, label=name)
+    # Dashes say what was fitted; markers tell the lines apart.
+    axes.plot([], [], **{**look, "linestyle": "-"}, markersize=7, linewidth=1.4, label=name)
 
 
-def _draw_fits(axes: "Axes", line: Points, bound: ShapeBound | None, look: dict[str, Any]) -> None:
-    thin = {"color": look["color"], "linewidth": 1.4}
+def _draw_fits(axes: "Axes", line: Points, bound: ShapeBound | None, colour: Any) -> None:
+    thin = {"color": colour, "linewidth": 1.4}
     slope = line.slope()
     if slope is not None:
         ends = line.x[line.used][[0, -1]]
-        axes.plot(ends, slope(ends), **thin, linestyle=look["linestyle"])
+        axes.plot(ends, slope(ends), **thin, linestyle="-")
     if bound is not None:
         axes.plot(*_bound_curve(line, bound), **thin, linestyle=BOUND_DASHES)
 

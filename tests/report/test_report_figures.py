@@ -239,6 +239,19 @@ def test_flags_and_printed_form_are_repeated_under_every_figure(tmp_path) -> Non
     assert "guarantees nothing (in 1 of 6 cells)." in footnote(figure)
 
 
+@pytest.mark.usefixtures("look")
+def test_warnings_that_concern_fitness_are_repeated(tmp_path) -> None:
+    r = run(tmp_path, SWEEP)
+    fills = [
+        f"noise fills Θ: its standard deviation is {k} times theta_max, so ψ saturates" for k in range(5)
+    ]
+    r.manifest["warnings"] = [{"message": text, "times": 1} for text in ["dropped a column", *fills]]
+    said = footnote(KINDS["epsilon"](source(r))["epsilon"])
+    assert "Warning: noise fills Θ: its standard deviation is 2 times" in said
+    assert "2 more such warnings: see manifest.json." in said
+    assert "dropped a column" not in said
+
+
 def test_the_scenario_is_read_from_the_run_folder(tmp_path) -> None:
     (tmp_path / "scenario.yaml").write_text("name: from-file\nlearning: {algorithm: {form: printed}}\n")
     r = run(tmp_path, SWEEP)
