@@ -170,7 +170,7 @@ class Schedule:
     def __init__(self, items: Sequence[Item], workers: int):
         self._items = items
         self._next = 0
-        self._workers = workers
+        self.workers = workers
         self._done = 0.0
         self._seconds = 0.0
 
@@ -192,7 +192,7 @@ class Schedule:
         if self._done:
             size = max(1, round(BATCH_SECONDS * self._done / max(self._seconds, 1e-9)))
             # Towards the end, batches small enough that nobody waits long for the last one.
-            size = min(size, max(1, len(self) // (2 * self._workers))) if self._workers > 1 else size
+            size = min(size, max(1, len(self) // (2 * self.workers))) if self.workers > 1 else size
         batch = self._items[self._next : self._next + size]
         self._next += len(batch)
         return batch

@@ -4,10 +4,10 @@ All of them return encoded parts, which the parent writes: a worker needs no acc
 there is one place that can fail for want of disk.
 """
 
-import contextlib
 import importlib
 import multiprocessing
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -143,6 +143,8 @@ def _run_pool(
 ) -> Generator[BatchResult, None, None]:
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
+    # Imported once, in the server, and not again in each worker.
+    context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
     strangers = set(multiprocessing.active_children())
     with _environment(_ONE_THREAD):
         pool = ProcessPoolExecutor(workers, context, _start_worker, (cells, directory, options))
@@ -172,8 +174,8 @@ def _run_pool(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-# Of a Dask worker: workspace of each study, and the directory that goes when the process does.
-_OWN_WORKSPACES: "dict[str, tuple[Workspace, tempfile.TemporaryDirectory[str]]]" = {}
+# Of a Dask worker: workspace of each study.
+_OWN_WORKSPACES: "dict[str, Workspace]" = {}
 
 
 def _work_remotely(
@@ -183,31 +185,30 @@ def _work_remotely(
     from p2psim.study.workspace import Workspace
 
     if study not in _OWN_WORKSPACES:
-        directory = tempfile.TemporaryDirectory(prefix="p2psim-")
-        _OWN_WORKSPACES[study] = (Workspace(Path(directory.name)), directory)
-    return run_batch(cells, items, _OWN_WORKSPACES[study][0], options, prepare=True)
+        directory = tempfile.mkdtemp(prefix="p2psim-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        _OWN_WORKSPACES[study] = Workspace(Path(directory))
+    return run_batch(cells, items, _OWN_WORKSPACES[study], options, prepare=True)
 
 
-def run_dask(
-    cells: "Sequence[Cell]", items: Sequence[Item], options: BatchOptions, scheduler: str | None, study: str
-) -> Generator[BatchResult, None, None]:
-    """Do all batches on a Dask cluster.
+def connect(scheduler: str | None) -> Any:
+    """Connect to a Dask cluster, before anything is written.
 
     Parameters
     ----------
-    cells, items, options
-        As for :func:`p2psim.study.batches.run_batch`.
     scheduler : str
         Address of its scheduler, ``tcp://host:8786``.
-    study : str
-        A name for this run, so that workers know their data of it.
+
+    Returns
+    -------
+    distributed.Client
 
     Raises
     ------
     MissingSourceError
         If ``distributed`` is not installed.
     InputError
-        If the scheduler cannot be reached.
+        If there is no address, or nothing answers there.
     """
     try:
         # Untyped, hence Any.
@@ -217,24 +218,42 @@ def run_dask(
     if not scheduler:
         raise InputError("--executor dask needs --scheduler ADDRESS, such as tcp://localhost:8786")
     try:
-        client = distributed.Client(scheduler, timeout=10)
+        return distributed.Client(scheduler, timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"--scheduler {scheduler}: cannot be reached ({error})") from None
-    with client, contextlib.ExitStack() as stack:
-        workers = max(1, sum(client.nthreads().values()))
-        schedule = Schedule(items, workers)
-        grid = client.scatter([list(cells)], broadcast=True)[0]
-        futures: Any = distributed.as_completed(with_results=False)
-        stack.callback(lambda: client.cancel(list(futures.futures)))
-        waiting = 0
+
+
+def run_dask(
+    client: Any, cells: "Sequence[Cell]", items: Sequence[Item], options: BatchOptions, study: str
+) -> Generator[BatchResult, None, None]:
+    """Do all batches on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        From `connect`.
+    cells, items, options
+        As for :func:`p2psim.study.batches.run_batch`.
+    study : str
+        A name for this run, so that workers know their data of it.
+    """
+    distributed: Any = importlib.import_module("distributed")
+    schedule = Schedule(items, max(1, sum(client.nthreads().values())))
+    grid = client.scatter([list(cells)], broadcast=True)[0]
+    futures = distributed.as_completed()
+    waiting: set[Any] = set()
+    try:
         while True:
-            while waiting <= 2 * workers and (batch := schedule.take()):
-                futures.add(client.submit(_work_remotely, study, grid, batch, options, pure=False))
-                waiting += 1
+            while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
+                future = client.submit(_work_remotely, study, grid, batch, options, pure=False)
+                waiting.add(future)
+                futures.add(future)
             if not waiting:
                 return
             future = next(futures)
-            waiting -= 1
+            waiting.remove(future)
             result = future.result()
             schedule.learn(result)
             yield result
+    finally:
+        client.cancel(list(waiting))

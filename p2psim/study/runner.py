@@ -13,7 +13,7 @@ from p2psim.errors import Fault, FolderError, InputError, SimulationError
 from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult, Item
 from p2psim.study.describing import describe, describe_failures, without_empty
-from p2psim.study.executors import EXECUTORS, run_dask, run_local
+from p2psim.study.executors import EXECUTORS, connect, run_dask, run_local
 from p2psim.study.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def _run_into(
         workspace, preparation = _prepare(scenario, grid, Path(directory), bool(items))
         if content is not None and not items and _is_complete(content, grid):
             return {}
+        client = stack.enter_context(connect(options.scheduler)) if options.executor == "dask" else None
         # From here on the folder changes: the input is known to be good.
         if not folder.exists():
             _create(folder)
@@ -157,7 +158,7 @@ def _run_into(
         described = describe(scenario, grid, content, folder, preparation)
         store.begin(folder, described, text)
         try:
-            failed = _execute(folder, grid, items, workspace, options, _keeps_data(scenario))
+            failed = _execute(folder, grid, items, workspace, options, _keeps_data(scenario), client)
         except BaseException:
             with contextlib.suppress(OSError):
                 manifest.write(folder, replace(described, state="interrupted"))
@@ -236,15 +237,16 @@ def _execute(
     workspace: "Workspace",
     options: RunOptions,
     keep_data: bool,
+    client: Any,
 ) -> "dict[RunKey, str]":
     """Simulate, keeping each batch as it comes."""
     failed: dict[RunKey, str] = {}
     if not items:
         return failed
     batch_options = BatchOptions(keep_data, frozenset(workspace.problems()), options.check_events)
-    if options.executor == "dask":
+    if client is not None:
         batch_options = BatchOptions(keep_data, frozenset(), options.check_events)
-        results = run_dask(grid, items, batch_options, options.scheduler, uuid.uuid4().hex)
+        results = run_dask(client, grid, items, batch_options, uuid.uuid4().hex)
     else:
         jobs = 1 if options.only else options.jobs
         results = run_local(grid, items, workspace, batch_options, jobs)

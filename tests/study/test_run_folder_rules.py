@@ -1,0 +1,241 @@
+"""Whose a run folder is, and that nothing is ever lost in it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import small_study as small
+
+import p2psim
+from p2psim.errors import FolderError, InputError, MissingSourceError
+from p2psim.study import executors, manifest, runner, store
+
+
+def run(folder: Path, **changes):  # type: ignore[no-untyped-def]
+    return p2psim.run(small.scenario(replicas=1, **changes), folder, progress=False)
+
+
+def test_default_folder_is_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = p2psim.run(small.scenario(replicas=1), progress=False)
+    assert result.path == Path("runs/small")
+
+
+def test_same_name_does_not_delete_another_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two studies of the same name, begun in the same second."""
+    monkeypatch.chdir(tmp_path)
+    p2psim.run(small.scenario(replicas=1), progress=False)
+    before = small.snapshot(Path("runs/small"))
+    with pytest.raises(FolderError, match=r"another scenario .* --out, or replace it with --overwrite"):
+        p2psim.run(small.scenario(replicas=1, seed=6), progress=False)
+    assert small.snapshot(Path("runs/small")) == before
+
+
+def test_overwrite_removes_only_what_a_run_made(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run(folder)
+    (folder / "figures").mkdir()
+    (folder / "figures/fitness.png").write_bytes(b"old")
+    (folder / "figures/mine.txt").write_text("keep")
+    (folder / "notes.txt").write_text("keep")
+    (folder / "models.npz").write_bytes(b"old")
+    new = p2psim.run(small.scenario(replicas=1, seed=6), folder, overwrite=True, progress=False)
+    assert new.described.seed == 6
+    assert (folder / "notes.txt").read_text() == "keep"
+    assert [path.name for path in (folder / "figures").iterdir()] == ["mine.txt"]
+    assert not (folder / "models.npz").exists()
+    p2psim.run(small.scenario(replicas=1, seed=6), tmp_path / "fresh", progress=False)
+    assert small.digests(folder) == small.digests(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["thesis.tex", "parts", "metrics.parquet"])
+def test_foreign_folder_is_refused(tmp_path: Path, overwrite: bool, name: str) -> None:
+    if name == "parts":
+        (tmp_path / "parts").mkdir()
+    else:
+        (tmp_path / name).write_text("mine")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(FolderError, match="not a run folder, and not empty"):
+        p2psim.run(small.scenario(replicas=1), tmp_path, overwrite=overwrite, progress=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_manifest_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"manifest_version": 3, "name": "a browser extension"}')
+    before = small.snapshot(tmp_path)
+    for overwrite in (False, True):
+        with pytest.raises(FolderError, match=r"manifest\.json: damaged"):
+            p2psim.run(small.scenario(replicas=1), tmp_path, overwrite=overwrite, progress=False)
+    assert small.snapshot(tmp_path) == before
+
+
+def test_empty_folder_is_used(tmp_path: Path) -> None:
+    run(tmp_path)
+    assert (tmp_path / "metrics.parquet").exists()
+
+
+@pytest.mark.parametrize("inside", ["", "deep/er"])
+def test_path_through_a_file_is_refused(tmp_path: Path, inside: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FolderError, match="is a file, not a folder"):
+        run(tmp_path / "file" / inside)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_link_to_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FolderError, match="a link to nothing"):
+        run(tmp_path / "link/run")
+
+
+def test_bad_data_writes_nothing(tmp_path: Path) -> None:
+    data = {"source": {"kind": "csv", "path": str(tmp_path / "none.csv"), "target": "y"}}
+    study = small.tree(data=data)
+    with pytest.raises(InputError):
+        p2psim.run(p2psim.Scenario.from_dict(study), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.parquet", "events.parquet", "noise.npz", "data.npz"])
+@pytest.mark.parametrize("how", ["cut", "changed", "missing"])
+def test_damaged_result_is_named_and_nothing_changes(tmp_path: Path, name: str, how: str) -> None:
+    folder = tmp_path / "run"
+    run(folder)
+    damage(folder / name, how)
+    before = small.snapshot(folder)
+    with pytest.raises(FolderError) as raised:
+        p2psim.run(small.scenario(replicas=2), folder, progress=False)
+    assert str(folder / name) in str(raised.value)
+    assert "--out" in str(raised.value)
+    assert small.snapshot(folder) == before
+
+
+def damage(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}', '{"format": 1}'])
+def test_damaged_manifest_is_named_and_nothing_changes(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "run"
+    run(folder)
+    (folder / "manifest.json").write_text(text)
+    before = small.snapshot(folder)
+    with pytest.raises(FolderError, match=r"manifest\.json: (damaged|folder format 99)"):
+        run(folder)
+    with pytest.raises(FolderError, match=r"manifest\.json"):
+        p2psim.Result.load(folder)
+    assert small.snapshot(folder) == before
+
+
+@pytest.mark.parametrize("name", ["metrics.arrow", "noise.npz", "part.json"])
+@pytest.mark.parametrize("how", ["cut", "changed", "missing"])
+def test_damaged_part_is_named_and_nothing_changes(
+    tmp_path: Path, name: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = interrupted(tmp_path, monkeypatch)
+    part = next(path for path in (folder / "parts").iterdir() if path.name != "data")
+    if (name, how) == ("part.json", "changed"):
+        (part / name).write_text('{"format": 2, "runs": [], "files": {}, "warnings": {}}')
+    else:
+        damage(part / name, how)
+    before = small.snapshot(folder)
+    with pytest.raises(FolderError) as raised:
+        p2psim.run(small.scenario(), folder, progress=False)
+    assert str(part / name) in str(raised.value)
+    assert f"remove {part}" in str(raised.value)
+    assert small.snapshot(folder) == before
+
+
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one finished part."""
+    folder = tmp_path / "run"
+    original = store.add_part
+
+    def adding(*args):  # type: ignore[no-untyped-def]
+        original(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "add_part", adding)
+        with pytest.raises(KeyboardInterrupt):
+            p2psim.run(small.scenario(), folder, progress=False)
+    return folder
+
+
+def test_interrupted_run_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = interrupted(tmp_path, monkeypatch)
+    assert manifest.read(folder).state == "interrupted"
+    with pytest.raises(FolderError, match="has not finished; run it again"):
+        p2psim.Result.load(folder)
+    p2psim.run(small.scenario(), folder, progress=False)
+    p2psim.run(small.scenario(), tmp_path / "whole", progress=False)
+    assert small.digests(folder) == small.digests(tmp_path / "whole")
+
+
+def test_earlier_results_stay_readable_while_more_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "run")
+    before = small.digests(tmp_path / "run")
+    folder = interrupted(tmp_path, monkeypatch)
+    assert small.digests(folder) == before
+    assert len(p2psim.Result.load(folder).metrics) == 10
+
+
+def test_second_run_on_a_folder_refuses(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run(folder)
+    before = small.snapshot(folder)
+    with store.lock(folder), pytest.raises(FolderError, match="another run is writing into it"):
+        p2psim.run(small.scenario(), folder, progress=False)
+    assert small.snapshot(folder) == before
+
+
+def test_killed_holder_lets_go_of_the_lock(tmp_path: Path) -> None:
+    script = (
+        "import sys, time\nfrom pathlib import Path\nfrom p2psim.study import store\n"
+        "with store.lock(Path(sys.argv[1])):\n print('locked', flush=True)\n time.sleep(60)\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    with holder:
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(FolderError, match="another run"), store.lock(tmp_path):
+            pass
+        holder.kill()
+    with store.lock(tmp_path):
+        pass
+
+
+def test_results_of_another_version_are_told_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run(folder)
+    tree = json.loads((folder / "manifest.json").read_text())
+    tree["made_by"]["libraries"]["numpy"] = "1.0"
+    (folder / "manifest.json").write_text(json.dumps(tree))
+    result = p2psim.run(small.scenario(replicas=2), folder, progress=False)
+    assert any("with other libraries" in message for message in result.described.warnings)
+
+
+def test_dask_missing_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingSourceError, match=r'pip install "p2psim\[dask\]"'):
+        p2psim.run(small.scenario(), tmp_path / "run", executor="dask", scheduler="tcp://x:1", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_names_of_folders_are_plain() -> None:
+    assert runner.default_folder(small.scenario(name="a study v1.2")) == Path("runs/a-study-v1.2")
+    assert executors.available_cores() >= 1
