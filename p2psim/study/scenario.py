@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError
 
 from p2psim.data.section import DataSection
 from p2psim.errors import Fault, InputError
@@ -21,12 +21,12 @@ from p2psim.randomness import PURPOSES
 from p2psim.study import overrides as command_line
 from p2psim.study import yaml_reader, yaml_writer
 from p2psim.study.faults import at, faults_of, ordered
+from p2psim.study.names import PATTERN, checked_name
 from p2psim.study.nodes import Node, Place, find, from_python, place_of, placed, plain, put
 from p2psim.study.record import RecordSection
 from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
 
-#: A study's name is also that of its folder.
-Name = Annotated[str, Field(pattern=r"^\w[\w .+=-]*$", max_length=100)]
+Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
 
 _HEADER = "# A resolved p2psim scenario: every default is explicit.\n"
 
@@ -184,53 +184,51 @@ def _build(node: Node, confirm_cells: bool) -> Scenario:
     from p2psim.study.cells import cells
 
     axes, faults = read_sweep(node.child("sweep"))
-    scenario, more = _structure(node, axes)
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
-    faults += more
     if excess is not None and not confirm_cells:
         faults.append(excess)
+    try:
+        node = _completed(node, axes)
+        base = validated(node)
+    except InputError as error:
+        faults += error.faults
+    explicit_values = _values_of(node, axes, faults)
     if faults:
         raise InputError(*ordered(faults))
-    assert scenario is not None
+    sweep = {
+        key: {inner: explicit_values[inner] for inner in entry} if key == "zip" else explicit_values[key]
+        for key, entry in base.sweep.items()
+    }
+    scenario = base.model_copy(update={"sweep": sweep})
     if excess is None:
         cells(scenario)
     return scenario
 
 
-def _structure(node: Node, axes: list[Axis]) -> tuple[Scenario | None, list[Fault]]:
-    """Validate a scenario with its own values, then with each value of the sweep in turn.
-
-    A swept key may be left out of its section; it then takes the first of its values.
-    """
-    faults: list[Fault] = []
-    try:
-        for axis in axes:
-            for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-                if isinstance(node.content, dict) and find(node, steps_of(key)) is None:
-                    node = put(node, steps_of(key), values[0], place)
-        base: Scenario | None = validated(node)
-    except InputError as error:
-        base, faults = None, list(error.faults)
-    if not isinstance(node.content, dict):
-        return None, faults
-    bare = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
-    made_explicit: dict[str, list[Any]] = {}
+def _completed(node: Node, axes: list[Axis]) -> Node:
+    """Give a swept key that is left out of its section the first of its values."""
     for axis in axes:
         for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-            made_explicit[key] = []
+            if isinstance(node.content, dict) and find(node, steps_of(key)) is None:
+                node = put(node, steps_of(key), values[0], place)
+    return node
+
+
+def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, list[Any]]:
+    """Check each value of the sweep by itself, and make it explicit; what is wrong is added to the faults."""
+    found: dict[str, list[Any]] = {}
+    if not isinstance(node.content, dict):
+        return found
+    bare = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
+    for axis in axes:
+        for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
+            found[key] = []
             for value in values:
                 try:
                     cell = validated(put(bare, steps_of(key), value, place))
                 except InputError as error:
                     faults += error.faults
                     continue
-                found = find(cell.nodes(), steps_of(key))
-                made_explicit[key].append(plain(found if found is not None else value))
-    if base is None or faults:
-        return None, faults
-    sweep = {
-        key: {inner: made_explicit[inner] for inner in entry} if key == "zip" else made_explicit[key]
-        for key, entry in base.sweep.items()
-    }
-    scenario = base.model_copy(update={"sweep": sweep})
-    return scenario, faults
+                explicit_value = find(cell.nodes(), steps_of(key))
+                found[key].append(plain(explicit_value if explicit_value is not None else value))
+    return found

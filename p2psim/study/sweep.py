@@ -41,9 +41,7 @@ def read_sweep(node: Node | None) -> tuple[list[Axis], list[Fault]]:
     if node is None or node.content is None:
         return [], []
     if not isinstance(node.content, dict):
-        return [], [
-            at(node.place, "sweep", f"must be a mapping from keys to lists, got {show(node.content)}")
-        ]
+        return [], [at(node.place, "sweep", f"must be a mapping, got {show(node.content)}")]
     axes: list[Axis] = []
     faults: list[Fault] = []
     for key, entry in node.content.items():

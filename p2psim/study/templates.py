@@ -8,9 +8,9 @@ from pathlib import Path
 import p2psim
 from p2psim.errors import Fault, InputError
 from p2psim.study.faults import unknown
+from p2psim.study.names import checked_name
 from p2psim.study.yaml_reader import scalar
 
-_NAME = re.compile(r"\w[\w .+=-]*")
 _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
 
 
@@ -62,9 +62,11 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
         written.
     """
     name = name.removesuffix(".yaml")
-    if not _NAME.fullmatch(name) or len(name) > 100:
-        raise InputError(Fault(f"a name has letters, digits and _ - . + = or spaces, got {name!r}"))
-    written = name if isinstance(scalar(name), str) and not set(name) & set(": ") else f'"{name}"'
+    try:
+        checked_name(name)
+    except ValueError as error:
+        raise InputError(Fault(str(error))) from None
+    written = name if isinstance(scalar(name), str) else f'"{name}"'
     text = read_template(template)
     text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)
     assert replaced, f"the shipped scenario {template} has no name"

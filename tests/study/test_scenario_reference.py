@@ -1,0 +1,35 @@
+from p2psim.study.catalogue import catalogue, parts
+from p2psim.study.core_schema import Schemas
+from p2psim.study.reference import page, reference
+from p2psim.study.scenario import Scenario
+
+
+def test_the_page_is_up_to_date():
+    assert page().read_text(encoding="utf-8") == reference(), "run python -m p2psim.study.reference"
+
+
+def test_every_key_is_explained():
+    schemas = Schemas(Scenario)
+    for part in parts(schemas):
+        assert part.meaning.endswith("."), (part.key, part.kind)
+        for key, field in part.schema["cls"].model_fields.items():
+            assert key == "kind" or field.description, (part.key, part.kind, key)
+
+
+def test_the_catalogue_names_what_a_scenario_can():
+    found = {(entry.key, entry.name) for entry in catalogue()}
+    assert {
+        ("network.topology", "star"),
+        ("network.exchange", "poll"),
+        ("network.exchange.busy", "queue"),
+        ("data.source", "lending"),
+        ("data.partition", "contiguous"),
+        ("data.scale.x.at", "each-record"),
+        ("learning.algorithm", "async-star"),
+        ("learning.loss", "hinge"),
+        ("privacy.mechanism", "laplace"),
+        ("privacy.allocation", "cap"),
+        ("privacy.accountant", "basic"),
+        ("record.metrics", "relative_fitness"),
+        ("independent", "noise"),
+    } <= found

@@ -1,0 +1,53 @@
+import pytest
+
+from p2psim.errors import InputError
+from p2psim.study.scenario import Scenario
+from p2psim.study.templates import new, read_template, templates
+
+
+def test_every_shipped_scenario_says_what_it_asks():
+    shipped = templates()
+    assert "three_banks" in shipped
+    assert len(shipped) >= 4
+    for name, question in shipped.items():
+        assert len(question) > 20, name
+        assert read_template(name).startswith(f"# {question}\n")
+
+
+@pytest.mark.parametrize("template", templates())
+def test_a_new_one_is_the_template_under_another_name(template, tmp_path):
+    path = new("my-study", template, tmp_path / "deep")
+    assert path == tmp_path / "deep" / "my-study.yaml"
+    ours, theirs = path.read_text().splitlines(), read_template(template).splitlines()
+    different = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    assert [a for a, _ in different] == ["name: my-study"]
+    made = Scenario.load(path)
+    assert made.name == "my-study"
+    assert made == Scenario.parse(read_template(template)).model_copy(update={"name": "my-study"})
+
+
+@pytest.mark.parametrize("name", ["12", "1e-5", "true", "null", "a study", "über"])
+def test_names_that_yaml_would_take_for_something_else(name, tmp_path):
+    assert Scenario.load(new(name, folder=tmp_path)).name == name
+
+
+def test_nothing_is_overwritten(tmp_path):
+    path = new("a.yaml", folder=tmp_path)
+    path.write_text("mine")
+    with pytest.raises(InputError, match=r"a\.yaml: is there already; nothing was written"):
+        new("a", folder=tmp_path)
+    assert path.read_text() == "mine"
+
+
+def test_what_cannot_be_made(tmp_path):
+    with pytest.raises(
+        InputError, match=r"unknown scenario 'three_bank'; known: .*; did you mean three_banks"
+    ):
+        new("a", "three_bank", tmp_path)
+    for name in ("../a", "", "a/b", "."):
+        with pytest.raises(InputError, match="must be a name of"):
+            new(name, folder=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        new("a", folder=tmp_path / "file" / "inside")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
