@@ -1,0 +1,57 @@
+# Everything happens in a virtual environment inside the checkout; nothing global is touched.
+# Needs Python 3.11 to 3.13 with venv, and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+# Versions that CI has tested; an empty value takes the newest ones that pyproject.toml admits.
+CONSTRAINTS ?= constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-quick lint docs notebooks benchmark clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+		|| { echo "p2psim needs Python 3.11 to 3.13; name one with: make PYTHON=python3.11 ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[data]'
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[data,test,docs,notebooks,dask]'
+	@touch $@ $(VENV)/.installed-demo
+
+demo: $(VENV)/.installed-demo ## Install, run three_banks, draw its figures
+	$(BIN)/p2psim run scenarios/three_banks.yaml
+	$(BIN)/p2psim plot runs/three-banks
+
+test: $(VENV)/.installed-test ## Install, run all tests, slow verification included
+	$(BIN)/python -m pytest
+
+test-quick: $(VENV)/.installed-test ## Run the tests without the slow verification
+	$(BIN)/python -m pytest -m 'not verification'
+
+lint: $(VENV)/.installed-test ## Run ruff and mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+docs: $(VENV)/.installed-test ## Build the documentation into site/
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(VENV)/.installed-test ## Execute the notebooks at small size
+	$(BIN)/python notebooks/run_all.py
+
+benchmark: $(VENV)/.installed-demo ## Measure against the baselines, side by side
+	$(BIN)/python benchmarks/run.py
+
+clean: ## Remove the environment and what was built
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find p2psim tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,165 @@
+"""Measure p2psim beside two baselines, in one run: ratios mean something, seconds depend on the machine.
+
+    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE]
+
+Each round times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a simulation as one
+would write it by hand (``naive``), and p2psim with its array engine and with SimPy, all on the star figure workload
+(star.yaml). Cost is CPU time per commit, set-up and compilation excluded. Then: memory at 750,000 records, and start-up.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+HERE = Path(__file__).parent
+
+# One thread each: otherwise BLAS's threads would count as CPU time.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+
+def baseline(mode: str, replicas: int) -> float:
+    """Microseconds per commit of a baseline."""
+    command = [sys.executable, str(HERE / "baselines.py"), "star", mode, str(replicas)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(json.loads(out)["us_per_event"])
+
+
+def ours(engine: str, replicas: int, single_budget: bool) -> float:
+    """Microseconds per commit of p2psim; as a process of its own, like the baselines."""
+    command = [sys.executable, __file__, "--worker", engine, "--replicas", str(replicas)]
+    if single_budget:
+        command.append("--single-budget")
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(json.loads(out)["us_per_event"])
+
+
+def work(engine: str, replicas: int, single_budget: bool) -> None:
+    """Simulate the workload in this process and print its cost."""
+    from p2psim.study.cells import cells
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.simulate import simulate
+    from p2psim.study.workspace import Workspace
+
+    sets = [f"network.engine={engine}"] + (["sweep={privacy.epsilon: [1]}"] if single_budget else [])
+    grid = cells(Scenario.load(HERE / "star.yaml", sets))
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        for cell in grid:
+            simulate(cell.scenario, replicas, workspace)  # data, compilation, first use
+        start, commits = time.process_time(), 0
+        for replica in range(replicas):
+            for cell in grid:
+                outcome = simulate(cell.scenario, replica, workspace)
+                commits += int(outcome.series[0].step[-1])
+        seconds = time.process_time() - start
+    print(json.dumps({"us_per_event": seconds / commits * 1e6, "commits": commits}))
+
+
+def large(records: int) -> None:
+    """Simulate a star with so many records in all, and print the peak of this process's memory."""
+    from p2psim.study.cells import cells
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.simulate import simulate
+    from p2psim.study.workspace import Workspace
+
+    sets = [f"data.source.points={records // 3}", "data.redraw=replica", "sweep={privacy.epsilon: [1]}"]
+    (cell,) = cells(Scenario.load(HERE / "star.yaml", sets))
+    with tempfile.TemporaryDirectory() as folder:
+        simulate(cell.scenario, 0, Workspace(Path(folder)))
+    print(json.dumps({"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def seconds_of(arguments: list[str], times: int) -> list[float]:
+    """Wall seconds of a command, repeated; the first, which warms the file cache, is left out."""
+    taken = []
+    for _ in range(times + 1):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        taken.append(time.perf_counter() - start)
+    return taken[1:]
+
+
+def spread(values: list[float], digits: int = 2) -> str:
+    """Median, and the lowest and highest."""
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def measure(rounds: int, replicas: int, naive_replicas: int, records: int) -> dict[str, list[float]]:
+    """Everything, round by round."""
+    found: dict[str, list[float]] = {key: [] for key in ("limit", "naive", "array", "simpy", "array1", "simpy1")}
+    for _ in range(rounds):
+        found["limit"].append(baseline("limit", replicas))
+        found["array"].append(ours("array", replicas, False))
+        found["simpy"].append(ours("simpy", replicas, False))
+        found["array1"].append(ours("array", replicas, True))
+        found["simpy1"].append(ours("simpy", replicas, True))
+        found["naive"].append(baseline("naive", naive_replicas))
+    out = subprocess.run(
+        [sys.executable, __file__, "--worker", "large", "--replicas", str(records)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    found["peak_mb"] = [float(json.loads(out)["peak_mb"])]
+    found["python_s"] = seconds_of(["-c", "pass"], rounds)
+    found["import_s"] = seconds_of(["-c", "import p2psim"], rounds)
+    found["help_s"] = seconds_of(["-m", "p2psim", "--help"], rounds)
+    return found
+
+
+def table(found: dict[str, list[float]], records: int) -> str:
+    """The measurements as a Markdown table."""
+
+    def ratio(a: str, b: str) -> list[float]:
+        return [x / y for x, y in zip(found[a], found[b], strict=True)]
+
+    extra = [a - b for a, b in zip(found["simpy1"], found["array1"], strict=True)]
+    rows = [
+        ("array engine / limit", spread(ratio("array", "limit")), "at most 3"),
+        ("naive / array engine", spread(ratio("naive", "array"), 0), "at least 20"),
+        ("array engine / limit, a single budget: nothing is shared", spread(ratio("array1", "limit")), ""),
+        ("SimPy engine more than array engine, a single budget, µs a commit", spread(extra), "at most 6"),
+        ("limit, µs a commit", spread(found["limit"], 3), ""),
+        ("array engine, µs a commit", spread(found["array"], 3), ""),
+        ("SimPy engine, µs a commit", spread(found["simpy"], 3), ""),
+        ("naive, µs a commit", spread(found["naive"], 1), ""),
+        (f"peak memory, {records:,} records × 10, MB", spread(found["peak_mb"], 0), "below 1,000"),
+        ("python -c pass, s", spread(found["python_s"], 3), ""),
+        ("python -c 'import p2psim', s", spread(found["import_s"], 3), "below .3"),
+        ("p2psim --help, s", spread(found["help_s"], 3), "below .7"),
+    ]
+    lines = ["| what | median (lowest–highest) | wanted |", "| --- | --- | --- |"]
+    return "\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="only see that it runs")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="also write all measurements to this file")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--replicas", type=int, default=100, help=argparse.SUPPRESS)
+    parser.add_argument("--single-budget", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.worker == "large":
+        large(asked.replicas)
+    elif asked.worker:
+        work(asked.worker, asked.replicas, asked.single_budget)
+    else:
+        rounds, replicas, naive, records = (1, 3, 1, 30_000) if asked.smoke else (asked.rounds, 100, 10, 750_000)
+        found = measure(rounds, replicas, naive, records)
+        if asked.json:
+            asked.json.write_text(json.dumps(found, indent=1) + "\n")
+        print(table(found, records))
+
+
+if __name__ == "__main__":
+    main()
