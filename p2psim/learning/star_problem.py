@@ -78,8 +78,8 @@ class StarProblem:
 
     @property
     def box_is_active(self) -> bool:
-        """Whether θ* lies on the boundary of Θ."""
-        return bool(np.abs(self.optimum).max() >= self.theta_max)
+        """Whether θ* lies on the boundary of Θ, which an interior point method approaches from inside."""
+        return bool(np.abs(self.optimum).max() >= self.theta_max * (1 - 1e-6))
 
     def fitness(self, theta: np.ndarray) -> np.ndarray:
         """F at each row of ``theta``, shape (rows, p) to (rows,)."""

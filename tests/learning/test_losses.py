@@ -1,0 +1,125 @@
+"""Losses against their definitions, finite differences, and their compiled slopes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2psim.learning.losses import Hinge, Logistic, Squared
+from p2psim.learning.losses.compiled import slope
+
+SCORES = st.floats(-50, 50)
+LABELS = {
+    "squared": st.floats(-50, 50),
+    "hinge": st.sampled_from([-1.0, 1.0]),
+    "logistic": st.sampled_from([-1.0, 1.0]),
+}
+PLAIN = {
+    "squared": (lambda z, y: (z - y) * (z - y), lambda z, y: 2 * (z - y)),
+    "hinge": (lambda z, y: 1 - y * z if y * z < 1 else 0.0, lambda z, y: -y if y * z < 1 else 0.0),
+    "logistic": (lambda z, y: math.log1p(math.exp(-y * z)), lambda z, y: -y / (1 + math.exp(y * z))),
+}
+EACH = pytest.mark.parametrize("loss", [Squared(), Hinge(), Logistic()], ids=lambda loss: loss.kind)
+
+
+@EACH
+@given(data=st.data())
+def test_values_and_slopes_are_the_definitions(loss, data):
+    z, y = data.draw(SCORES), data.draw(LABELS[loss.kind])
+    value, slope_ = PLAIN[loss.kind]
+    one_z, one_y = np.array([z]), np.array([y])
+    assert loss.values(one_z, one_y)[0] == pytest.approx(value(z, y), rel=1e-13, abs=1e-300)
+    assert loss.slopes(one_z, one_y)[0] == pytest.approx(slope_(z, y), rel=1e-13, abs=1e-300)
+
+
+@EACH
+@given(data=st.data())
+def test_slopes_are_those_of_the_values(loss, data):
+    """Central differences of step 1e-5: exact but for rounding, and the third derivative (at most .1 for logistic)."""
+    z, y = data.draw(st.floats(-8, 8)), data.draw(LABELS[loss.kind])
+    if loss.kind == "hinge" and abs(y * z - 1) < 1e-4:
+        return
+    d = 1e-5
+    above, below = (loss.values(np.array([z + s]), np.array([y]))[0] for s in (d, -d))
+    size = max(1.0, abs(above))
+    assert loss.slopes(np.array([z]), np.array([y]))[0] == pytest.approx(
+        (above - below) / (2 * d), abs=1e-10 * size
+    )
+
+
+@EACH
+@given(data=st.data())
+def test_compiled_slopes_are_numpys(loss, data):
+    z, y = data.draw(SCORES), data.draw(LABELS[loss.kind])
+    plain = loss.slopes(np.array([z]), np.array([y]))[0]
+    assert slope(loss.code, z, y) == pytest.approx(plain, rel=1e-15, abs=1e-300)
+
+
+@pytest.mark.parametrize("z", [-1e308, -1e4, -800.0, 800.0, 1e4, 1e308])
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+def test_logistic_does_not_overflow(z, y):
+    """Far out the value is max(0, −yz) and the slope −y or 0. Warnings are errors in these tests."""
+    assert Logistic.values(np.array([z]), np.array([y]))[0] == max(0.0, -y * z)
+    expected = -y if y * z < 0 else 0.0
+    assert Logistic.slopes(np.array([z]), np.array([y]))[0] == pytest.approx(expected, abs=1e-300)
+    assert slope(Logistic.code, z, y) == pytest.approx(expected, abs=1e-300)
+
+
+def test_logistic_squashes_once():
+    """At z = 2, y = 1 a model that squashes twice would give log(1 + exp(−σ(2))) = .347 and a slope within ±.5."""
+    assert Logistic.values(np.array([2.0]), np.array([1.0]))[0] == pytest.approx(
+        0.12692801104297263, rel=1e-14
+    )
+    assert Logistic.slopes(np.array([-6.0]), np.array([1.0]))[0] == pytest.approx(
+        -0.9975273768433653, rel=1e-14
+    )
+
+
+@pytest.mark.parametrize(("loss", "curvature"), [(Squared(), 2.0), (Logistic(), 0.25)])
+def test_curvature_is_the_largest_second_derivative(loss, curvature):
+    """The slope's steepest secant on a fine grid; the logistic's maximum 1/4 lies at z = 0."""
+    z = np.linspace(-10, 10, 20001)
+    secants = np.diff(loss.slopes(z, np.ones_like(z))) / np.diff(z)
+    assert loss.curvature == curvature
+    assert secants.max() == pytest.approx(curvature, rel=1e-6)
+
+
+def test_hinge_has_no_curvature():
+    assert Hinge.curvature == np.inf
+    assert Hinge.slopes(np.array([1.0]), np.array([1.0]))[0] == 0.0
+    assert slope(Hinge.code, 1.0, 1.0) == 0.0
+
+
+@EACH
+@given(data=st.data())
+def test_slope_bounds_hold_on_the_box(loss, data):
+    theta_max = data.draw(st.floats(0.1, 10))
+    p = data.draw(st.integers(1, 5))
+    x = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=p, max_size=p)))
+    theta = theta_max * np.array(data.draw(st.lists(st.floats(-1, 1), min_size=p, max_size=p)))
+    y = data.draw(LABELS[loss.kind])
+    bound = loss.slope_bounds(np.array([np.abs(x).sum()]), np.array([y]), theta_max)[0]
+    # θ is in the box up to rounding of the product.
+    assert abs(loss.slopes(np.array([x @ theta]), np.array([y]))[0]) <= bound * (1 + 1e-14)
+
+
+@EACH
+@given(data=st.data())
+def test_slope_bounds_are_attained_at_a_corner(loss, data):
+    theta_max = data.draw(st.floats(0.1, 10))
+    x = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=3, max_size=3)))
+    y = data.draw(LABELS[loss.kind])
+    corner = (
+        -theta_max * np.sign(x) * (1 if y >= 0 else -1)
+        if loss.kind == "squared"
+        else -theta_max * np.sign(x) * y
+    )
+    bound = loss.slope_bounds(np.array([np.abs(x).sum()]), np.array([y]), theta_max)[0]
+    assert abs(loss.slopes(np.array([x @ corner]), np.array([y]))[0]) == pytest.approx(bound, rel=1e-12)
+
+
+def test_slope_bounds_broadcast():
+    for loss in (Squared(), Hinge(), Logistic()):
+        assert loss.slope_bounds(np.ones(4), np.ones(4), 2.0).shape == (4,)

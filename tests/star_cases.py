@@ -1,0 +1,122 @@
+"""Small stars for tests: problems from plain arrays, events, and replays from them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.learning.async_star import StarMethod
+from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
+from p2psim.learning.star_problem import StarProblem, star_problem
+from p2psim.learning.star_replay import Recorded, StarReplay, gradient_rule
+from p2psim.network.channels import Channel
+from p2psim.network.events import SEND
+from p2psim.network.exchanges import Exchange, Request
+from p2psim.network.graphs import Star, links
+from p2psim.network.simulation import Network, simulate_events
+from p2psim.randomness import Streams
+from p2psim.study.scenario import Scenario
+
+LOSSES: dict[str, type[Squared] | type[Hinge] | type[Logistic]] = {
+    "squared": Squared,
+    "hinge": Hinge,
+    "logistic": Logistic,
+}
+
+
+def random_problem(
+    loss: Loss, sizes: list[int], features: int, seed: int, l2: float = 0.1, theta_max: float = 2.0
+) -> StarProblem:
+    """Normal features; labels ±1 for losses of classes, a noisy linear function otherwise."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((sum(sizes), features))
+    y = X @ random.standard_normal(features) + random.standard_normal(len(X))
+    if loss.needs_classes:
+        y = np.where(y >= 0, 1.0, -1.0)
+    return star_problem(X, y, np.concatenate([[0], np.cumsum(sizes)]), loss, l2, theta_max)
+
+
+def star_events(
+    owners: int,
+    commits: int,
+    seed: int = 0,
+    exchange: Exchange | None = None,
+    channel: Channel | None = None,
+    limits: np.ndarray | None = None,
+    engine: str = "auto",
+    chunk: int = 1 << 15,
+) -> np.ndarray:
+    """Events of one run of a star whose owners have rate one."""
+    network = Network(links(Star().build(owners)), exchange or Request(), channel or Channel())
+    return simulate_events(
+        network, Streams(seed), commits=commits, limits=limits, engine=engine, chunk=chunk
+    ).read()
+
+
+def releases_of(events: np.ndarray, owners: int) -> np.ndarray:
+    """Releases of each owner: its sends that carry one."""
+    sent = events[(events["kind"] == SEND) & (events["release"] >= 0)]
+    return np.bincount(sent["agent"], minlength=owners)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What the compiled kernel made of a run."""
+
+    recorded: Recorded
+    violations: np.ndarray
+
+
+def replay_compiled(
+    problem: StarProblem,
+    method: StarMethod,
+    events: np.ndarray,
+    noise: np.ndarray,
+    clip: float = np.inf,
+    bound: float = np.inf,
+    chunk: int | None = None,
+    **every: float,
+) -> Replayed:
+    """Feed the kernel with chunks of the given size; noise is ordered by (owner, release)."""
+    replay = StarReplay(problem, method, gradient_rule(problem, clip, bound), **every)  # type: ignore[arg-type]
+    made = releases_of(events, problem.owners)
+    first = np.cumsum(made) - made
+    for start in range(0, events.size, chunk or events.size):
+        replay.feed(events[start : start + (chunk or events.size)], noise, first)
+    return Replayed(replay.result(), replay.violations)
+
+
+def small_tree() -> dict:
+    """A scenario of three unlike owners with generated data, quick to simulate, as a tree to change."""
+    return {
+        "name": "small",
+        "seed": 11,
+        "network": {"topology": {"kind": "star", "agents": 3}, "exchange": {"kind": "request"}},
+        "data": {"source": {"kind": "linear-regression", "dimension": 3, "points": {0: 40, 1: 60, 2: 100}}},
+        "learning": {
+            "algorithm": {"kind": "async-star", "horizon": 60, "rho": {"h": 0.5}, "theta_max": 3.0},
+            "loss": {"kind": "squared"},
+            "regularizer": {"l2": 1e-4},
+        },
+        "privacy": {
+            "mechanism": "laplace",
+            "epsilon": 500.0,
+            "sensitivity": {"kind": "clip", "bound": 1.0},
+            "allocation": "horizon",
+        },
+        "record": {"metrics": ["relative_fitness"], "every": 7, "events": True, "models": True},
+    }
+
+
+def scenario(changes: dict | None = None, tree: dict | None = None) -> Scenario:
+    """The small scenario with some dotted keys set; a value of None removes a key."""
+    tree = tree if tree is not None else small_tree()
+    for key, value in (changes or {}).items():
+        *parents, last = key.split(".")
+        node = tree
+        for name in parents:
+            node = node.setdefault(name, {})
+        if value is None:
+            node.pop(last, None)
+        else:
+            node[last] = value
+    return Scenario.from_dict(tree)
