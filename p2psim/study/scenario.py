@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -111,7 +111,7 @@ class Scenario(Options):
 
     def resolved(self) -> dict[str, Any]:
         """Return all that the scenario says as plain values: every default explicit, in the models' order."""
-        tree: dict[str, Any] = _written(explicit(self))
+        tree: dict[str, Any] = _explicit(self, _written_leaf)
         if self.fitted is None:
             del tree["fitted"]
         return tree
@@ -141,22 +141,24 @@ class Scenario(Options):
 
 def explicit(value: Any) -> Any:
     """Turn models into dictionaries with every default, tuples into lists, NumPy's scalars into Python's."""
-    if isinstance(value, BaseModel):
-        return {key: explicit(getattr(value, key)) for key in type(value).model_fields}
-    if isinstance(value, Mapping):
-        return {str(key): explicit(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [explicit(entry) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value
+    return _explicit(value, lambda leaf: leaf.item() if isinstance(leaf, np.generic) else leaf)
 
 
-def _written(value: Any) -> Any:
+def _written_leaf(leaf: Any) -> Any:
     """Replace what only Python can hold, such as arrays, by its digest."""
-    if isinstance(value, dict):
-        return {key: _written(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_written(entry) for entry in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value.digest)
+    return leaf if isinstance(leaf, float) else str(leaf.digest)
+
+
+def _explicit(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, BaseModel):
+        return {key: _explicit(getattr(value, key), leaf) for key in type(value).model_fields}
+    if isinstance(value, dict | Mapping):
+        return {str(key): _explicit(entry, leaf) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_explicit(entry, leaf) for entry in value]
+    return leaf(value)
 
 
 def validated(node: Node) -> Scenario:
