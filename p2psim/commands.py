@@ -34,6 +34,12 @@ def _run(asked: argparse.Namespace) -> int:
     scenario = _load(asked.scenario, asked)
     if not asked.quiet and not is_compiled():
         complain("compiling the kernels, once; later runs take them from the cache")
+    told: set[str] = set()
+
+    def tell(warning: str) -> None:
+        told.add(warning)
+        complain(f"warning: {warning}")
+
     result = run(
         scenario,
         asked.out,
@@ -45,12 +51,13 @@ def _run(asked: argparse.Namespace) -> int:
         check_events=asked.check_events,
         only=None if asked.cell is None else (asked.cell, asked.replica),
         confirm_cells=asked.confirm_cells,
+        tell=tell,
     )
-    _show_result(result, asked.json)
+    _show_result(result, asked.json, told)
     return 0
 
 
-def _show_result(result: "Result", as_json: bool) -> None:
+def _show_result(result: "Result", as_json: bool, told: set[str]) -> None:
     """A short table of results, where they are, and every flag and warning that belongs to them."""
     rows = _records(result.summary())
     warnings = [{"message": text, "times": n} for text, n in sorted(result.described.warnings.items())]
@@ -58,8 +65,8 @@ def _show_result(result: "Result", as_json: bool) -> None:
         print_json({"folder": str(result.path), "table": rows, "warnings": warnings})
         return
     print_table(rows, f"{result.described.name}: last recorded values over replicas")
-    for warning in warnings:
-        complain(f"warning: {warning['message']} ({warning['times']} times)")
+    for message in sorted(set(result.described.warnings) - told):
+        complain(f"warning: {message}")
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
 
 

@@ -4,6 +4,7 @@ All of them return encoded parts, which the parent writes: a worker needs no acc
 there is one place that can fail for want of disk.
 """
 
+import atexit
 import importlib
 import multiprocessing
 import os

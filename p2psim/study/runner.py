@@ -4,14 +4,15 @@ import contextlib
 import os
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import Fault, FolderError, InputError, SimulationError
+from p2psim.errors import FolderError, InputError, SimulationError
 from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult, Item
+from p2psim.study.checking import assess_cells, warnings_of
 from p2psim.study.describing import describe, describe_failures, without_empty
 from p2psim.study.executors import EXECUTORS, connect, run_dask, run_local
 from p2psim.study.progress import progress_bar
@@ -60,6 +61,7 @@ def run(
     check_events: bool = False,
     only: tuple[int, int] | None = None,
     confirm_cells: bool = False,
+    tell: Callable[[str], None] | None = None,
 ) -> "Result":
     """Run what is missing of a study, and return its results.
 
@@ -87,6 +89,8 @@ def run(
         Run this simulation alone, in this process.
     confirm_cells : bool
         Accept a sweep of any size.
+    tell : callable, optional
+        Called with each warning that is known before the simulations begin; all warnings are in the manifest.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def run(
             f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas from 0"
         )
     folder = Path(out) if out is not None else default_folder(scenario)
-    failed = _run_into(folder, scenario, grid, options)
+    failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
     if failed:
         raise SimulationError(describe_failures(failed, grid, folder))
     return Result.load(folder)
@@ -128,7 +132,11 @@ def _check_options(options: RunOptions) -> None:
 
 
 def _run_into(
-    folder: Path, scenario: "Scenario", grid: "Sequence[Cell]", options: RunOptions
+    folder: Path,
+    scenario: "Scenario",
+    grid: "Sequence[Cell]",
+    options: RunOptions,
+    tell: Callable[[str], None],
 ) -> "dict[RunKey, str]":
     """Complete a run folder; returns what failed."""
     identity = scenario.identity()
@@ -140,7 +148,7 @@ def _run_into(
         content = store.read_content(folder) if found is not None and not options.overwrite else None
         items = _missing(scenario, grid, content, options)
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
-        workspace, preparation = _prepare(scenario, grid, Path(directory), bool(items))
+        workspace, preparation = _prepare(scenario, grid, Path(directory), bool(items), tell)
         if content is not None and not items and _is_complete(content, grid):
             return {}
         client = stack.enter_context(connect(options.scheduler)) if options.executor == "dask" else None
@@ -197,7 +205,7 @@ def _is_complete(content: store.Content, grid: "Sequence[Cell]") -> bool:
 
 
 def _prepare(
-    scenario: "Scenario", grid: "Sequence[Cell]", directory: Path, needed: bool
+    scenario: "Scenario", grid: "Sequence[Cell]", directory: Path, needed: bool, tell: Callable[[str], None]
 ) -> "tuple[Workspace, dict[str, Any]]":
     """Prepare the data of all cells before anything is written, so that bad input leaves no trace."""
     from p2psim.study.workspace import Workspace
@@ -205,14 +213,8 @@ def _prepare(
     workspace = Workspace(directory)
     if not needed:
         return workspace, {}
-    faults: dict[Fault, None] = {}
-    for cell in grid:
-        try:
-            workspace.prepare(cell.scenario)
-        except InputError as error:
-            faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
-    if faults:
-        raise InputError(*faults)
+    for warning in warnings_of(assess_cells(scenario, grid, workspace)):
+        tell(warning)
     fitted = {cell.content: workspace.fitted(cell.scenario) for cell in grid}
     values = list(fitted.values())
     if all(value == values[0] for value in values):

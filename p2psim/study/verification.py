@@ -1,5 +1,6 @@
 """Recomputing the recorded simulations of a run folder from their events, noise and data."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ class Checked:
     events : int
         How many were replayed.
     largest : float
-        Largest relative difference of a recorded value from the recomputed one.
+        Largest relative difference of a recorded value from the recomputed one; infinite with a fault.
     fault : str
         The invariant that the events break; empty when they break none.
     """
@@ -69,12 +70,21 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             if content != result.described.cells[cell].content:
                 continue
             run = (cell, replica)
-            if run not in events or run not in metrics:
+            if not (run in events and run in metrics and run in result.noise):
                 raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
             stream = _stream(events[run])
             fault = _broken_invariant(scenario, stream, result, run)
+            if fault:
+                # What cannot have happened cannot be replayed.
+                yield Checked(cell, replica, len(stream), math.inf, fault)
+                continue
             differences = recompute(
-                scenario, result.data(*run), stream, result.noise.get(run), tuple(_series(metrics[run]))
+                scenario,
+                result.data(*run),
+                stream,
+                result.noise[run],
+                tuple(_series(metrics[run])),
+                result.models.get(run),
             )
             yield Checked(cell, replica, len(stream), differences.largest, fault)
 

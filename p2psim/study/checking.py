@@ -1,0 +1,137 @@
+"""What running a scenario would mean, told without running it."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import Fault, InputError
+from p2psim.printing import complain, print_table
+
+if TYPE_CHECKING:
+    from p2psim.study.assess import Assessment
+    from p2psim.study.cells import Cell
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A scenario, its cells, and the facts of each."""
+
+    path: str
+    scenario: "Scenario"
+    cells: "Sequence[Cell]"
+    facts: "Sequence[Assessment]"
+
+    def as_tree(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {
+            "path": self.path,
+            "scenario": self.scenario.resolved(),
+            "replicas": self.scenario.replicas,
+            "events": self.events,
+            "memory": self.memory,
+            "cells": [
+                {"cell": cell.index, "content": cell.content, "swept": dict(cell.swept), **asdict(fact)}
+                for cell, fact in zip(self.cells, self.facts, strict=True)
+            ],
+        }
+
+    @property
+    def events(self) -> int:
+        """Events of the whole study, estimated."""
+        return self.scenario.replicas * sum(fact.events for fact in self.facts)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of data and of events that one process holds at most, estimated."""
+        kept = self.scenario.record.events
+        return max(fact.bytes_of_data + (fact.bytes_of_events if kept else 0) for fact in self.facts)
+
+    def show(self) -> None:
+        """Print the resolved scenario, then its size, then the facts of each cell; warnings to standard error."""
+        print(self.scenario.to_yaml())
+        print(
+            f"# {self.path}: {len(self.cells)} cells × {self.scenario.replicas} replicas, about "
+            f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
+        )
+        print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
+        print_table(self._privacy(), "\nprivacy of each agent")
+        for warning in warnings_of(self.facts):
+            complain(f"warning: {warning}")
+
+    def _privacy(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "cell": cell.index,
+                "agent": agent,
+                "records": fact.records[agent],
+                "budget": one.budget,
+                "most releases": "any number" if one.releases is None else one.releases,
+                "ε of the first": one.epsilon,
+                "noise scale": one.scale,
+            }
+            for cell, fact in zip(self.cells, self.facts, strict=True)
+            for agent, one in enumerate(fact.privacy)
+        ]
+
+
+def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
+    return {
+        "cell": cell.index,
+        **cell.swept,
+        "owners": fact.owners,
+        "records": sum(fact.records),
+        "p": fact.dimension,
+        "rho": fact.rho,
+        "h": max(fact.h) if fact.h else None,
+        "stable below": fact.threshold,
+        "step": fact.verdict,
+        "noise floor of ψ": fact.noise_floor,
+    }
+
+
+def warnings_of(facts: "Sequence[Assessment]") -> list[str]:
+    """Warnings of all cells, each once."""
+    return list(dict.fromkeys(warning for fact in facts for warning in fact.warnings))
+
+
+def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Workspace") -> "list[Assessment]":
+    """Prepare the data of all cells, and see what each is.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong in any cell, each with its place in the file.
+    """
+    from p2psim.study.simulate import check
+
+    faults: dict[Fault, None] = {}
+    facts = []
+    for cell in grid:
+        try:
+            workspace.prepare(cell.scenario)
+            facts.append(check(cell.scenario, workspace))
+        except InputError as error:
+            faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
+    if faults:
+        raise InputError(*faults)
+    return facts
+
+
+def check_scenario(scenario: "Scenario", path: str, *, confirm_cells: bool = False) -> Checked:
+    """Check a scenario as far as can be done without running it.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong.
+    """
+    from p2psim.study.cells import cells
+    from p2psim.study.workspace import Workspace
+
+    grid = cells(scenario, confirm_cells=confirm_cells)
+    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+        return Checked(path, scenario, grid, assess_cells(scenario, grid, Workspace(Path(directory))))
