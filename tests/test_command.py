@@ -1,0 +1,291 @@
+"""The command: exit codes, what it prints, and what it loads."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from p2psim.cli import main
+
+STUDY = {
+    "name": "tiny",
+    "replicas": 2,
+    "network": {"topology": {"kind": "star", "agents": 3}, "exchange": "request"},
+    "data": {"source": {"kind": "linear-regression", "dimension": 3, "points": 20}},
+    "learning": {
+        "algorithm": {"kind": "async-star", "horizon": 30, "rho": {"h": 0.5}, "theta_max": 3},
+        "loss": "squared",
+        "regularizer": {"l2": 1e-3},
+    },
+    "privacy": {
+        "mechanism": "laplace",
+        "epsilon": 10,
+        "sensitivity": {"kind": "clip", "norm": "l1", "bound": 1.0},
+    },
+    "record": {"every": 10, "events": True},
+    "sweep": {"privacy.epsilon": [1, 100]},
+}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A scenario file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    with open("tiny.yaml", "w") as stream:
+        YAML(typ="safe").dump(STUDY, stream)
+    return "tiny.yaml"
+
+
+def loaded_by(code: str) -> set[str]:
+    """Modules that a fresh interpreter has after some code."""
+    script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(ran.stdout.split())
+
+
+HEAVY = {
+    "numpy", "scipy", "pandas", "numba", "pyarrow", "networkx", "seaborn", "matplotlib", "pydantic", "rich",
+    "ruamel.yaml", "simpy", "distributed",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import p2psim",
+        "from p2psim.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from p2psim.cli import main\ntry: main(['run', '--nonsense'])\nexcept SystemExit: pass",
+    ],
+)
+def test_heavy_libraries_wait_until_they_are_needed(code: str) -> None:
+    assert not HEAVY & loaded_by(code)
+
+
+def test_checking_loads_no_plots_and_no_tables() -> None:
+    assert not {"pandas", "seaborn", "matplotlib", "pyarrow"} & loaded_by("from p2psim import Scenario")
+
+
+def test_names_of_the_package() -> None:
+    import p2psim
+
+    assert set(p2psim.__all__) <= set(dir(p2psim))
+    assert p2psim.Scenario.__name__ == "Scenario"
+    with pytest.raises(AttributeError, match="no attribute 'simulate_everything'"):
+        p2psim.simulate_everything  # noqa: B018
+
+
+def test_run_prints_results_and_where_they_are(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", scenario, "--jobs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "privacy.epsilon" in printed
+    assert "relative_fitness" in printed
+    assert "results: runs/tiny" in printed
+    assert "data_dependent_step" in printed
+    assert "\x1b" not in printed
+    assert Path("runs/tiny/metrics.parquet").exists()
+
+
+def test_run_as_json(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", scenario, "--jobs", "1", "--out", "here", "--json", "--quiet"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert tree["folder"] == "here"
+    assert [row["privacy.epsilon"] for row in tree["table"]] == [1, 100]
+
+
+def test_infinite_epsilon_is_strict_json(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--set", "privacy.mechanism=none", "--set", "sweep={}"]
+    assert main(["run", scenario, "--jobs", "1", "--json", *arguments]) == 0
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    tree = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert tree["table"][0]["epsilon"] == ".inf"
+    assert "not_private" in tree["table"][0]["flags"]
+
+
+def test_options_of_run_set_keys(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--replicas",
+        "1",
+        "--seed",
+        "9",
+        "--engine",
+        "simpy",
+        "--set",
+        "record.every=5",
+        "--check-events",
+    ]
+    assert main(["run", scenario, "--jobs", "1", *arguments]) == 0
+    tree = YAML(typ="safe").load(Path("runs/tiny/scenario.yaml"))
+    assert (tree["replicas"], tree["seed"], tree["network"]["engine"], tree["record"]["every"]) == (
+        1,
+        9,
+        "simpy",
+        5,
+    )
+
+
+def test_engines_give_the_same_bytes(scenario: str) -> None:
+    for engine in ("simpy", "array"):
+        assert main(["run", scenario, "--jobs", "1", "--engine", engine, "--out", engine, "--quiet"]) == 0
+    for name in ("metrics", "ledger", "events"):
+        assert Path(f"simpy/{name}.parquet").read_bytes() == Path(f"array/{name}.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.yaml"], "none.yaml"),
+        (["run", "tiny.yaml", "--set", "learning.algorithm.rho=-1"], "learning.algorithm.rho: must be"),
+        (["run", "tiny.yaml", "--set", "data.partition={kind: sizes, sizes: [1, 2]}"], "data.partition"),
+        (["run", "tiny.yaml", "--jobs", "0"], "jobs must be at least 1, got 0"),
+        (["run", "tiny.yaml", "--cell", "0"], "--cell and --replica go together"),
+        (["run", "tiny.yaml", "--cell", "2", "--replica", "0"], "there are cells 0 to 1"),
+        (["run", "tiny.yaml", "--executor", "dask"], "--executor dask needs --scheduler"),
+        (["run", "tiny.yaml", "--scheduler", "tcp://x:1"], "scheduler is for executor dask"),
+        (["run", "tiny.yaml", "--out", "tiny.yaml"], "is a file, not a folder"),
+        (["check", "tiny.yaml", "none.yaml"], "none.yaml"),
+        (["plot", "nowhere"], "there is no such run folder"),
+        (["verify", "."], "not a run folder"),
+        (["list", "xyzzy"], "nothing that can be named contains 'xyzzy'"),
+        (["new", "mine", "--from", "three_bank"], "three_banks"),
+    ],
+)
+def test_bad_input_is_told_and_writes_nothing(
+    scenario: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ["tiny.yaml"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["fly"], ["run"], ["run", "a", "--jobs", "many"], ["compare", "a", "b"]]
+)
+def test_wrong_usage_ends_in_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: p2psim" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    import p2psim
+
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"p2psim {p2psim.__version__}\n"
+
+
+def test_failed_simulation_ends_in_1(
+    scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from p2psim.errors import SimulationError
+    from p2psim.study import simulate
+
+    def diverging(*args: object) -> None:
+        raise SimulationError("ψ is not finite from step 3 on")
+
+    monkeypatch.setattr(simulate, "simulate", diverging)
+    assert main(["run", scenario, "--jobs", "1"]) == 1
+    message = capsys.readouterr().err
+    assert "4 of the simulations failed" in message
+    assert "ψ is not finite from step 3 on" in message
+    assert "p2psim run runs/tiny/scenario.yaml --out runs/tiny --cell 0 --replica 0" in message
+
+
+def test_check_shows_the_scenario_its_size_and_its_privacy(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", scenario]) == 0
+    printed = capsys.readouterr().out
+    assert "horizon: 30" in printed
+    assert "2 cells × 2 replicas" in printed
+    assert "noise scale" in printed
+    assert not Path("runs").exists()
+    assert main(["check", scenario, "--json"]) == 0
+    (tree,) = json.loads(capsys.readouterr().out)
+    assert [len(cell["privacy"]) for cell in tree["cells"]] == [3, 3]
+    assert max(tree["cells"][0]["h"]) == pytest.approx(0.5)
+
+
+def test_check_reports_every_file(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2):
+        Path(f"wrong{number}.yaml").write_text(
+            Path(scenario).read_text().replace("horizon: 30", "horizon: -1")
+        )
+    assert main(["check", "wrong1.yaml", scenario, "wrong2.yaml"]) == 2
+    captured = capsys.readouterr()
+    assert "wrong1.yaml:" in captured.err
+    assert "wrong2.yaml:" in captured.err
+    assert "2 cells × 2 replicas" in captured.out
+
+
+def test_verify_accepts_what_was_computed_and_finds_what_was_changed(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pandas as pd
+
+    assert main(["run", scenario, "--jobs", "1", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["verify", "runs/tiny", "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert len(tree["checked"]) == 4
+    assert tree["largest"] < 1e-12
+    metrics = Path("runs/tiny/metrics.parquet")
+    table = pd.read_parquet(metrics)
+    table.loc[5, "value"] *= 1 + 1e-6
+    table.to_parquet(metrics)
+    assert main(["verify", "runs/tiny"]) == 1
+    assert "4 simulations recomputed; largest relative difference" in capsys.readouterr().out
+
+
+def test_verify_finds_an_impossible_event(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import pandas as pd
+
+    assert main(["run", scenario, "--jobs", "1", "--quiet"]) == 0
+    events = Path("runs/tiny/events.parquet")
+    table = pd.read_parquet(events)
+    table.loc[3, "time"] = -1.0
+    table.to_parquet(events)
+    assert main(["verify", "runs/tiny"]) == 1
+    assert "time goes back" in capsys.readouterr().out
+
+
+def test_verify_needs_events(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", scenario, "--jobs", "1", "--quiet", "--set", "record.events=false"]) == 0
+    assert main(["verify", "runs/tiny"]) == 2
+    assert "set record.events: true" in capsys.readouterr().err
+
+
+def test_new_scenario_starts_from_a_shipped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine"]) == 0
+    assert capsys.readouterr().out == "mine.yaml\n"
+    assert "name: mine" in Path("mine.yaml").read_text()
+
+
+def test_list_and_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert "async-star" in printed
+    assert "three_banks" in printed
+    assert "more rows" not in printed
+    assert main(["list", "laplace", "--json"]) == 0
+    assert any(entry["name"] == "laplace" for entry in json.loads(capsys.readouterr().out))
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["network"]
+
+
+def test_closed_pipe_is_no_disaster(scenario: str) -> None:
+    command = f"{sys.executable} -m p2psim schema | head -n 1"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert ran.stdout == "{\n"
+    assert ran.stderr == ""
