@@ -26,7 +26,7 @@ def _load(path: str, asked: argparse.Namespace) -> "Scenario":
 
 def _run(asked: argparse.Namespace) -> int:
     """``p2psim run``."""
-    from p2psim.study.compilation import is_compiled
+    from p2psim.compiled import is_compiled
     from p2psim.study.runner import run
 
     if (asked.cell is None) != (asked.replica is None):

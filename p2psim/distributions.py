@@ -24,9 +24,13 @@ class Distribution(Options):
     def _one_of_them(self) -> "Distribution":
         given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of {', '.join(type(self).model_fields)}; got {given or 'none'}")
+            raise ValueError(
+                f"give exactly one of {', '.join(type(self).model_fields)}; got {given or 'none'}"
+            )
         if self.uniform is not None and self.uniform[0] > self.uniform[1]:
-            raise ValueError(f"uniform: the lower end {self.uniform[0]} is above the upper end {self.uniform[1]}")
+            raise ValueError(
+                f"uniform: the lower end {self.uniform[0]} is above the upper end {self.uniform[1]}"
+            )
         return self
 
     @property
@@ -61,13 +65,21 @@ def _shape(value: Any) -> str:
 
 #: A constant or a distribution.
 Quantity = Annotated[
-    Annotated[NonNegative, Tag("number")] | Annotated[Distribution, Tag("distribution")], Discriminator(_shape)
+    Annotated[NonNegative, Tag("number")] | Annotated[Distribution, Tag("distribution")],
+    Discriminator(_shape),
 ]
 
 
 def mean(quantity: "float | Distribution") -> float:
     """Expected value of a constant or a distribution."""
     return quantity.mean if isinstance(quantity, Distribution) else quantity
+
+
+def least(quantity: "float | Distribution") -> float:
+    """Lower end of the values of a constant or a distribution."""
+    if isinstance(quantity, Distribution):
+        return quantity.uniform[0] if quantity.uniform is not None else 0.0
+    return quantity
 
 
 def sample(quantity: "float | Distribution", random: np.random.Generator, size: int) -> np.ndarray:

@@ -5,11 +5,11 @@ component declares its own part beside its code; the section that owns it lists 
 so that adding a component takes one new file and one line.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from p2psim.errors import MeaningError
 
@@ -17,7 +17,9 @@ from p2psim.errors import MeaningError
 class Options(BaseModel):
     """Base of all parts: immutable, no coercion between types, no unknown keys, no NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False
+    )
 
 
 Positive = Annotated[float, Field(gt=0)]
@@ -37,39 +39,39 @@ BY_NAME = BeforeValidator(_expand_name)
 
 
 def _text_keys(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): entry for key, entry in value.items()}
-    return value
+    if not isinstance(value, Mapping):
+        return value
+    entries = {str(key): entry for key, entry in value.items()}
+    if len(entries) < len(value):
+        raise ValueError(f"an agent or group is named twice: {', '.join(map(repr, value))}")
+    return entries
 
 
 def _scalar_or_mapping(value: Any) -> str:
     return "mapping" if isinstance(value, Mapping) else "number"
 
 
-def _positive_entries(value: float | dict[str, float]) -> float | dict[str, float]:
-    for entry in value.values() if isinstance(value, dict) else [value]:
-        if not entry > 0:
-            raise ValueError(f"must be positive, got {entry}")
-    return value
-
-
-_Unbounded = Annotated[float, Field(allow_inf_nan=True)]
+_Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
 
 #: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.
 PerAgent = Annotated[
     Annotated[_Unbounded, Tag("number")] | Annotated[dict[str, _Unbounded], Tag("mapping")],
     Discriminator(_scalar_or_mapping),
     BeforeValidator(_text_keys),
-    AfterValidator(_positive_entries),
 ]
 
 
 def per_agent(
-    value: float | Mapping[str, float], labels: Sequence[str], groups: Sequence[str] | None = None, *, key: str
+    value: float | Mapping[str, float],
+    labels: Sequence[str],
+    groups: Sequence[str] | None = None,
+    *,
+    key: str,
 ) -> np.ndarray:
     """Resolve a per-agent quantity to one value an agent.
 
-    An agent's own index or label is preferred over its group.
+    An agent's own index or label is preferred over its group. A name that is the label of one agent and the
+    index of another means the label.
 
     Parameters
     ----------
@@ -89,23 +91,43 @@ def per_agent(
     Raises
     ------
     MeaningError
-        If an agent has no value, or an entry names no agent and no group.
+        If an agent has no value, or an entry names no agent and no group, or both an agent and another group.
     """
     if not isinstance(value, Mapping):
         return np.full(len(labels), float(value))
     known = {str(i) for i in range(len(labels))} | set(labels) | set(groups or ())
     strangers = [name for name in value if name not in known]
     if strangers:
-        raise MeaningError(key, f"no agent or group is called {strangers[0]!r}; there are {_some(sorted(known))}")
+        raise MeaningError(
+            key, f"no agent or group is called {strangers[0]!r}; there are {_some(sorted(known))}"
+        )
+    taken = set(labels)
+    names = [[label] if str(i) in taken else [label, str(i)] for i, label in enumerate(labels)]
+    owners = _members(names)
+    if groups is not None:
+        members = _members([group] for group in groups)
+        for name in value:
+            if name in owners and name in members and owners[name] != members[name]:
+                raise MeaningError(
+                    key, f"{name!r} names an agent and a group of others; call one of them otherwise"
+                )
+        names = [[*own, group] for own, group in zip(names, groups, strict=True)]
     values = np.empty(len(labels))
-    for i, label in enumerate(labels):
-        for name in (str(i), label, groups[i] if groups is not None else label):
-            if name in value:
-                values[i] = value[name]
-                break
-        else:
-            raise MeaningError(key, f"agent {i} ({label}) has no value")
+    for i, candidates in enumerate(names):
+        given = [value[name] for name in candidates if name in value]
+        if not given:
+            raise MeaningError(key, f"agent {i} ({labels[i]}) has no value")
+        values[i] = given[0]
     return values
+
+
+def _members(names: Iterable[Sequence[str]]) -> dict[str, set[int]]:
+    """Which agents each name stands for."""
+    members: dict[str, set[int]] = {}
+    for i, own in enumerate(names):
+        for name in own:
+            members.setdefault(name, set()).add(i)
+    return members
 
 
 def _some(names: Sequence[str], most: int = 8) -> str:

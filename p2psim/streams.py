@@ -8,8 +8,9 @@ of the address, it serves a million agents without a million generators.
 
 import math
 
-import numba as nb
 import numpy as np
+
+from p2psim.compiled import njit
 
 _M0 = np.uint64(0xD2E7470EE14C6C93)
 _M1 = np.uint64(0xCA5A826395121157)
@@ -20,7 +21,7 @@ _HALF = np.uint64(32)
 _TO_DOUBLE = 1.0 / 9007199254740992.0  # 2**-53
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def _high_product(a, b):  # type: ignore[no-untyped-def]
     """Upper 64 bits of a 64 × 64 bit product, by halves: there is no 128 bit integer here."""
     a_low, a_high = a & _LOW, a >> _HALF
@@ -30,7 +31,7 @@ def _high_product(a, b):  # type: ignore[no-untyped-def]
     return a_high * b_high + (cross >> _HALF) + (middle >> _HALF)
 
 
-@nb.njit(cache=True)
+@njit()
 def philox_block(key, agent, block):  # type: ignore[no-untyped-def]
     """Four 64 bit words: block ``block`` (from 0) of the stream of ``agent``."""
     c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(0), np.uint64(agent), np.uint64(0)
@@ -44,12 +45,12 @@ def philox_block(key, agent, block):  # type: ignore[no-untyped-def]
     return c0, c1, c2, c3
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def _unit(word):  # type: ignore[no-untyped-def]
     return float(word >> np.uint64(11)) * _TO_DOUBLE
 
 
-@nb.njit(cache=True)
+@njit()
 def uniform(key, agent, place):  # type: ignore[no-untyped-def]
     """Uniform draw on [0, 1) at a place of an agent's stream."""
     words = philox_block(key, agent, place >> 2)
@@ -63,13 +64,13 @@ def uniform(key, agent, place):  # type: ignore[no-untyped-def]
     return _unit(words[3])
 
 
-@nb.njit(cache=True)
+@njit()
 def exponential(key, agent, place):  # type: ignore[no-untyped-def]
     """Exponential draw of mean one. ``1 - u`` lies in (0, 1], so the logarithm is finite."""
     return -math.log(1.0 - uniform(key, agent, place))
 
 
-@nb.njit(cache=True)
+@njit()
 def exponentials(key, agent, start, size):  # type: ignore[no-untyped-def]
     """Exponential draws of mean one at places start, …, start + size − 1: shape (size,)."""
     out = np.empty(size)
@@ -78,7 +79,7 @@ def exponentials(key, agent, start, size):  # type: ignore[no-untyped-def]
     return out
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def _laplace_of(u):  # type: ignore[no-untyped-def]
     """Inverse distribution function of the unit Laplace law, with u in [0, 1); zero stands for 2**-54."""
     if u < 0.5:
@@ -86,7 +87,7 @@ def _laplace_of(u):  # type: ignore[no-untyped-def]
     return -math.log(2.0 * (1.0 - u))
 
 
-@nb.njit(cache=True)
+@njit()
 def unit_laplace(key, agent, first_row, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` (rows, p) with Laplace noise of scale one, row r being release first_row + r of an agent.
 

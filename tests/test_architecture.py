@@ -23,9 +23,24 @@ ALLOWED = {
 }
 
 #: Modules that everyone may import, since they import none of the packages.
-ALONE = {"errors", "options", "distributions", "randomness", "streams"}
+ALONE = {"__version__", "compiled", "errors", "options", "distributions", "randomness", "streams", "printing"}
 
-HEAVY = ["numpy", "scipy", "pandas", "numba", "networkx", "seaborn", "matplotlib", "pyarrow", "pydantic", "simpy", "rich"]
+#: ``Result.plot`` is a convenience: it loads the figures when it is called, and only then.
+EXCEPTIONS = {("study/result.py", "report")}
+
+HEAVY = [
+    "numpy",
+    "scipy",
+    "pandas",
+    "numba",
+    "networkx",
+    "seaborn",
+    "matplotlib",
+    "pyarrow",
+    "pydantic",
+    "simpy",
+    "rich",
+]
 
 
 def imports_of(path: Path) -> list[str]:
@@ -51,13 +66,14 @@ def test_imports_run_one_way(package: str) -> None:
                 top == package
                 or top in ALONE
                 or top in ALLOWED[package]
+                or (str(path.relative_to(PACKAGE)), top) in EXCEPTIONS
                 or any(name == entry or name.startswith(entry + ".") for entry in ALLOWED[package])
             )
             assert allowed, f"{path.relative_to(PACKAGE)} imports p2psim.{name}"
 
 
 def test_modules_that_stand_alone_import_no_package() -> None:
-    for module in sorted(ALONE):
+    for module in sorted(ALONE - {"__version__"}):
         for name in imports_of(PACKAGE / f"{module}.py"):
             assert name.split(".")[0] in ALONE, f"{module} imports {name}"
 

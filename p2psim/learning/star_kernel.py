@@ -15,9 +15,9 @@ A payload is let go when its message ends, delivered or dropped. A place that is
 the kernel, and the driver makes room.
 """
 
-import numba as nb
 import numpy as np
 
+from p2psim.compiled import njit
 from p2psim.learning.losses.compiled import slope
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
 
@@ -27,7 +27,7 @@ DONE, ANSWERS_FULL, QUERIES_FULL = 0, 1, 2
 FROM_SUMS, FROM_RECORDS = 0, 1
 
 
-@nb.njit(cache=True)
+@njit()
 def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untyped-def]
     """2(Gθ − c): the squared loss's mean gradient, without clipping."""
     p = theta.size
@@ -38,7 +38,7 @@ def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untype
         out[a] = 2.0 * s
 
 
-@nb.njit(cache=True)
+@njit()
 def mean_gradient_from_records(loss, X, y, x_l1, first, last, clip, theta, out):  # type: ignore[no-untyped-def]
     """Mean over an owner's records of their gradients, each clipped to an L1 norm of ``clip``."""
     p = theta.size
@@ -58,7 +58,7 @@ def mean_gradient_from_records(loss, X, y, x_l1, first, last, clip, theta, out):
         out[a] /= last - first
 
 
-@nb.njit(cache=True)
+@njit()
 def exceeds(loss, X, y, x_l1, rows, first, last, bound, theta):  # type: ignore[no-untyped-def]
     """Whether some record's gradient has an L1 norm above a bound; only ``rows[first:last]`` ever can."""
     for k in range(first, last):
@@ -71,12 +71,12 @@ def exceeds(loss, X, y, x_l1, rows, first, last, bound, theta):  # type: ignore[
     return False
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def _project(value, theta_max):  # type: ignore[no-untyped-def]
     return min(max(value, -theta_max), theta_max)
 
 
-@nb.njit(cache=True)
+@njit()
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, asked, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
     how, loss, gram, moment, X, y, x_l1, offsets, clip, suspects, suspect_offsets, bound, violations,
@@ -163,7 +163,7 @@ def replay(  # type: ignore[no-untyped-def]
     return DONE, events.size, kept, next_time
 
 
-@nb.njit(cache=True)
+@njit()
 def quadratic_gap(theta, centre, hessian, slope_there):  # type: ignore[no-untyped-def]
     """sᵀd + dᵀHd with d = θ − centre, for each row of ``theta``: the same for a row alone and among others."""
     rows, p = theta.shape

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba as nb
 import numpy as np
 
+from p2psim.compiled import njit
 from p2psim.network.events import (
     COMMIT,
     DELIVER,
@@ -36,12 +36,12 @@ _REASONS = ("", "commits", "time", "exhausted")
 _SEQ, _TOTAL, _ORDER, _ABLE, _STATE = 0, 1, 2, 3, 4
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def _before(times, orders, a, b):  # type: ignore[no-untyped-def]
     return times[a] < times[b] or (times[a] == times[b] and orders[a] < orders[b])
 
 
-@nb.njit(cache=True)
+@njit()
 def sift_down(times, orders, agents, place, size):  # type: ignore[no-untyped-def]
     """Restore the heap below a place; the earliest time, then the lowest order, is on top."""
     while True:
@@ -58,7 +58,7 @@ def sift_down(times, orders, agents, place, size):  # type: ignore[no-untyped-de
         place = child
 
 
-@nb.njit(cache=True)
+@njit()
 def _first_ticks(key, rates, times, orders, agents):  # type: ignore[no-untyped-def]
     """Each agent's first tick, as a heap."""
     n = times.size
@@ -70,7 +70,7 @@ def _first_ticks(key, rates, times, orders, agents):  # type: ignore[no-untyped-
         sift_down(times, orders, agents, place, n)
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def _put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
     event = out[at]
     event.seq = seq
@@ -84,7 +84,7 @@ def _put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome
     event.outcome = outcome
 
 
-@nb.njit(cache=True)
+@njit()
 def _fill(  # type: ignore[no-untyped-def]
     out, pattern, key, peer_key, rates, indptr, indices, limits, last_commit, last_time,
     times, orders, agents, places, releases, versions, counters,
@@ -199,7 +199,7 @@ class ArrayRun:
         room = self._chunk + max(6, 3 + degree)
         kept = np.empty(0, EVENT)
         while counters[_STATE] == _RUNNING:
-            out = np.empty(room, EVENT)
+            out = np.zeros(room, EVENT)  # the padding too: streams are compared byte by byte
             out[: kept.size] = kept
             written = _fill(
                 out[kept.size :], self._pattern, key, self._streams.key("peers"), self._rates, self._links.indptr,

@@ -10,6 +10,9 @@ from p2psim.errors import MeaningError
 from p2psim.privacy.allocations import UNLIMITED, Allocation
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 
+#: Largest scale of noise: a draw, which can be 37 times as large, must be a number.
+LARGEST = 1e300
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -57,12 +60,12 @@ class Plan:
         Raises
         ------
         MeaningError
-            If a scale overflows.
+            If a scale is too large for its draws to be numbers.
         """
         epsilons = self.claimed(agent, first, count)
         scales = self.mechanism.scales(self.sensitivity[agent] / self.scale_records, epsilons)
-        if not np.isfinite(scales).all():
-            lost = first + int(np.argmin(np.isfinite(scales)))
+        if not (scales <= LARGEST).all():
+            lost = first + int(np.argmin(scales <= LARGEST))
             raise MeaningError(
                 "privacy.allocation",
                 f"the noise of release {lost} of agent {agent} overflows; its budget is used up",

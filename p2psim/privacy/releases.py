@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
+from p2psim.compiled import njit
 from p2psim.network.events import COMMIT, DROP, SEND
 from p2psim.privacy.plan import Plan
 
 
-@nb.njit(cache=True)
+@njit()
 def tally(events, releases, lost):  # type: ignore[no-untyped-def]
     """Add a chunk's releases, and those of them whose message was dropped, to the counts of each agent.
 

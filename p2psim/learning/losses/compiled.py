@@ -2,12 +2,12 @@
 
 import math
 
-import numba as nb
+from p2psim.compiled import njit
 
 SQUARED, HINGE, LOGISTIC = 0, 1, 2
 
 
-@nb.njit(cache=True, inline="always")
+@njit(inline="always")
 def slope(code, z, y):  # type: ignore[no-untyped-def]
     """∂ℓ/∂z of one record."""
     if code == SQUARED:

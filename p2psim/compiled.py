@@ -1,0 +1,89 @@
+"""How kernels are compiled and cached.
+
+Numba notices a change of the file that holds a kernel, but not of other files whose functions and constants were
+compiled into it: after an upgrade it could go on running what is no longer written. So the cache lies in a directory
+that is named after all sources that are compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+_PACKAGE = Path(__file__).parent
+
+#: Where sources that are compiled, or give constants to such, may be.
+_SOURCES = ("compiled.py", "streams.py", "network/*.py", "learning/*.py", "learning/losses/*.py", "privacy/*.py")
+
+#: Caches of other sources are removed when they have not been used for so long.
+_KEEP_SECONDS = 7 * 86400.0
+
+
+@lru_cache(maxsize=1)
+def cache_directory() -> Path:
+    """Directory of the kernels as they are now written; it may not exist yet. Does not load numba.
+
+    It lies in ``NUMBA_CACHE_DIR`` if that is set, else beside the package, else, where that cannot be written to,
+    in the user's cache.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for pattern in _SOURCES:
+        for path in sorted(_PACKAGE.glob(pattern)):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    root = os.environ.get("NUMBA_CACHE_DIR")
+    if root:
+        home = Path(root)
+    elif os.access(_PACKAGE, os.W_OK):
+        home = _PACKAGE / "__pycache__"
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "p2psim"
+    return home / f"kernels-{digest.hexdigest()}"
+
+
+def is_compiled() -> bool:
+    """Whether the kernels that every run needs are in the cache. Does not load numba."""
+    names = {path.name.split(".")[0] for path in cache_directory().rglob("*.nbi")}
+    return {"streams", "star_kernel"} <= names
+
+
+def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: compile without Python objects when first called, and keep the machine code.
+
+    Parameters
+    ----------
+    inline : {"never", "always"}
+        Whether to paste the function into those that call it.
+    """
+    import numba
+
+    config: Any = numba.config
+
+    def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
+        # Numba asks for the directory at this moment and never again; other code keeps its own.
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(_make(cache_directory()))
+        try:
+            return numba.njit(cache=True, inline=inline)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return compile_later
+
+
+@lru_cache(maxsize=1)
+def _make(directory: Path) -> Path:
+    """Make the directory, and remove those of other sources that have not been used for long."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        os.utime(directory)
+        for other in directory.parent.glob("kernels-*"):
+            if other != directory and time.time() - other.stat().st_mtime > _KEEP_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
+    return directory
