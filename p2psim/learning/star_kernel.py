@@ -3,7 +3,7 @@
 State that is kept between chunks of events:
 
 - ``theta`` (N + 1, p): the owners' models and, last, the learner's;
-- ``asked`` (N, p): the θ̄ of the query that each owner heard last;
+- ``asked`` (N, p), ``asked_version`` (N,): the θ̄ of the newest query that each owner heard, and its version;
 - ``answers`` (capacity, 2p): for each answer on its way, its noisy mean gradient and its θ̄, at the place
   ``seq of its send mod capacity``; ``answer_seq`` (capacity,) tells whose place it is, −1 when free;
 - ``queries`` (capacity, N, p): for each query on its way, the θ̄ for each receiver; ``query_seq``, and
@@ -78,7 +78,7 @@ def _project(value, theta_max):  # type: ignore[no-untyped-def]
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, theta, asked, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
+    events, start, theta, asked, asked_version, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
     how, loss, gram, moment, X, y, x_l1, offsets, clip, suspects, suspect_offsets, bound, violations,
     noise, noise_first, step, shares, learner_weight, l2, theta_max, overwrite,
     every_step, every_time, next_time, kept_theta, kept_step, kept_time,
@@ -141,8 +141,10 @@ def replay(  # type: ignore[no-untyped-def]
             else:
                 for s in range(query_seq.size):
                     if query_seq[s] == event.cause:
-                        if kind == DELIVER:
+                        # A query that a newer one has overtaken says nothing.
+                        if kind == DELIVER and event.version >= asked_version[agent]:
                             asked[agent] = queries[s, agent]
+                            asked_version[agent] = event.version
                         query_left[s] -= 1
                         if query_left[s] == 0:
                             query_seq[s] = -1

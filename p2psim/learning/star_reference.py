@@ -52,7 +52,7 @@ def replay_plainly(
             made[event["agent"] + 1] += 1
     first = np.cumsum(made)
 
-    theta_L, theta, asked = np.zeros(p), np.zeros((N, p)), np.zeros((N, p))
+    theta_L, theta, asked, newest = np.zeros(p), np.zeros((N, p)), np.zeros((N, p)), np.zeros(N)
     queries: dict[int, np.ndarray] = {}
     answers: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     arrived = (np.zeros(p), np.zeros(p))
@@ -69,8 +69,8 @@ def replay_plainly(
             answers[seq] = mean_gradient(problem, agent, asked[agent], clip) + w, asked[agent].copy()
         elif kind == DELIVER and agent == LEARNER:
             arrived = answers.pop(cause)
-        elif kind == DELIVER:
-            asked[agent] = queries[cause][agent]
+        elif kind == DELIVER and event["version"] >= newest[agent]:
+            asked[agent], newest[agent] = queries[cause][agent], event["version"]
         elif kind == DROP and agent == LEARNER:
             del answers[cause]
         elif kind == COMMIT:

@@ -111,7 +111,8 @@ class StarReplay:
         self._problem, self._method, self._rule = problem, method, rule
         self._every_step, self._every_time = every_step, every_time
         self._next_time = every_time
-        self._theta, self._asked = np.zeros((owners + 1, p)), np.zeros((owners, p))
+        self._theta = np.zeros((owners + 1, p))
+        self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
         self._answers, self._answer_seq = np.zeros((8, 2 * p)), np.full(8, -1)
         self._queries, self._query_seq, self._query_left = _queries(2, owners, p)
         self._arrived, self._commits = np.zeros(2 * p), np.zeros(1, np.int64)
@@ -142,7 +143,7 @@ class StarReplay:
         start = kept = 0
         while start < events.size:
             status, start, more, self._next_time = replay(
-                events, start, self._theta, self._asked, self._answers, self._answer_seq,
+                events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
                 self._queries, self._query_seq, self._query_left, self._arrived, self._commits,
                 rule.how, problem.loss.code, problem.gram, problem.moment,
                 problem.X, problem.y, problem.x_l1, problem.offsets, rule.clip,

@@ -251,3 +251,47 @@ def test_records_are_by_step_or_by_time():
         at = np.searchsorted(every.time, timed.time, side="right") - 1
         np.testing.assert_array_equal(timed.step, every.step[at])
         np.testing.assert_array_equal(timed.theta, every.theta[at])
+
+
+@pytest.mark.parametrize("stale", ["blend", "overwrite"])
+def test_answers_are_computed_at_the_query_that_they_answer(stale):
+    """Queries overtake each other; the chain of causes, answer, delivery, query, says which θ̄ is meant."""
+    owners, seed = 4, 3
+    problem = random_problem(Squared(), [5] * owners, 2, seed)
+    channel = Channel(latency=Distribution(uniform=(0.0, 4.0)))
+    events = star_events(owners, 300, seed, Poll(interval=0.5, response=0.1), channel)
+    heard = [[] for _ in range(owners)]
+    for event in events[(events["kind"] == DELIVER) & (events["agent"] >= 0)]:
+        heard[event["agent"]].append(event["version"])
+    assert any((np.diff(versions) < 0).any() for versions in heard)
+
+    step = 0.2 / float((owners * problem.shares * problem.hessian_peaks()).max())
+    method = StarMethod(step, 0.5, stale == "overwrite")
+    theta_L, theta, sent, answers, path = np.zeros(2), np.zeros((owners, 2)), {}, {}, [np.zeros(2)]
+    for event in events:
+        agent, peer = event["agent"], event["peer"]
+        if event["kind"] == SEND and agent == LEARNER:
+            sent[event["seq"]] = (theta_L + theta) / 2
+        elif event["kind"] == SEND:
+            query = events[event["cause"]]["cause"]
+            bar = sent[query][agent]
+            gradient = 2 * (problem.gram[agent] @ bar - problem.moment[agent])
+            answers[event["seq"]] = (gradient, bar)
+        elif event["kind"] == COMMIT:
+            answer = events[event["cause"]]["cause"]
+            Q, bar = answers[answer]
+            at = bar if method.overwrite else (theta_L + theta[peer]) / 2
+            dg = 2 * problem.l2 * at
+            theta[peer] = np.clip(
+                at - owners * step * (dg / (2 * owners) + problem.shares[peer] * Q),
+                -problem.theta_max,
+                problem.theta_max,
+            )
+            theta_L = np.clip(at - 0.5 * step * dg, -problem.theta_max, problem.theta_max)
+            path.append(theta_L)
+    noise = np.zeros((int(releases_of(events, owners).sum()), 2))
+    compiled = replay_compiled(problem, method, events, noise, every_step=1).recorded.theta
+    np.testing.assert_allclose(compiled, path, rtol=0, atol=1e-12 * np.abs(path).max())
+    np.testing.assert_allclose(
+        replay_plainly(problem, method, events, noise), path, rtol=0, atol=1e-12 * np.abs(path).max()
+    )
