@@ -4,6 +4,7 @@ A stream of events is a sequence of chunks, each a NumPy structured array of dty
 the data and the noise it is enough to recompute every model, by any program.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -41,3 +42,16 @@ NEIGHBOURS: Final = -3
 
 #: ``cause`` of an event that nothing in the stream caused, ``release`` where nothing is released.
 NONE: Final = -1
+
+
+def join(chunks: Sequence[np.ndarray]) -> np.ndarray:
+    """One array of the events of all chunks, in order, of dtype `EVENT`.
+
+    NumPy's own ``concatenate`` gives records of 46 bytes, without the padding.
+    """
+    events = np.zeros(sum(chunk.size for chunk in chunks), EVENT)
+    start = 0
+    for chunk in chunks:
+        events[start : start + chunk.size] = chunk
+        start += chunk.size
+    return events

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, get_args
 
 import numpy as np
 
 from p2psim.errors import InputError, MeaningError
 from p2psim.network.availability import Availability
 from p2psim.network.channels import Channel
-from p2psim.network.events import EVENT
+from p2psim.network.events import join
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import Links, links
+from p2psim.network.section import Engine
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Events in a chunk, by default: 1.5 MB, which a processor's cache can hold.
 CHUNK = 1 << 15
+
+ENGINES: tuple[str, ...] = get_args(Engine)
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,7 @@ class EventStream:
 
     def read(self) -> np.ndarray:
         """All events in one array."""
-        chunks = list(self)
-        return np.concatenate(chunks) if chunks else np.empty(0, EVENT)
+        return join(list(self))
 
 
 def simulate_events(
@@ -133,18 +135,22 @@ def simulate_events(
     Raises
     ------
     InputError
-        If the run has no end, the rates or limits are wrong, the exchange does not fit the graph, or the array
-        engine is asked for what it cannot do.
+        If the run has no end, the engine is unknown, the rates or limits are wrong, the exchange does not fit
+        the graph, or the array engine is asked for what it cannot do.
     """
     n, pattern = network.links.agents, network.exchange
     if commits is None and time is None:
         raise InputError("a run needs an end: a number of commits or a time")
     if (commits is not None and commits < 1) or (time is not None and not time > 0) or chunk < 1:
         raise InputError(f"commits, time and chunk must be positive, got {commits}, {time} and {chunk}")
+    if commits is None and time == np.inf:
+        raise InputError("a run needs an end: a number of commits or a finite time")
+    if engine not in ENGINES:
+        raise MeaningError("network.engine", f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
     rates = network.rates if network.rates is not None else np.ones(n)
     if rates.shape != (n,) or not (np.isfinite(rates) & (rates > 0)).all():
         raise MeaningError("network.clock.rate", f"must be {n} positive finite numbers, got {rates}")
-    if limits is not None and (limits.shape != (n,) or (limits < 1).any()):
+    if limits is not None and (limits.shape != (n,) or limits.dtype.kind not in "iu" or (limits < 1).any()):
         raise InputError(f"limits must be {n} whole numbers of at least 1, got {limits}")
     if pattern.needs_learner != network.links.star:
         raise MeaningError(
@@ -152,6 +158,10 @@ def simulate_events(
             "this pattern needs a star with a central learner"
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
+        )
+    if time is None and pattern.needs_learner and network.channel.loss == 1:
+        raise MeaningError(
+            "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )
     if engine == "array" and not network.is_ideal:
         raise MeaningError(

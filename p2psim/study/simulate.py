@@ -11,6 +11,7 @@ from p2psim.errors import SimulationError
 from p2psim.learning.async_star import RhoFromH
 from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.star_replay import StarReplay
+from p2psim.network.events import join
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounts, first_rows, noise_scales
 from p2psim.randomness import Streams
@@ -95,7 +96,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         series=series,
         ledger=book,
         agents=agents_table(state),
-        events=np.concatenate(chunks) if record.events else None,
+        events=join(chunks) if record.events else None,
         noise=_by_agent(noises, counts, problem.dimension) if keep_noise else None,
         models=recorded.theta if keep_models else None,
         problem_id=state.case.problem_id,
