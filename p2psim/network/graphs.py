@@ -105,6 +105,8 @@ def links(graph: nx.Graph[int]) -> Links:
     agents = graph.number_of_nodes() - star
     if agents < 1 or not all(agent in graph for agent in range(agents)):
         raise InputError(f"the graph's nodes must be 0 … {agents - 1} (and {LEARNER} for a learner)")
+    if star and LEARNER in graph.adj[LEARNER]:
+        raise InputError("the learner is linked with itself")
     rows = [sorted(graph.adj[agent]) for agent in range(agents)]
     for agent, row in enumerate(rows):
         if agent in row:
@@ -113,7 +115,7 @@ def links(graph: nx.Graph[int]) -> Links:
             raise InputError(
                 f"there is a learner, so agent {agent} must be linked with it and nobody else; got {row}"
             )
-        if not row and agents > 1:
+        if not row:
             raise InputError(f"agent {agent} is linked with nobody")
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return Links(indptr, np.array([j for row in rows for j in row], dtype=np.int32), star)

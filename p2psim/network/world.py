@@ -88,7 +88,7 @@ class World:
         self.ended = ""
         self._limits = limits.tolist() if limits is not None else None
         self._able = links.agents
-        self._in_flight = 0
+        self._answers_in_flight = 0
         self._last_commit = commits
         self._over = self.env.event()
         self._write: Callable[..., int] = self.log.write
@@ -148,7 +148,8 @@ class World:
         """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``."""
         peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
         seq = self._write(self.env.now, SEND, sender, peer, version, cause, release, OK)
-        self._in_flight += len(receivers)
+        if release != NONE:
+            self._answers_in_flight += len(receivers)
         self._medium.carry(sender, receivers, seq, version, release, heard, lost)
 
     # What the channel tells
@@ -162,7 +163,7 @@ class World:
             return
         seq = self._write(self.env.now, DELIVER, receiver, sender, version, cause, release, OK)
         heard(sender, receiver, seq, version, release)
-        self._end_flight()
+        self._end_flight(release)
 
     def fail(
         self, sender: int, receiver: int, cause: int, version: int, release: int, outcome: int, lost: Ended
@@ -170,11 +171,14 @@ class World:
         """Drop a message on its way to one receiver."""
         seq = self._write(self.env.now, DROP, receiver, sender, version, cause, release, outcome)
         lost(sender, receiver, seq, version, release)
-        self._end_flight()
+        self._end_flight(release)
 
-    def _end_flight(self) -> None:
-        self._in_flight -= 1
-        if not self._able and not self._in_flight:
+    def _end_flight(self, release: int) -> None:
+        # Only messages that carry a release count: queries would keep a poll going for ever.
+        if release == NONE:
+            return
+        self._answers_in_flight -= 1
+        if not self._able and not self._answers_in_flight:
             self.end("exhausted")
 
     # Randomness and time

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from p2psim.distributions import Quantity
+from p2psim.distributions import Quantity, least
 from p2psim.network.events import LEARNER, NONE, SUPERSEDED
 from p2psim.options import Options, Positive
 
@@ -21,7 +21,8 @@ class Poll(Options):
     """The learner broadcasts its model at regular intervals; who hears it answers after a random delay.
 
     Queries leave at times interval, 2·interval, …. An owner that hears a query drops the answer that it still
-    owes to an older one, touching no data for it. Each answer that reaches the learner is a commit.
+    owes to an older one, touching no data for it; a query with an older model than one heard before, which has
+    overtaken it on the way, is superseded as well. Each answer that reaches the learner is a commit.
     """
 
     kind: Literal["poll"] = "poll"
@@ -35,6 +36,15 @@ class Poll(Options):
     def array_code(self) -> int | None:
         """Only SimPy runs this."""
         return None
+
+    @model_validator(mode="after")
+    def _can_answer(self) -> Poll:
+        if least(self.response) > self.interval:
+            raise ValueError(
+                f"response: takes at least {least(self.response)}, longer than the interval {self.interval} between "
+                "queries, so that the next query would supersede every answer"
+            )
+        return self
 
     def start(self, world: World) -> None:
         """Start the learner's rounds."""
@@ -51,6 +61,7 @@ class _Rounds:
         self._owners = range(owners)
         self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
         self._owed: list[tuple[int, int] | None] = [None] * owners
+        self._newest = [0] * owners
 
     def ask(self) -> Generator[simpy.Event, Any, None]:
         """Send a query after each interval."""
@@ -61,12 +72,16 @@ class _Rounds:
 
     def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
         world = self._world
+        if world.is_spent(owner):
+            return
+        if version < self._newest[owner]:
+            world.drop(owner, LEARNER, version, query, SUPERSEDED)
+            return
+        self._newest[owner] = version
         older = self._owed[owner]
         if older is not None:
             world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
             self._owed[owner] = None
-        if world.is_spent(owner):
-            return
         owed = self._owed[owner] = (query, version)
         # The timeout of a dropped answer stays in SimPy's queue; it must find that it is owed no longer.
         world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))

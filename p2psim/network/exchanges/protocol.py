@@ -23,7 +23,6 @@ class ExchangePattern(Protocol):
     #: Whether the pattern is one of a central learner and its owners.
     needs_learner: ClassVar[bool]
 
-
     @property
     def array_code(self) -> int | None:
         """Code of the pattern in the array engine, None where only SimPy can run it as configured."""
