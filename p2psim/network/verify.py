@@ -11,6 +11,8 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.network.events import (
+    BUSY,
+    COLLISION,
     COMMIT,
     DELIVER,
     DROP,
@@ -19,9 +21,11 @@ from p2psim.network.events import (
     KINDS,
     LEARNER,
     LEAVE,
+    LOSS,
     NEIGHBOURS,
     NOBODY,
     NONE,
+    OFFLINE,
     OK,
     OUTCOMES,
     QUEUED,
@@ -44,7 +48,8 @@ class EventChecker:
     exist, and peers are neighbours; nobody wakes, sends or commits while away; every delivery and every drop of
     a message has a send, of that message and to that receiver, and there is at most one for each; a query is
     superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and
-    its cause comes before it; releases of an agent count from 0, each is made once, and none exceeds the limit.
+    its cause comes before it; the learner sends the model of that moment, and commits the release that the answer
+    carries; releases of an agent count from 0, each is made once, and none exceeds the limit.
 
     Parameters
     ----------
@@ -63,8 +68,8 @@ class EventChecker:
         self._away: set[int] = set()
         # Messages that may still end, by seq of their send: (sender, receivers to come, version, release).
         self._open: dict[int, tuple[int, set[int], int, int]] = {}
-        # What a later event may name as its cause, by seq: (kind, agent, peer, outcome, version).
-        self._causes: dict[int, tuple[int, int, int, int, int]] = {}
+        # What a later event may name as its cause, by seq: (kind, agent, peer, outcome, version, release).
+        self._causes: dict[int, tuple[int, int, int, int, int, int]] = {}
         self._versions: dict[int, int] = {}
         self._releases = [0] * links.agents
         self._commits = 0
@@ -109,16 +114,23 @@ class EventChecker:
             0 <= agent < self._links.agents or (agent == LEARNER and self._links.star),
             "there is no such agent",
         )
-        must(cause < seq, f"its cause, event {cause}, comes later")
+        must(NONE <= cause < seq, f"its cause, event {cause}, does not come before it")
         self._seq, self._time = seq + 1, time
         if kind in (WAKE, SEND, COMMIT):
             must(agent not in self._away, "the agent is away")
+        if kind in (SEND, COMMIT):
+            must(outcome == OK, "a send or a commit is ok")
         if peer >= LEARNER:
             must(self._linked(agent, peer), f"it is not linked with {peer}")
         if kind == WAKE:
             must(agent != LEARNER and peer == NOBODY, "only agents wake, and with nobody")
+            must(
+                (version, cause, release) == (NONE, NONE, NONE),
+                "a wake carries and releases nothing, of no cause",
+            )
+            must(outcome in (OK, QUEUED, BUSY, SPENT), "its outcome is not that of a wake")
             if outcome in (OK, QUEUED):
-                self._causes[seq] = (kind, agent, peer, outcome, version)
+                self._causes[seq] = (kind, agent, peer, outcome, version, release)
         elif kind == SEND:
             self._check_send(must, seq, agent, peer, version, cause, release)
         elif kind in (DELIVER, DROP):
@@ -126,11 +138,14 @@ class EventChecker:
         elif kind == COMMIT:
             self._check_commit(must, seq, agent, peer, version, cause, release)
         elif kind == LEAVE:
-            must(agent not in self._away, "the agent is away already")
+            must(agent != LEARNER and agent not in self._away, "only agents who are there leave")
             self._away.add(agent)
         elif kind == JOIN:
             must(agent in self._away, "the agent was there already")
             self._away.discard(agent)
+
+    def _is_spent(self, agent: int) -> bool:
+        return self._limits is not None and agent != LEARNER and self._releases[agent] >= self._limits[agent]
 
     def _linked(self, agent: int, peer: int) -> bool:
         if agent == LEARNER:
@@ -142,6 +157,8 @@ class EventChecker:
         receivers = {peer}
         if peer == NEIGHBOURS:
             receivers = set(range(self._links.agents)) if agent == LEARNER else set(self._near[agent])
+        if agent != LEARNER:
+            self._keep_limit(must, agent, release)
         origin = self._causes.get(cause)
         must(
             cause == NONE or origin is not None,
@@ -165,6 +182,10 @@ class EventChecker:
             must(agent == LEARNER, "nothing caused it")
         if agent == LEARNER:
             must(release == NONE, "the learner releases nothing")
+            must(
+                version == self._versions.get(LEARNER, 0),
+                "it does not carry the learner's model of that moment",
+            )
         self._open[seq] = (agent, receivers, version, release)
 
     def _check_end(self, must, seq, kind, agent, peer, version, cause, release, outcome) -> None:  # type: ignore[no-untyped-def]
@@ -176,16 +197,16 @@ class EventChecker:
                 f"nothing that can be dropped is open at event {cause}",
             )
             assert origin is not None
+            must(release == NONE, "an answer that is not given releases nothing")
             if outcome == SUPERSEDED:
-                must(
-                    origin[0] == DELIVER and origin[4] == version,
-                    "only a query that was heard can be superseded",
-                )
+                must(origin[0] == DELIVER, "only a query that was heard can be superseded")
+                must((peer, version) == (origin[2], origin[4]), "it is another query that was heard")
             else:
                 must(
                     outcome == SPENT and origin[0] == WAKE and origin[3] == QUEUED,
                     "only who waits can be turned away",
                 )
+                must((peer, version) == (NOBODY, NONE), "who waits has no message yet")
             return
         must(message is not None, f"no message is open at event {cause}")
         assert message is not None
@@ -193,11 +214,14 @@ class EventChecker:
         must(sender == peer, f"the message was sent by {sender}")
         must(agent in receivers, "the message is not for it, or has ended there")
         must((carried, number) == (version, release), "version or release differ from what was sent")
-        must((outcome == OK) == (kind == DELIVER), "a delivery is ok, and a drop is not")
+        ends = (OK,) if kind == DELIVER else (LOSS, COLLISION, OFFLINE)
+        must(outcome in ends, "its outcome is not that of a message's end")
         if kind == DELIVER:
             must(agent not in self._away, "the agent is away")
-            if self._links.star:  # elsewhere nothing names a delivery as its cause
-                self._causes[seq] = (kind, agent, peer, outcome, version)
+            if self._links.star and not self._is_spent(
+                agent
+            ):  # elsewhere nothing names a delivery as its cause
+                self._causes[seq] = (kind, agent, peer, outcome, version, release)
         receivers.discard(agent)
         if not receivers:
             del self._open[cause]
@@ -220,17 +244,23 @@ class EventChecker:
                 origin[0] == DELIVER and origin[2] == peer,
                 "the learner commits without an answer of that owner",
             )
-            must(0 <= release < self._releases[peer], "it uses a release that was not made")
+            must(release == origin[5], "it uses another release than the answer carries")
         else:
-            must(origin[0] == WAKE and origin[3] == OK, "it commits without a wake")
+            must(
+                origin[0] == WAKE and origin[3] == OK and peer == NOBODY,
+                "it commits without a wake, or with someone",
+            )
             self._make_release(must, agent, release)
-            self._causes[seq] = (COMMIT, agent, peer, OK, version)
+            self._causes[seq] = (COMMIT, agent, peer, OK, version, release)
 
     def _make_release(self, must, agent, release) -> None:  # type: ignore[no-untyped-def]
         must(release == self._releases[agent], f"its release should be number {self._releases[agent]}")
         self._releases[agent] += 1
+        self._keep_limit(must, agent, release)
+
+    def _keep_limit(self, must, agent, release) -> None:  # type: ignore[no-untyped-def]
         if self._limits is not None:
-            must(self._releases[agent] <= self._limits[agent], f"more than {self._limits[agent]} releases")
+            must(release < self._limits[agent], f"more than {self._limits[agent]} releases")
 
 
 _FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
