@@ -1,0 +1,71 @@
+"""Small networks and runs that the tests of the network share."""
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from hypothesis import strategies as st
+
+from p2psim.network.channels import Channel
+from p2psim.network.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
+from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request
+from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.graphs import Complete, Links, Ring, Star, links
+from p2psim.network.simulation import Network, simulate_events
+from p2psim.randomness import Streams
+
+__all__ = [
+    "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",
+    "Broadcast", "Channel", "Gossip", "Links", "Network", "Poll", "Request",
+    "complete", "connected_graphs", "glue", "of_kind", "play", "ring", "star",
+]  # fmt: skip
+
+
+def star(owners: int) -> Links:
+    return links(Star().build(owners))
+
+
+def ring(agents: int) -> Links:
+    return links(Ring().build(agents))
+
+
+def complete(agents: int) -> Links:
+    return links(Complete().build(agents))
+
+
+def play(
+    where: Links,
+    exchange: ExchangePattern,
+    channel: Channel | None = None,
+    rates: np.ndarray | None = None,
+    seed: int = 0,
+    **how: Any,
+) -> tuple[np.ndarray, str]:
+    """All events of one run, and how it ended."""
+    network = Network(where, exchange, channel or Channel(), rates=rates)
+    stream = simulate_events(network, Streams(seed), **how)
+    return stream.read(), stream.ended
+
+
+def glue(*parts: np.ndarray) -> np.ndarray:
+    """Pieces of a stream as one, padding and all."""
+    return np.frombuffer(b"".join(part.tobytes() for part in parts), EVENT).copy()
+
+
+def of_kind(events: np.ndarray, kind: int) -> np.ndarray:
+    return events[events["kind"] == kind]
+
+
+@st.composite
+def connected_graphs(draw: st.DrawFn, most: int = 30) -> "nx.Graph[int]":
+    """A random tree (every agent hangs on an earlier one), and some links more."""
+    agents = draw(st.integers(2, most))
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(agents))
+    for agent in range(1, agents):
+        graph.add_edge(agent, draw(st.integers(0, agent - 1)))
+    pair = st.tuples(st.integers(0, agents - 1), st.integers(0, agents - 1)).filter(
+        lambda ends: ends[0] != ends[1]
+    )
+    graph.add_edges_from(draw(st.lists(pair, max_size=2 * agents)))
+    return graph

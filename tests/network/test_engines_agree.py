@@ -1,0 +1,100 @@
+"""The array engine gives SimPy's events, bit for bit."""
+
+import heapq
+
+import numpy as np
+import simpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network_cases import Broadcast, Gossip, Links, Network, Request, connected_graphs, play, star
+
+from p2psim.network.array_engine import sift_down
+from p2psim.network.graphs import links
+from p2psim.network.simulation import simulate_events
+from p2psim.network.verify import verify
+from p2psim.randomness import Streams
+
+STARS = st.tuples(st.integers(1, 30).map(star), st.just(Request()))
+GRAPHS = st.tuples(connected_graphs().map(links), st.sampled_from([Broadcast(), Gossip()]))
+RATES = st.floats(0.01, 100.0) | st.just(1.0)
+ENDS = (
+    st.builds(dict, commits=st.integers(1, 300))
+    | st.builds(dict, time=st.floats(1e-3, 3.0))
+    | st.builds(dict, commits=st.integers(1, 300), time=st.floats(1e-3, 3.0))
+)
+
+
+class TestEnginesAgree:
+    @settings(max_examples=150, deadline=None)
+    @given(case=STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
+    def test_bit_for_bit(
+        self, case: tuple[Links, Request], end: dict[str, float], seed: int, data: st.DataObject
+    ) -> None:
+        where, exchange = case
+        n = where.agents
+        rates = np.array(data.draw(st.lists(RATES, min_size=n, max_size=n)))
+        rates *= min(1.0, 200 / rates.sum())  # a few hundred wakes at most
+        limits = data.draw(st.none() | st.lists(st.integers(1, 20), min_size=n, max_size=n).map(np.array))
+        made = {}
+        for engine in ("simpy", "array"):
+            chunk = data.draw(st.integers(1, 400), label=f"chunk of {engine}")
+            made[engine] = play(
+                where, exchange, rates=rates, seed=seed, limits=limits, engine=engine, chunk=chunk, **end
+            )
+        (events, ended), (others, ended_too) = made["simpy"], made["array"]
+        assert events.tobytes() == others.tobytes()
+        assert ended == ended_too
+        assert ended in ("commits", "time", "exhausted")
+        verify([events], where, limits)
+
+    @settings(max_examples=20, deadline=None)
+    @given(seed=st.integers(0, 10**9), replica=st.integers(0, 100), variant=st.text(max_size=3))
+    def test_whatever_the_streams(self, seed: int, replica: int, variant: str) -> None:
+        streams = Streams(seed, replica, {"clocks": variant, "peers": variant})
+        network = Network(links(simple_grid()), Gossip())
+        made = [simulate_events(network, streams, commits=60, engine=engine) for engine in ("simpy", "array")]
+        assert [stream.engine for stream in made] == ["simpy", "array"]
+        assert made[0].read().tobytes() == made[1].read().tobytes()
+
+    def test_auto_takes_the_array_engine_where_it_can(self) -> None:
+        assert simulate_events(Network(star(2), Request()), Streams(), commits=1).engine == "array"
+        assert simulate_events(Network(star(2), Request(service=0.1)), Streams(), commits=1).engine == "simpy"
+
+
+def simple_grid():  # type: ignore[no-untyped-def]
+    import networkx as nx
+
+    return nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3))
+
+
+class TestTies:
+    """Equal times come in the order in which they were scheduled, in both engines."""
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        start=st.lists(st.integers(0, 3), min_size=1, max_size=20),
+        gaps=st.lists(st.integers(0, 3), min_size=1, max_size=100),
+    )
+    def test_compiled_heap_pops_as_heapq(self, start: list[int], gaps: list[int]) -> None:
+        size = len(start)
+        times, orders = np.array(start, float), np.arange(size)
+        agents = np.arange(size, dtype=np.int32)
+        for place in range(size // 2, -1, -1):
+            sift_down(times, orders, agents, place, size)
+        plain = [(float(time), order, order) for order, time in enumerate(start)]
+        heapq.heapify(plain)
+        for order, gap in enumerate(gaps, start=size):
+            now, first, agent = plain[0]
+            assert (times[0], orders[0], agents[0]) == (now, first, agent)
+            heapq.heapreplace(plain, (now + gap, order, agent))
+            times[0], orders[0] = now + gap, order
+            sift_down(times, orders, agents, 0, size)
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
+    def test_simpy_keeps_the_order_of_scheduling(self, delays: list[int]) -> None:
+        env, seen = simpy.Environment(), []
+        for order, delay in enumerate(delays):
+            env.timeout(delay).callbacks.append(lambda _, order=order: seen.append((env.now, order)))
+        env.run()
+        assert seen == sorted((delay, order) for order, delay in enumerate(delays))

@@ -1,0 +1,542 @@
+"""``verify`` accepts every stream that the engines make, and refuses each way of breaking one."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from network_cases import (
+    COMMIT,
+    DELIVER,
+    DROP,
+    LEARNER,
+    SEND,
+    WAKE,
+    Broadcast,
+    Channel,
+    Gossip,
+    Links,
+    Poll,
+    Request,
+    complete,
+    glue,
+    play,
+    ring,
+    star,
+)
+
+from p2psim.distributions import Distribution
+from p2psim.network.events import (
+    BUSY,
+    EVENT,
+    JOIN,
+    LEAVE,
+    LOSS,
+    NEIGHBOURS,
+    NOBODY,
+    NONE,
+    OFFLINE,
+    OK,
+    QUEUED,
+    SPENT,
+    SUPERSEDED,
+)
+from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.verify import EventChecker, EventsError, verify
+
+EXCHANGES: dict[str, tuple[Links, ExchangePattern]] = {
+    "request": (star(4), Request()),
+    "request, refused": (star(4), Request(service=0.3)),
+    "request, queued": (star(4), Request(service=Distribution(exponential=0.2), busy="queue")),
+    "poll": (star(4), Poll()),
+    "poll, late": (star(4), Poll(interval=0.5, response=Distribution(exponential=0.5))),
+    "poll, one owner": (star(1), Poll()),
+    "broadcast": (complete(4), Broadcast()),
+    "gossip": (ring(5), Gossip()),
+}
+LATENCIES = {
+    "at once": 0.0,
+    "constant": 0.3,
+    "uniform": Distribution(uniform=(0.0, 2.0)),
+    "exponential": Distribution(exponential=0.7),
+}
+
+
+class TestEveryStreamHolds:
+    @pytest.mark.parametrize("loss", [0.0, 0.3, 1.0])
+    @pytest.mark.parametrize("latency", LATENCIES)
+    @pytest.mark.parametrize("limit", [None, 3])
+    @pytest.mark.parametrize("case", EXCHANGES)
+    def test_of_simpy(self, case: str, limit: int | None, latency: str, loss: float) -> None:
+        where, exchange = EXCHANGES[case]
+        limits = None if limit is None else np.full(where.agents, limit)
+        events, ended = play(
+            where,
+            exchange,
+            Channel(latency=LATENCIES[latency], loss=loss),
+            engine="simpy",
+            time=15.0,
+            limits=limits,
+        )
+        assert verify([events], where, limits) == events.size > 0
+        assert ended in ("time", "exhausted")
+
+    @pytest.mark.parametrize("limit", [None, 3])
+    @pytest.mark.parametrize("case", ["request", "broadcast", "gossip"])
+    def test_of_the_array_engine(self, case: str, limit: int | None) -> None:
+        where, exchange = EXCHANGES[case]
+        limits = None if limit is None else np.full(where.agents, limit)
+        events, _ = play(where, exchange, engine="array", time=15.0, limits=limits)
+        assert verify(np.array_split(events, 7), where, limits) == events.size > 0
+
+
+def stream(case: str) -> tuple[np.ndarray, Links, np.ndarray]:
+    """A valid stream to be broken, its links, and limits that it just keeps."""
+    where, exchange = EXCHANGES[case]
+    channel = Channel(latency=0.1, loss=0.2) if case in ("poll, late", "broadcast") else Channel()
+    free, _ = play(where, exchange, channel, engine="simpy", time=12.0, seed=2)
+    made = free[(free["release"] >= 0) & np.isin(free["kind"], [SEND, COMMIT])]
+    limits = np.array([made["release"][made["agent"] == i].max() + 1 for i in range(where.agents)])
+    events, _ = play(where, exchange, channel, engine="simpy", time=12.0, seed=2, limits=limits)
+    return events, where, limits
+
+
+Mutation = Callable[[np.ndarray], np.ndarray | None]
+
+
+def nth(events: np.ndarray, kind: int, n: int = 3, **fields: int) -> int:
+    """Place of the n-th event of a kind with the given fields."""
+    chosen = events["kind"] == kind
+    for name, value in fields.items():
+        chosen &= events[name] == value
+    return int(np.flatnonzero(chosen)[n])
+
+
+def put(
+    kind: int, field: str, value: float | Callable[[np.ndarray], float], n: int = 3, **fields: int
+) -> Mutation:
+    """Overwrite one field of one event; a function of the event gives its new value."""
+
+    def mutate(events: np.ndarray) -> None:
+        event = events[nth(events, kind, n, **fields)]
+        event[field] = value(event) if callable(value) else value
+
+    return mutate
+
+
+def renumber(events: np.ndarray) -> np.ndarray:
+    """Number events anew after one was taken out or put in; causes follow."""
+    place = {int(seq): new for new, seq in enumerate(events["seq"]) if seq >= 0}
+    events["cause"] = [place.get(cause, NONE) for cause in events["cause"].tolist()]
+    events["seq"] = np.arange(events.size)
+    return events
+
+
+def without(kind: int, n: int = 3, **fields: int) -> Mutation:
+    """Take out one event, so that all numbers still count up."""
+    return lambda events: renumber(np.delete(events, nth(events, kind, n, **fields)))
+
+
+def twice(kind: int, n: int = 3, **fields: int) -> Mutation:
+    """Repeat one event right behind itself, numbered as if it were another."""
+
+    def mutate(events: np.ndarray) -> np.ndarray:
+        at = nth(events, kind, n, **fields)
+        copy = events[at : at + 1].copy()
+        copy["seq"] = -1
+        return renumber(glue(events[: at + 1], copy, events[at + 1 :]))
+
+    return mutate
+
+
+def absent(kind: int, n: int = 3, **fields: int) -> Mutation:
+    """Let an agent leave just before it does something."""
+    return lambda events: inserted(events, nth(events, kind, n, **fields), LEAVE)
+
+
+def inserted(events: np.ndarray, at: int, kind: int, agent: int | None = None) -> np.ndarray:
+    who = int(events["agent"][at]) if agent is None else agent
+    new = np.array([(-1, events["time"][at], NONE, NONE, who, NOBODY, NONE, kind, OK)], EVENT)
+    return renumber(glue(events[:at], new, events[at:]))
+
+
+def leave_twice(events: np.ndarray) -> np.ndarray:
+    at = events.size - 1
+    return inserted(inserted(events, at, LEAVE, 0), at + 1, LEAVE, 0)
+
+
+def commit_of_another_release(events: np.ndarray) -> None:
+    """The release exists, but is not the one that the answer carries."""
+    release = events["release"]
+    later = np.flatnonzero((events["kind"] == COMMIT) & (release >= 1))
+    release[later[3]] -= 1
+
+
+BREAKS: list[tuple[str, str, Mutation, str]] = [
+    # (what is broken, in which stream, how, what the error says)
+    ("time goes back", "request", put(SEND, "time", lambda e: e["time"] - 1e-9), "time goes back"),
+    ("time is NaN", "request", put(SEND, "time", np.nan), "time goes back or is not finite"),
+    ("time is infinite", "request", put(SEND, "time", np.inf), "time goes back or is not finite"),
+    ("time is negative", "request", put(WAKE, "time", -0.5, n=0), "time goes back"),
+    ("a number is left out", "request", put(DELIVER, "seq", lambda e: e["seq"] + 1), "its number should be"),
+    ("a number is repeated", "request", put(DELIVER, "seq", lambda e: e["seq"] - 1), "its number should be"),
+    ("unknown kind", "request", put(WAKE, "kind", 7), "unknown kind"),
+    ("unknown outcome", "request", put(WAKE, "outcome", 8), "unknown kind or outcome"),
+    ("no such agent", "request", put(WAKE, "agent", 4), "no such agent"),
+    ("no such agent, below", "request", put(WAKE, "agent", -2), "no such agent"),
+    ("a learner where there is none", "broadcast", put(WAKE, "agent", LEARNER), "no such agent"),
+    (
+        "a cause that comes later",
+        "request",
+        put(SEND, "cause", lambda e: e["seq"] + 1),
+        "does not come before",
+    ),
+    ("its own cause", "request", put(SEND, "cause", lambda e: e["seq"]), "does not come before"),
+    ("a negative cause", "request", put(SEND, "cause", -5), "does not come before"),
+    ("wake of the learner", "request", put(WAKE, "agent", LEARNER), "only agents wake"),
+    ("wake with a peer", "request", put(WAKE, "peer", LEARNER), "with nobody"),
+    ("wake with a release", "request", put(WAKE, "release", 0), "a wake carries"),
+    ("wake with a version", "request", put(WAKE, "version", 0), "a wake carries"),
+    ("wake with a cause", "request", put(WAKE, "cause", 0), "a wake carries"),
+    ("wake that is lost", "request", put(WAKE, "outcome", LOSS), "not that of a wake"),
+    ("peer is no neighbour", "gossip", put(SEND, "peer", lambda e: (e["agent"] + 2) % 5), "not linked"),
+    ("peer is oneself", "gossip", put(SEND, "peer", lambda e: e["agent"]), "not linked"),
+    ("peer does not exist", "request", put(SEND, "peer", 4, agent=LEARNER), "not linked"),
+    ("owner sends to owner", "request", put(SEND, "peer", 1, agent=0), "not linked"),
+    ("send to nobody", "gossip", put(SEND, "peer", NOBODY), "sent to nobody"),
+    ("send of unknown meaning", "gossip", put(SEND, "peer", -9), "sent to nobody"),
+    ("send that failed", "gossip", put(SEND, "outcome", LOSS), "a send or a commit is ok"),
+    ("send without a cause", "request", put(SEND, "cause", NONE, agent=0), "nothing caused it"),
+    (
+        "send caused by a refused wake",
+        "request, refused",
+        put(WAKE, "outcome", BUSY, outcome=OK),
+        "cannot cause a send",
+    ),
+    (
+        "query to another than who asked",
+        "request",
+        put(SEND, "peer", lambda e: (e["peer"] + 1) % 4, agent=LEARNER),
+        "a wake of someone else",
+    ),
+    (
+        "query with an old model",
+        "request",
+        put(SEND, "version", lambda e: e["version"] - 1, agent=LEARNER),
+        "learner's model of that moment",
+    ),
+    (
+        "query with a release",
+        "request",
+        put(SEND, "release", 0, agent=LEARNER),
+        "the learner releases nothing",
+    ),
+    (
+        "answer of another owner",
+        "request",
+        put(SEND, "agent", lambda e: (e["agent"] + 1) % 4, peer=LEARNER),
+        "did not happen to its sender",
+    ),
+    (
+        "answer for another model",
+        "request",
+        put(SEND, "version", lambda e: e["version"] - 1, peer=LEARNER),
+        "another version than what caused it",
+    ),
+    ("two answers to a query", "request", twice(SEND, peer=LEARNER), "has done so"),
+    ("two sends of a commit", "gossip", twice(SEND), "has done so"),
+    (
+        "a commit sent with another version",
+        "gossip",
+        put(SEND, "version", lambda e: e["version"] + 1),
+        "another version than what caused it",
+    ),
+    (
+        "a commit sent with another release",
+        "gossip",
+        put(SEND, "release", lambda e: e["release"] + 1),
+        "release just made",
+    ),
+    ("delivery without a send", "request", without(SEND, peer=LEARNER), "no message is open"),
+    ("delivery of what is no message", "request", put(DELIVER, "cause", 0), "no message is open"),
+    ("second delivery of a message", "request", twice(DELIVER), "no message is open"),
+    (
+        "second delivery of a broadcast",
+        "broadcast",
+        twice(DELIVER, n=9),
+        r"no message is open|has ended there",
+    ),
+    (
+        "delivery to another",
+        "request",
+        put(DELIVER, "agent", lambda e: (e["agent"] + 1) % 4, peer=LEARNER),
+        "not for it",
+    ),
+    ("delivery to a stranger", "gossip", put(DELIVER, "agent", lambda e: (e["peer"] + 2) % 5), "not linked"),
+    (
+        "delivery from another",
+        "broadcast",
+        put(DELIVER, "peer", lambda e: ({0, 1, 2, 3} - {int(e["peer"]), int(e["agent"])}).pop()),
+        "was sent by",
+    ),
+    (
+        "delivery of another version",
+        "gossip",
+        put(DELIVER, "version", lambda e: e["version"] + 1),
+        "differ from what was sent",
+    ),
+    (
+        "delivery of another release",
+        "gossip",
+        put(DELIVER, "release", lambda e: e["release"] + 1),
+        "differ from what was sent",
+    ),
+    ("delivery that failed", "gossip", put(DELIVER, "outcome", LOSS), "not that of a message's end"),
+    ("drop that is ok", "broadcast", put(DROP, "outcome", OK), "not that of a message's end"),
+    (
+        "drop of a message as if it waited",
+        "broadcast",
+        put(DROP, "outcome", SPENT),
+        "not that of a message's end",
+    ),
+    (
+        "drop and delivery of a message",
+        "broadcast",
+        twice(DROP, n=0),
+        r"nothing that can be dropped|has ended there",
+    ),
+    ("drop of nothing", "poll, late", put(DROP, "cause", NONE, n=0), "nothing that can be dropped"),
+    ("superseded twice", "poll, late", twice(DROP, outcome=SUPERSEDED), "nothing that can be dropped"),
+    (
+        "another's query superseded",
+        "poll, late",
+        put(DROP, "agent", lambda e: (e["agent"] + 1) % 4, outcome=SUPERSEDED),
+        "nothing that can be dropped",
+    ),
+    (
+        "another query superseded",
+        "poll, late",
+        put(DROP, "version", lambda e: e["version"] + 1, outcome=SUPERSEDED),
+        "another query",
+    ),
+    ("superseded by nobody", "poll, late", put(DROP, "peer", NOBODY, outcome=SUPERSEDED), "another query"),
+    (
+        "superseded answer that releases",
+        "poll, late",
+        put(DROP, "release", 0, outcome=SUPERSEDED),
+        "releases nothing",
+    ),
+    (
+        "heard query dropped for another reason",
+        "poll, late",
+        put(DROP, "outcome", SPENT, outcome=SUPERSEDED),
+        "only who waits",
+    ),
+    ("answer after it was superseded", "poll, late", lambda events: superseded_early(events), "has done so"),
+    (
+        "commit version skipped",
+        "request",
+        put(COMMIT, "version", lambda e: e["version"] + 1),
+        "its version should be",
+    ),
+    (
+        "commit version repeated",
+        "request",
+        put(COMMIT, "version", lambda e: e["version"] - 1),
+        "its version should be",
+    ),
+    (
+        "agent's version skipped",
+        "gossip",
+        put(COMMIT, "version", lambda e: e["version"] + 1),
+        "its version should be",
+    ),
+    ("commit left out", "request", without(COMMIT), r"learner's model of that moment|its version should be"),
+    ("commit without a cause", "request", put(COMMIT, "cause", NONE), "cannot cause it"),
+    (
+        "commit caused by the query's delivery",
+        "request",
+        put(COMMIT, "cause", lambda e: e["cause"] - 2),
+        "cannot cause it",
+    ),
+    (
+        "commit of another owner's answer",
+        "request",
+        put(COMMIT, "peer", lambda e: (e["peer"] + 1) % 4),
+        "without an answer of that owner",
+    ),
+    ("two commits of an answer", "request", lambda events: second_commit(events), "caused another commit"),
+    ("commit of another release", "request", commit_of_another_release, "another release than the answer"),
+    ("commit that failed", "request", put(COMMIT, "outcome", BUSY), "a send or a commit is ok"),
+    ("agent's commit without a wake", "gossip", without(WAKE), "cannot cause it"),
+    (
+        "agent's commit of a wake of another",
+        "gossip",
+        put(WAKE, "agent", lambda e: (e["agent"] + 1) % 5),
+        "cannot cause it",
+    ),
+    (
+        "agent's commit with someone",
+        "gossip",
+        put(COMMIT, "peer", lambda e: (e["agent"] + 1) % 5),
+        "or with someone",
+    ),
+    (
+        "release skipped",
+        "request",
+        put(SEND, "release", lambda e: e["release"] + 1, peer=LEARNER),
+        "its release should be",
+    ),
+    (
+        "release repeated",
+        "request",
+        put(SEND, "release", lambda e: e["release"] - 1, peer=LEARNER, n=9),
+        "its release should be",
+    ),
+    (
+        "release of a commit skipped",
+        "gossip",
+        put(COMMIT, "release", lambda e: e["release"] + 1),
+        "its release should be",
+    ),
+    (
+        "answer without a release",
+        "request",
+        put(SEND, "release", NONE, peer=LEARNER),
+        "its release should be",
+    ),
+    ("wake of who is away", "request", absent(WAKE), "the agent is away"),
+    ("send of who is away", "request", absent(SEND, peer=LEARNER), "the agent is away"),
+    ("commit of who is away", "gossip", absent(COMMIT), "the agent is away"),
+    ("delivery to who is away", "gossip", absent(DELIVER), "the agent is away"),
+    ("leaves twice", "request", leave_twice, "only agents who are there leave"),
+    (
+        "the learner leaves",
+        "request",
+        lambda events: inserted(events, 5, LEAVE, LEARNER),
+        "only agents who are there leave",
+    ),
+    (
+        "joins without having left",
+        "request",
+        lambda events: inserted(events, 5, JOIN, 0),
+        "was there already",
+    ),
+    (
+        "another dtype",
+        "request",
+        lambda events: np.concatenate([events, events]),
+        "not that of the event format",
+    ),
+]
+
+
+def superseded_early(events: np.ndarray) -> np.ndarray:
+    """Supersede a query just before its answer is sent."""
+    at = nth(events, SEND, peer=LEARNER)
+    answer = events[at]
+    new = np.array(
+        [
+            (
+                -1,
+                answer["time"],
+                answer["version"],
+                answer["cause"],
+                answer["agent"],
+                LEARNER,
+                NONE,
+                DROP,
+                SUPERSEDED,
+            )
+        ],
+        EVENT,
+    )
+    return renumber(glue(events[:at], new, events[at:]))
+
+
+def second_commit(events: np.ndarray) -> np.ndarray:
+    """Commit an answer again, under the next version."""
+    changed = twice(COMMIT)(events)
+    assert changed is not None
+    changed["version"][nth(changed, COMMIT, 4)] += 1
+    return changed
+
+
+class TestEveryRuleIsChecked:
+    @pytest.mark.parametrize(
+        ("case", "mutate", "message"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS]
+    )
+    def test_broken_stream_is_refused(self, case: str, mutate: Mutation, message: str) -> None:
+        events, where, limits = stream(case)
+        assert verify([events], where, limits) == events.size
+        broken = events.copy()
+        changed = mutate(broken)
+        broken = broken if changed is None else changed
+        assert broken.dtype != events.dtype or broken.tobytes() != events.tobytes()
+        with pytest.raises(EventsError, match=message):
+            verify([broken], where, limits)
+
+    @pytest.mark.parametrize("case", ["request", "gossip", "poll, late"])
+    @pytest.mark.parametrize("agent", [0, 3])
+    def test_release_above_the_limit(self, case: str, agent: int) -> None:
+        events, where, limits = stream(case)
+        limits[agent] -= 1
+        # Under poll, what a spent owner hears no longer counts, so that the stream may break a little earlier.
+        what = "" if case == "poll, late" else f"more than {limits[agent]} releases"
+        with pytest.raises(EventsError, match=rf"agent {agent} at .*{what}"):
+            verify([events], where, limits)
+
+    def test_who_waits_is_turned_away_once(self) -> None:
+        limits = np.full(4, 2)
+        busy = Request(service=1.0, busy="queue")
+        events, _ = play(star(4), busy, engine="simpy", time=30.0, limits=limits)
+        turned = np.flatnonzero((events["kind"] == DROP) & (events["outcome"] == SPENT))
+        assert turned.size > 1
+        verify([events], star(4), limits)
+        for field, value in (
+            ("peer", LEARNER),
+            ("version", 0),
+            ("release", 0),
+            ("outcome", OFFLINE),
+            ("cause", 0),
+        ):
+            broken = events.copy()
+            broken[field][turned[0]] = value
+            with pytest.raises(EventsError):
+                verify([broken], star(4), limits)
+        with pytest.raises(EventsError, match="nothing that can be dropped"):
+            verify([twice(DROP, n=0)(events.copy())], star(4), limits)  # type: ignore[list-item]
+        never_queued = events.copy()
+        never_queued["outcome"][events["cause"][turned[0]]] = OK
+        with pytest.raises(EventsError, match="only who waits"):
+            verify([never_queued], star(4), limits)
+
+    def test_leaving_and_coming_back_is_allowed(self) -> None:
+        events, where, limits = stream("request")
+        at = nth(events, WAKE)
+        there_again = inserted(inserted(events, at, LEAVE), at + 1, JOIN, int(events["agent"][at]))
+        assert verify([there_again], where, limits) == events.size + 2
+
+    def test_state_is_kept_between_chunks(self) -> None:
+        events, where, limits = stream("request")
+        checker = EventChecker(where, limits)
+        checker.check(events[:10])
+        with pytest.raises(EventsError, match="its number should be 10"):
+            checker.check(events[11:])
+
+    @pytest.mark.parametrize("case", EXCHANGES)
+    def test_its_memory_does_not_grow(self, case: str) -> None:
+        """Open messages and causes are forgotten when they end, dropped ones too."""
+        where, exchange = EXCHANGES[case]
+        limits = np.full(where.agents, 40)
+        channel = Channel(latency=0.1, loss=0.5)
+        checker = EventChecker(where, limits)
+        held = []
+        events, _ = play(where, exchange, channel, time=400.0, limits=limits)
+        for chunk in np.array_split(events, 10):
+            checker.check(chunk)
+            held.append(len(checker._open) + len(checker._causes))
+        queued = np.count_nonzero((events["kind"] == WAKE) & (events["outcome"] == QUEUED))
+        dropped = np.count_nonzero((events["kind"] == DROP) & (events["outcome"] == SPENT))
+        waiting = max(0, queued - dropped) if case == "request, queued" else 0
+        assert max(held) <= 4 * where.agents + waiting
+        assert NEIGHBOURS not in events["agent"]

@@ -1,0 +1,138 @@
+"""Parts of a scenario: strict, frozen; quantities for all, by agent or by group."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from p2psim.errors import MeaningError
+from p2psim.network.channels import Channel
+from p2psim.network.clocks import Clock
+from p2psim.network.exchanges import Exchange
+from p2psim.options import per_agent
+
+LABELS, GROUPS = ("north", "south", "west"), ("large", "small", "small")
+
+
+def resolve(
+    value: Any, labels: tuple[str, ...] = LABELS, groups: tuple[str, ...] | None = GROUPS
+) -> list[float]:
+    """As a scenario does: validate, then resolve."""
+    return per_agent(Clock(rate=value).rate, labels, groups, key="some.key").tolist()
+
+
+class TestPerAgent:
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (2.5, [2.5, 2.5, 2.5]),
+            (math.inf, [math.inf] * 3),
+            ({"north": 1.0, "south": 2.0, "west": 3.0}, [1, 2, 3]),
+            ({0: 1.0, 1: 2.0, 2: 3.0}, [1, 2, 3]),
+            ({"0": 1.0, "south": 2.0, 2: 3.0}, [1, 2, 3]),
+            ({"large": 1.0, "small": 2.0}, [1, 2, 2]),
+            ({"large": 1.0, "small": 2.0, "west": 9.0}, [1, 2, 9]),
+            ({"large": 1.0, "small": 2.0, 2: 9.0}, [1, 2, 9]),
+        ],
+    )
+    def test_meaning(self, value: Any, expected: list[float]) -> None:
+        assert resolve(value) == expected
+
+    def test_shape_and_type(self) -> None:
+        values = per_agent(3, LABELS, key="some.key")
+        assert values.shape == (3,)
+        assert values.dtype == np.float64
+
+    def test_a_label_that_looks_like_an_index_means_the_label(self) -> None:
+        assert resolve({1: 10.0, 2: 20.0}, ("1", "2"), None) == [10.0, 20.0]
+
+    def test_an_index_that_looks_like_another_label_is_no_index(self) -> None:
+        assert resolve({0: 5.0, 2: 20.0}, ("1", "2"), None) == [5.0, 20.0]
+        with pytest.raises(MeaningError, match=r"agent 1 \(2\) has no value"):
+            resolve({0: 5.0, 1: 10.0}, ("1", "2"), None)
+
+    @pytest.mark.parametrize(
+        ("value", "labels", "groups", "message"),
+        [
+            ({"east": 1.0}, LABELS, GROUPS, r"no agent or group is called 'east'; there are 0, 1, 2, large"),
+            ({3: 1.0}, LABELS, GROUPS, "no agent or group is called '3'"),
+            ({"large": 1.0}, LABELS, None, "no agent or group is called 'large'"),
+            ({"north": 1.0}, LABELS, GROUPS, r"agent 1 \(south\) has no value"),
+            ({}, LABELS, GROUPS, r"agent 0 \(north\) has no value"),
+            ({"0": 1.0, "1": 2.0}, ("a", "b"), ("1", "0"), "'0' names an agent and a group of others"),
+        ],
+    )
+    def test_errors(self, value: Any, labels: Any, groups: Any, message: str) -> None:
+        with pytest.raises(MeaningError, match=message) as caught:
+            resolve(value, labels, groups)
+        assert caught.value.faults[0].key == "some.key"
+
+    @pytest.mark.parametrize(
+        "value", [0.0, -1.0, math.nan, {"north": -1.0}, {"north": math.nan}, "1.0", True, None, [1.0]]
+    )
+    def test_only_positive_numbers(self, value: Any) -> None:
+        with pytest.raises(ValidationError):
+            Clock(rate=value)
+
+    def test_named_twice(self) -> None:
+        with pytest.raises(ValidationError, match="named twice: 1, '1'"):
+            Clock(rate={1: 1.0, "1": 2.0})  # type: ignore[dict-item]
+
+    def test_many_agents_take_linear_time(self) -> None:
+        """A mapping over 10⁵ agents would take hours if each were compared with each."""
+        labels = [f"agent {i}" for i in range(100_000)]
+        values = per_agent({label: i + 1.0 for i, label in enumerate(labels)}, labels, key="k")
+        assert (values == np.arange(1, 100_001)).all()
+
+
+class TestParts:
+    @pytest.mark.parametrize(
+        ("part", "keys", "message"),
+        [
+            (Channel, {"lateny": 1.0}, "Extra inputs are not permitted"),
+            (Channel, {"loss": 1.5}, "less than or equal to 1"),
+            (Channel, {"loss": -0.1}, "greater than or equal to 0"),
+            (Channel, {"loss": math.nan}, "finite"),
+            (Channel, {"loss": "0.1"}, "valid number"),
+            (Channel, {"latency": -1.0}, "greater than or equal to 0"),
+            (Channel, {"latency": math.inf}, "finite"),
+            (Clock, {"rate": -1.0}, "must be positive"),
+            (Clock, {"kind": "periodic"}, "Input should be 'poisson'"),
+        ],
+    )
+    def test_closed_and_strict(self, part: Any, keys: dict[str, Any], message: str) -> None:
+        with pytest.raises(ValidationError, match=message):
+            part(**keys)
+
+    def test_frozen(self) -> None:
+        with pytest.raises(ValidationError, match="frozen"):
+            Channel().loss = 0.5  # type: ignore[misc]
+
+    def test_a_name_stands_for_a_part_with_its_defaults(self) -> None:
+        exchange = TypeAdapter(Exchange)
+        assert exchange.validate_python("poll") == exchange.validate_python({"kind": "poll"})
+
+    @pytest.mark.parametrize("kind", ["polling", "Poll", "", "pull"])
+    def test_an_unknown_kind_is_no_default(self, kind: str) -> None:
+        with pytest.raises(ValidationError, match="'request', 'poll', 'broadcast', 'gossip'"):
+            TypeAdapter(Exchange).validate_python(kind)
+
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {"kind": "gossip", "mode": "pull"},
+            {"kind": "request", "busy": "wait"},
+            {"kind": "poll", "interval": 0.0},
+            {"kind": "poll", "service": 1.0},
+        ],
+    )
+    def test_an_unknown_choice_is_no_default(self, keys: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            TypeAdapter(Exchange).validate_python(keys)
+
+    @pytest.mark.parametrize("response", [1.5, {"uniform": [1.5, 2.0]}])
+    def test_a_response_longer_than_the_interval_never_answers(self, response: Any) -> None:
+        with pytest.raises(ValidationError, match="would supersede every answer"):
+            TypeAdapter(Exchange).validate_python({"kind": "poll", "interval": 1.0, "response": response})
