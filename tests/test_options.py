@@ -98,7 +98,7 @@ class TestParts:
             (Channel, {"loss": "0.1"}, "valid number"),
             (Channel, {"latency": -1.0}, "greater than or equal to 0"),
             (Channel, {"latency": math.inf}, "finite"),
-            (Clock, {"rate": -1.0}, "must be positive"),
+            (Clock, {"rate": -1.0}, "greater than 0"),
             (Clock, {"kind": "periodic"}, "Input should be 'poisson'"),
         ],
     )

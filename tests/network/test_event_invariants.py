@@ -153,9 +153,13 @@ def absent(kind: int, n: int = 3, **fields: int) -> Mutation:
     return lambda events: inserted(events, nth(events, kind, n, **fields), LEAVE)
 
 
-def inserted(events: np.ndarray, at: int, kind: int, agent: int | None = None) -> np.ndarray:
+def inserted(
+    events: np.ndarray, at: int, kind: int, agent: int | None = None, time: float | None = None
+) -> np.ndarray:
+    """Put in an event that concerns one agent alone."""
     who = int(events["agent"][at]) if agent is None else agent
-    new = np.array([(-1, events["time"][at], NONE, NONE, who, NOBODY, NONE, kind, OK)], EVENT)
+    when = events["time"][min(at, events.size - 1)] if time is None else time
+    new = np.array([(-1, when, NONE, NONE, who, NOBODY, NONE, kind, OK)], EVENT)
     return renumber(glue(events[:at], new, events[at:]))
 
 
@@ -176,6 +180,12 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
     ("time goes back", "request", put(SEND, "time", lambda e: e["time"] - 1e-9), "time goes back"),
     ("time is NaN", "request", put(SEND, "time", np.nan), "time goes back or is not finite"),
     ("time is infinite", "request", put(SEND, "time", np.inf), "time goes back or is not finite"),
+    (
+        "the last time is infinite",
+        "request",
+        lambda events: inserted(events, events.size, LEAVE, 0, np.inf),
+        "time goes back or is not finite",
+    ),
     ("time is negative", "request", put(WAKE, "time", -0.5, n=0), "time goes back"),
     ("a number is left out", "request", put(DELIVER, "seq", lambda e: e["seq"] + 1), "its number should be"),
     ("a number is repeated", "request", put(DELIVER, "seq", lambda e: e["seq"] - 1), "its number should be"),
@@ -404,10 +414,29 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         put(SEND, "release", NONE, peer=LEARNER),
         "its release should be",
     ),
-    ("wake of who is away", "request", absent(WAKE), "the agent is away"),
-    ("send of who is away", "request", absent(SEND, peer=LEARNER), "the agent is away"),
-    ("commit of who is away", "gossip", absent(COMMIT), "the agent is away"),
-    ("delivery to who is away", "gossip", absent(DELIVER), "the agent is away"),
+    ("wake of who is away", "request", absent(WAKE), r"\(wake .*the agent is away"),
+    ("send of who is away", "request", absent(SEND, peer=LEARNER), r"\(send .*the agent is away"),
+    ("commit of who is away", "gossip", absent(COMMIT), r"\(commit .*the agent is away"),
+    ("delivery to who is away", "gossip", absent(DELIVER), r"\(deliver .*the agent is away"),
+    (
+        "an agent's second commit of its own commit",
+        "gossip",
+        lambda events: commit_of_commit(events),
+        "without a wake",
+    ),
+    (
+        "agent's commit of a wake that waits",
+        "gossip",
+        put(WAKE, "outcome", QUEUED),
+        "without a wake",
+    ),
+    ("query caused by a query", "request", lambda events: query_of_query(events), "a wake of someone else"),
+    (
+        "answer to one's own wake",
+        "request",
+        lambda events: answer_to_wake(events),
+        "did not happen to its sender",
+    ),
     ("leaves twice", "request", leave_twice, "only agents who are there leave"),
     (
         "the learner leaves",
@@ -461,6 +490,34 @@ def second_commit(events: np.ndarray) -> np.ndarray:
     return changed
 
 
+def put_in(events: np.ndarray, at: int, like: int, **fields: int) -> np.ndarray:
+    """Put in a copy of another event with some fields changed; ``cause`` is a number of before."""
+    new = events[like : like + 1].copy()
+    for name, value in {**fields, "seq": -1, "time": events["time"][at - 1]}.items():
+        new[name] = value
+    return renumber(glue(events[:at], new, events[at:]))
+
+
+def commit_of_commit(events: np.ndarray) -> np.ndarray:
+    at = nth(events, COMMIT)
+    commit = events[at]
+    return put_in(events, at + 1, at, cause=at, version=commit["version"] + 1, release=commit["release"] + 1)
+
+
+def query_of_query(events: np.ndarray) -> np.ndarray:
+    """After an owner has heard a query, another query that names this as its cause."""
+    heard = nth(events, DELIVER, peer=LEARNER)
+    return put_in(events, heard + 1, int(events["cause"][heard]), cause=heard)
+
+
+def answer_to_wake(events: np.ndarray) -> np.ndarray:
+    """An owner sends to the learner when it wakes, before it was asked."""
+    wake = nth(events, WAKE)
+    answer = nth(events, SEND, peer=LEARNER)
+    agent = events["agent"][wake]
+    return put_in(events, wake + 1, answer, cause=wake, agent=agent, version=NONE, release=NONE)
+
+
 class TestEveryRuleIsChecked:
     @pytest.mark.parametrize(
         ("case", "mutate", "message"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS]
@@ -497,6 +554,7 @@ class TestEveryRuleIsChecked:
             ("version", 0),
             ("release", 0),
             ("outcome", OFFLINE),
+            ("outcome", SUPERSEDED),
             ("cause", 0),
         ):
             broken = events.copy()
