@@ -1,0 +1,161 @@
+"""What agents on a graph minimise together: their own losses, with neighbours' models pulled close."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from p2psim.learning import graph_kernel
+from p2psim.learning.losses import Loss
+
+
+@dataclass(frozen=True)
+class GraphProblem:
+    """Q_L(Θ) = ½ Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii·c_i·L_i(θ_i) (B, equation 2).
+
+    L_i(θ) = (1/m_i) Σ ℓ(θᵀx, y) + λ_i‖θ‖², D_ii = Σ_j W_ij.
+
+    Attributes
+    ----------
+    loss : Squared or Logistic
+    mu : float
+        Positive.
+    X : ndarray, shape (records, p)
+        Agent by agent; with the intercept's column where there is one.
+    y : ndarray, shape (records,)
+    offsets : ndarray of int64, shape (n + 1,)
+        Agent i holds rows offsets[i] to offsets[i + 1].
+    ridge : ndarray, shape (n,)
+        λ_i.
+    confidence : ndarray, shape (n,)
+        c_i in (0, 1].
+    smoothness : ndarray, shape (n,)
+        L_i^loc, a bound on the Hessian of L_i.
+    indptr, indices, weights : ndarray
+        The graph, as compressed rows; symmetric.
+    test_X, test_y, test_offsets : ndarray
+        Records held out; offsets all zero when there are none.
+    """
+
+    loss: Loss
+    mu: float
+    X: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    ridge: np.ndarray
+    confidence: np.ndarray
+    smoothness: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    test_X: np.ndarray
+    test_y: np.ndarray
+    test_offsets: np.ndarray
+
+    @property
+    def agents(self) -> int:
+        """N."""
+        return self.offsets.size - 1
+
+    @property
+    def dimension(self) -> int:
+        """P."""
+        return self.X.shape[1]
+
+    @cached_property
+    def records(self) -> np.ndarray:
+        """m_i, shape (n,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """D_ii, shape (n,)."""
+        return np.add.reduceat(self.weights, self.indptr[:-1])
+
+    @cached_property
+    def pull(self) -> np.ndarray:
+        """μ·D_ii·c_i, the weight of each agent's own loss, shape (n,)."""
+        return self.mu * self.degrees * self.confidence
+
+    @cached_property
+    def alpha(self) -> np.ndarray:
+        """α_i = 1/(1 + μ·c_i·L_i^loc), shape (n,)."""
+        return 1.0 / (1.0 + self.mu * self.confidence * self.smoothness)
+
+    @cached_property
+    def norms(self) -> dict[int, np.ndarray]:
+        """‖x‖₁ and ‖x‖₂ of each record, by the order of the norm."""
+        return {1: np.abs(self.X).sum(axis=1), 2: np.sqrt(np.einsum("rp,rp->r", self.X, self.X))}
+
+    @property
+    def lipschitz(self) -> np.ndarray:
+        """Block Lipschitz constants D_ii(1 + μ·c_i·L_i^loc) of Q_L, shape (n,)."""
+        return self.degrees * (1.0 + self.mu * self.confidence * self.smoothness)
+
+    @property
+    def strong_convexity(self) -> float:
+        """Lower bound μ·min_i D_ii·c_i·2λ_i on the strong convexity of Q_L."""
+        return float((self.pull * 2 * self.ridge).min())
+
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """θ_iᵀx of each record, shape (n, p) to (records,)."""
+        return np.einsum("rp,rp->r", self.X, theta[self._owner])
+
+    @cached_property
+    def _owner(self) -> np.ndarray:
+        return np.repeat(np.arange(self.agents), self.records)
+
+    def mean_losses(self, theta: np.ndarray) -> np.ndarray:
+        """Mean loss of each agent's records without regulariser, shape (n, p) to (n,)."""
+        return self.mean_by_agent(self.loss.values(self.scores(theta), self.y))
+
+    def mean_by_agent(self, values: np.ndarray) -> np.ndarray:
+        """Mean of a number a record over each agent's records, shape (records,) to (n,); 0 without records."""
+        return _means(values, self.offsets)
+
+    def objective(self, theta: np.ndarray) -> float:
+        """Q_L at Θ, shape (n, p)."""
+        parts = graph_kernel.objective_parts(
+            self.indptr, self.indices, self.weights, theta, self.mean_losses(theta), self.ridge, self.pull
+        )
+        return float(sum(parts))
+
+    def neighbour_means(self, theta: np.ndarray) -> np.ndarray:
+        """Σ_j (W_ij/D_ii)·θ_j of each agent, shape (n, p)."""
+        return (self._matrix @ theta) / self.degrees[:, None]
+
+    @cached_property
+    def _matrix(self):  # type: ignore[no-untyped-def]
+        """W, as SciPy's sparse rows."""
+        from scipy.sparse import csr_array
+
+        n = self.agents
+        return csr_array((self.weights, self.indices.astype(np.int64), self.indptr), shape=(n, n))
+
+    def test_accuracy(self, theta: np.ndarray) -> np.ndarray:
+        """Share of each agent's held-out records whose class its model tells, shape (n,); NaN without such records."""
+        return _means((self._test_scores(theta) * self.test_y > 0).astype(float), self.test_offsets, np.nan)
+
+    def test_rmse(self, theta: np.ndarray) -> np.ndarray:
+        """Root of the mean squared error on each agent's held-out records, shape (n,); NaN without such records."""
+        return np.sqrt(_means((self._test_scores(theta) - self.test_y) ** 2, self.test_offsets, np.nan))
+
+    def _test_scores(self, theta: np.ndarray) -> np.ndarray:
+        owner = np.repeat(np.arange(self.agents), np.diff(self.test_offsets))
+        return np.einsum("tp,tp->t", self.test_X, theta[owner])
+
+
+def _means(values: np.ndarray, offsets: np.ndarray, without: float = 0.0) -> np.ndarray:
+    counts = np.diff(offsets)
+    sums = np.zeros(counts.size)
+    held = counts > 0
+    if held.any():
+        sums[held] = np.add.reduceat(values, offsets[:-1][held])
+    return np.where(held, sums / np.maximum(counts, 1), without)
+
+
+def confidences(records: np.ndarray, without: float = 1e-3) -> np.ndarray:
+    """c_i = m_i/max_j m_j, and a small constant for an agent without records (B, section 2), shape (n,)."""
+    return np.where(records > 0, records / records.max(), without)

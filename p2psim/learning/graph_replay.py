@@ -1,0 +1,175 @@
+"""Replays events on the compiled kernel of personalised models, and stops where something is to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.errors import SimulationError
+from p2psim.learning import graph_kernel as kernel
+from p2psim.learning.graph_problem import GraphProblem
+
+#: Called with the commits so far and the time when something is to be recorded.
+Observe = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class GraphRule:
+    """How an agent updates its model.
+
+    Attributes
+    ----------
+    clip : float
+        Norm to which each record's gradient is clipped; infinite for none.
+    order : int
+        Order of that norm, 1 or 2.
+    bound : float
+        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
+    anchored : bool
+        Whether an update that makes no release pulls towards the agent's anchor, not only averages.
+    """
+
+    clip: float = np.inf
+    order: int = 1
+    bound: float = np.inf
+    anchored: bool = False
+
+
+class GraphReplay:
+    """One replica of coordinate descent or model propagation, fed with chunks of events.
+
+    Parameters
+    ----------
+    problem : GraphProblem
+    rule : GraphRule
+    start : ndarray, shape (n, p)
+        The agents' first models, which their neighbours know.
+    anchor : ndarray, shape (n, p), optional
+        What updates without a release pull towards, until the agent's first release; the start when left out.
+    track : bool
+        Keep Q_L up to date.
+    """
+
+    def __init__(
+        self,
+        problem: GraphProblem,
+        rule: GraphRule,
+        start: np.ndarray,
+        anchor: np.ndarray | None = None,
+        track: bool = True,
+    ):
+        n, p = start.shape
+        edges = problem.indices.size
+        self._problem, self._rule, self._track = problem, rule, track
+        self.theta = np.array(start, dtype=np.float64)
+        self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
+        self._slopes, self.local = np.empty(problem.y.size), np.empty(n)
+        kernel.refresh_all(
+            problem.loss.code, problem.X, problem.y, problem.offsets, self.theta, self._slopes, self.local
+        )
+        self._versions = np.zeros(n, np.int64)
+        # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
+        self._pool = np.vstack([self.theta, np.empty_like(self.theta)])
+        self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
+        self._free = np.arange(2 * n)[::-1].astype(np.int64)
+        self._edge_slot = problem.indices.astype(np.int64)
+        self._edge_version = np.zeros(edges, np.int64)
+        self._messages = _messages(64)
+        self.counters = np.zeros(kernel.COUNTERS, np.int64)
+        self.counters[kernel.FREE] = n
+        self._sums = np.zeros(2)
+        if track:
+            self._sums[:] = self._objective()
+        self.violations = np.zeros(n, np.int64)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay events.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (releases in these events, p)
+            Noise of each release, in the order of the events.
+
+        Raises
+        ------
+        SimulationError
+            If a model is not finite.
+        """
+        problem, rule = self._problem, self._rule
+        self.counters[kernel.NOISE_ROW] = 0
+        at = 0
+        while at < events.size:
+            status, at = kernel.replay(
+                events, at, self.theta, self._slopes, self._anchor, self._versions,
+                self._pool, self._references, self._free, self._edge_slot, self._edge_version,
+                *self._messages, self.counters, self._sums, self.local,
+                problem.indptr, problem.indices, problem.weights, problem.degrees,
+                problem.loss.code, problem.X, problem.y, problem.norms[rule.order], problem.offsets,
+                rule.clip, rule.bound, self.violations,
+                problem.alpha, problem.pull, problem.ridge,
+                kernel.ANCHORED if rule.anchored else kernel.AVERAGE, noise, self._track,
+            )  # fmt: skip
+            if status == kernel.POOL_FULL:
+                self._more_versions()
+            elif status == kernel.MESSAGES_FULL:
+                self._more_messages()
+
+    @property
+    def objective(self) -> float:
+        """Q_L at the present models."""
+        return float(self._sums.sum())
+
+    @property
+    def vectors_sent(self) -> int:
+        """Models sent so far; one for a broadcast, however many hear it."""
+        return int(self.counters[kernel.SENT])
+
+    @property
+    def versions_held(self) -> int:
+        """Versions that someone holds or that are on their way."""
+        return int(self._references.size - self.counters[kernel.FREE])
+
+    def _objective(self) -> tuple[float, float]:
+        problem = self._problem
+        return kernel.objective_parts(
+            problem.indptr,
+            problem.indices,
+            problem.weights,
+            self.theta,
+            self.local,
+            problem.ridge,
+            problem.pull,
+        )
+
+    def check(self) -> None:
+        """Raise if a model is not finite."""
+        if not np.isfinite(self.theta).all():
+            agent = int(np.argmin(np.isfinite(self.theta).all(axis=1)))
+            raise SimulationError(f"the model of agent {agent} is not finite")
+
+    def _more_versions(self) -> None:
+        old = self._references.size
+        more = max(64, old // 4)
+        self._pool = np.vstack([self._pool, np.empty((more, self._pool.shape[1]))])
+        self._references = np.concatenate([self._references, np.zeros(more, np.int64)])
+        free = np.zeros(old + more, np.int64)
+        free[:more] = np.arange(old, old + more)[::-1]
+        self._free = free
+        self.counters[kernel.FREE] = more
+
+    def _more_messages(self) -> None:
+        seq, slot, left = self._messages
+        size = 2 * seq.size
+        bigger = _messages(size)
+        live = seq >= 0
+        place = seq[live] % size
+        for new, old in zip(bigger, (seq, slot, left), strict=True):
+            new[place] = old[live]
+        self._messages = bigger
+
+
+def _messages(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.full(size, -1), np.zeros(size, np.int64), np.zeros(size, np.int64)
