@@ -131,10 +131,10 @@ def refresh_all(loss, X, y, offsets, theta, slopes, local):  # type: ignore[no-u
 @njit()
 def exceeds(slopes, norms, first, last, bound):  # type: ignore[no-untyped-def]
     """Whether some record's gradient has a norm above a bound."""
+    largest = 0.0
     for r in range(first, last):
-        if abs(slopes[r]) * norms[r] > bound:
-            return True
-    return False
+        largest = max(largest, abs(slopes[r]) * norms[r])
+    return largest > bound
 
 
 @njit()

@@ -1,4 +1,4 @@
-"""Coordinate descent and model propagation in plain NumPy, to be read beside the paper and to test the kernel against."""
+"""Coordinate descent and model propagation in plain NumPy: to be read beside the paper, and to test against."""
 
 from __future__ import annotations
 

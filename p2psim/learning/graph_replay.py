@@ -60,7 +60,7 @@ class GraphReplay:
         anchor: np.ndarray | None = None,
         track: bool = True,
     ):
-        n, p = start.shape
+        n = len(start)
         edges = problem.indices.size
         self._problem, self._rule, self._track = problem, rule, track
         self.theta = np.array(start, dtype=np.float64)
