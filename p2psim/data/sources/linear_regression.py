@@ -1,40 +1,24 @@
 """Generated linear regression: y = xᵀθ + noise·N(0, 1)."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Field
 
 from p2psim.data.records import PUBLIC, TARGETS, Held, Request
-from p2psim.data.scaling import pull_within
-from p2psim.distributions import Distribution
-from p2psim.errors import MeaningError
-from p2psim.options import BY_NAME, Count, NonNegative, Options, Positive, per_agent
+from p2psim.data.sources.laws import (
+    POINTS,
+    L1Ball,
+    Law,
+    Points,
+    bounds,
+    fill,
+    number_of_agents,
+    numbers_of_records,
+    stream_of,
+)
+from p2psim.options import BY_NAME, Count, NonNegative, Options
 from p2psim.randomness import generator
-
-
-class L1Ball(Options):
-    """x uniform in the ball ‖x‖₁ ≤ radius."""
-
-    kind: Literal["l1-ball"] = "l1-ball"
-    radius: Positive = Field(1.0, description="largest ‖x‖₁")
-
-
-class Gaussian(Options):
-    """Independent standard normal coordinates; no bound holds."""
-
-    kind: Literal["gaussian"] = "gaussian"
-
-
-class Uniform(Options):
-    """Independent coordinates, uniform in [−bound, bound]."""
-
-    kind: Literal["uniform"] = "uniform"
-    bound: Positive = Field(1.0, description="largest |x_j|")
-
-
-Law = Annotated[L1Ball | Gaussian | Uniform, Field(discriminator="kind"), BY_NAME]
 
 
 class Common(Options):
@@ -45,28 +29,6 @@ class Common(Options):
 
 
 Targets = Annotated[Common, BY_NAME]
-
-
-def _points_kind(value: Any) -> str:
-    if isinstance(value, Distribution):
-        return "distribution"
-    if isinstance(value, Mapping):
-        return "distribution" if set(value) & set(Distribution.model_fields) else "mapping"
-    return "number"
-
-
-def _text_keys(value: Any) -> Any:
-    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else value
-
-
-#: Records of each agent: a number for all, a mapping from agent to number, or a distribution.
-Points = Annotated[
-    Annotated[Count, Tag("number")]
-    | Annotated[Distribution, Tag("distribution")]
-    | Annotated[dict[str, Count], Tag("mapping")],
-    Discriminator(_points_kind),
-    BeforeValidator(_text_keys),
-]
 
 
 class LinearRegression(Options):
@@ -81,10 +43,7 @@ class LinearRegression(Options):
     kind: Literal["linear-regression"] = "linear-regression"
     agents: Count | None = Field(None, description="number of agents; left out, the topology's")
     dimension: Count = Field(10, description="number of features p")
-    points: Points = Field(
-        1000,
-        description="records of each agent: a number, a mapping, or a distribution (rounded, at least 1)",
-    )
+    points: Points = Field(1000, description=f"records of each agent: {POINTS}")
     noise: NonNegative = Field(0.1, description="standard deviation of the noise on y")
     x: Law = Field(L1Ball(), description="law of the features")
     targets: Targets = Field(Common(), description="law of θ")
@@ -97,25 +56,18 @@ class LinearRegression(Options):
         MeaningError
             If the number of agents is not known, or not the network's, or an agent has no number of points.
         """
-        agents = self.agents or request.agents
-        if agents is None:
-            raise MeaningError("data.source.agents", "say how many agents there are, here or in the topology")
-        if request.agents is not None and agents != request.agents:
-            raise MeaningError("data.source.agents", f"is {agents}, but the topology has {request.agents}")
+        agents = number_of_agents(self.agents, request)
         labels = tuple(map(str, range(agents)))
-        streams = [generator(request.key, agent) for agent in range(agents)]
-        if isinstance(self.points, Distribution):
-            sizes = np.array([max(1, round(float(self.points.sample(stream, 1)[0]))) for stream in streams])
-        else:
-            sizes = per_agent(self.points, labels, key="data.source.points").astype(np.int64)
+        sizes = numbers_of_records(self.points, agents, request.key)
         target = self._target(generator(request.key, TARGETS))
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         X, y = np.empty((offsets[-1], self.dimension)), np.empty(offsets[-1])
-        for stream, start, stop in zip(streams, offsets[:-1], offsets[1:], strict=True):
+        for agent, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+            stream = stream_of(self.points, request.key, agent)
             self._draw(stream, X[start:stop], y[start:stop], target)
         public, public_labels = np.empty((request.public, self.dimension)), np.empty(request.public)
         self._draw(generator(request.key, PUBLIC), public, public_labels, target)
-        x_l1, x_max = self._bounds()
+        x_l1, x_max = bounds(self.x, self.dimension)
         names = tuple(f"x{j + 1}" for j in range(self.dimension))
         notes: dict[str, object] = {"columns": list(names), "target": target.tolist()}
         return Held(X, y, offsets, names, labels, public, public_labels, x_l1, x_max, notes)
@@ -126,30 +78,9 @@ class LinearRegression(Options):
 
     def _draw(self, random: np.random.Generator, X: np.ndarray, y: np.ndarray, target: np.ndarray) -> None:
         """Fill X (n, p) and y (n,)."""
-        if isinstance(self.x, Gaussian):
-            random.standard_normal(out=X)
-        elif isinstance(self.x, Uniform):
-            random.random(out=X)
-            X -= 0.5
-            X *= 2 * self.x.bound
-        else:
-            # p + 1 exponentials over their sum are uniform on the simplex: without the last, in its inside;
-            # a Laplace variable is an exponential with a random sign.
-            X[:] = random.laplace(size=X.shape)
-            total = random.exponential(size=len(X))
-            for column in X.T:
-                total += np.abs(column)
-            X *= (self.x.radius / total)[:, None]
-            pull_within(X, self.x.radius)
+        fill(self.x, random, X)
         random.standard_normal(out=y)
         y *= self.noise
         # Column by column, as a product through BLAS could depend on where the rows lie in memory.
         for column, weight in zip(X.T, target, strict=True):
             y += column * weight
-
-    def _bounds(self) -> tuple[float | None, float | None]:
-        if isinstance(self.x, L1Ball):
-            return self.x.radius, self.x.radius
-        if isinstance(self.x, Uniform):
-            return self.dimension * self.x.bound, self.x.bound
-        return None, None
