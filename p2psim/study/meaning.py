@@ -41,6 +41,12 @@ def _clock(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message, "network.clock")
 
 
+def _silence(scenario: Scenario) -> Iterator[Fault]:
+    """A run to a number of commits ends only if messages arrive."""
+    if scenario.network.channel.loss == 1:
+        yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
+
+
 def _array_engine(scenario: Scenario) -> Iterator[Fault]:
     """The array engine makes the events of ideal networks only."""
     network = scenario.network
@@ -111,4 +117,14 @@ def _labels(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message, "data.scale.x.at")
 
 
-RULES: tuple[Rule, ...] = (_star, _clock, _array_engine, _noise, _tail, _metrics, _named_once, _labels)
+RULES: tuple[Rule, ...] = (
+    _star,
+    _clock,
+    _silence,
+    _array_engine,
+    _noise,
+    _tail,
+    _metrics,
+    _named_once,
+    _labels,
+)

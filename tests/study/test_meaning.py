@@ -41,6 +41,10 @@ from language import VALID, messages, spoiled
             "time; auto takes it where it can",
         ),
         (
+            [("loss: 0.25}", "loss: 1.0}")],
+            "8:51: network.channel.loss: every message is lost, so that no commit would ever be made",
+        ),
+        (
             [("[relative_fitness]", "[relative_fitness, relative_fitnes]")],
             "23:38: record.metrics.1: unknown metric 'relative_fitnes'; known: relative_fitness, "
             "isolated_fitness; did you mean relative_fitness?",
