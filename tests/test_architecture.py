@@ -23,7 +23,17 @@ ALLOWED = {
 }
 
 #: Modules that everyone may import, since they import none of the packages.
-ALONE = {"__version__", "compiled", "errors", "options", "distributions", "randomness", "streams", "printing"}
+ALONE = {
+    "__version__",
+    "compiled",
+    "errors",
+    "options",
+    "paths",
+    "distributions",
+    "randomness",
+    "streams",
+    "printing",
+}
 
 #: ``Result.plot`` is a convenience: it loads the figures when it is called, and only then.
 EXCEPTIONS = {("study/result.py", "report")}
