@@ -1,4 +1,7 @@
-"""Linear maps of the features, fitted on the learner's public rows alone and applied to everyone's."""
+"""Features: linear maps fitted on the learner's public rows alone, and factors of rated items.
+
+The maps are applied here to everyone's records; the factors are fitted in :mod:`p2psim.data.als`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from p2psim.errors import MeaningError
-from p2psim.options import BY_NAME, Count, Options
+from p2psim.options import BY_NAME, Count, Options, Positive
 
 
 class Standardise(Options):
@@ -30,7 +33,23 @@ class Whiten(Options):
     kind: Literal["whiten"] = "whiten"
 
 
-Feature = Annotated[Standardise | PCA | Whiten, Field(discriminator="kind"), BY_NAME]
+class ALS(Options):
+    """Factors of the rated item, from all training ratings by alternating least squares (ALS-WR).
+
+    For sources of ratings, and first among the features. They are computed from owners' records, and no
+    budget pays for that; the ledger says so.
+    """
+
+    kind: Literal["als"] = "als"
+    factors: Count = Field(20, description="number of factors, the features of an item")
+    regularization: Positive = Field(
+        0.015, description="λ, weighted by the number of ratings of the agent or item"
+    )
+    iterations: Count = Field(10, description="how often both sides are solved")
+
+
+Map = Standardise | PCA | Whiten
+Feature = Annotated[Standardise | PCA | Whiten | ALS, Field(discriminator="kind"), BY_NAME]
 
 
 def _as_list(value: Any) -> Any:
@@ -49,6 +68,7 @@ class Featured:
     ----------
     X : ndarray, shape (n, q)
     public : ndarray, shape (m, q)
+    test : ndarray, shape (t, q)
     names : tuple of str
         The q features.
     fitted : list of dict
@@ -58,13 +78,19 @@ class Featured:
 
     X: np.ndarray
     public: np.ndarray
+    test: np.ndarray
     names: tuple[str, ...]
     fitted: list[dict[str, object]]
     warnings: tuple[str, ...]
 
 
 def apply_features(
-    steps: Sequence[Standardise | PCA | Whiten], X: np.ndarray, public: np.ndarray, names: tuple[str, ...]
+    steps: Sequence[Map],
+    X: np.ndarray,
+    public: np.ndarray,
+    names: tuple[str, ...],
+    test: np.ndarray | None = None,
+    first: int = 0,
 ) -> Featured:
     """Fit each step on the public rows, and apply it to all, one step after the other.
 
@@ -79,6 +105,10 @@ def apply_features(
         The learner's rows.
     names : tuple of str
         The p features.
+    test : ndarray, shape (t, p), optional
+        Owners' test rows, mapped alike.
+    first : int
+        Place of the first of these steps in ``data.features``, for errors.
 
     Returns
     -------
@@ -93,9 +123,10 @@ def apply_features(
         raise MeaningError(
             "data.public", f"{steps[0].kind} is fitted on public rows, of which there are none"
         )
+    test = X[:0] if test is None else test
     fitted: list[dict[str, object]] = []
     warnings: list[str] = []
-    for place, step in enumerate(steps):
+    for place, step in enumerate(steps, start=first):
         key = f"data.features.{place}"
         if isinstance(step, Standardise):
             constant = np.ptp(public, axis=0) == 0
@@ -104,11 +135,11 @@ def apply_features(
             dropped = [name for name, still in zip(names, constant, strict=True) if still]
             if dropped:
                 warnings.append(f"dropped, as constant on the public rows: {', '.join(dropped)}")
-                X, public = X[:, ~constant], public[:, ~constant]
+                X, public, test = X[:, ~constant], public[:, ~constant], test[:, ~constant]
                 names = tuple(name for name, still in zip(names, constant, strict=True) if not still)
             centre, spread = public.mean(axis=0), public.std(axis=0)
             _check_finite(spread, key)
-            X, public = (X - centre) / spread, (public - centre) / spread
+            X, public, test = ((rows - centre) / spread for rows in (X, public, test))
             numbers: dict[str, object] = {"dropped": dropped, "mean": centre.tolist(), "std": spread.tolist()}
         else:
             centre = public.mean(axis=0)
@@ -120,10 +151,10 @@ def apply_features(
             else:
                 _check_directions(len(variances), variances, len(public), key, "whiten")
                 matrix = (directions / np.sqrt(variances)) @ directions.T
-            X, public = (X - centre) @ matrix, (public - centre) @ matrix
+            X, public, test = ((rows - centre) @ matrix for rows in (X, public, test))
             numbers = {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()}
         fitted.append({"kind": step.kind, **numbers, "names": list(names)})
-    return Featured(X, public, names, fitted, tuple(warnings))
+    return Featured(X, public, test, names, fitted, tuple(warnings))
 
 
 def _check_finite(moments: np.ndarray, key: str) -> None:

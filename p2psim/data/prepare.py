@@ -1,14 +1,18 @@
 """From the ``data`` section to the records of each owner.
 
-The order is: rows shuffled, the last ones public; features; x scaled; y scaled; rows divided. Everything
-fitted is fitted on the public rows alone, so that it costs owners no privacy.
+The order is: rows shuffled, the last ones public; the others divided; test records set aside; labels centred
+by owner; features; x scaled; y scaled. What is fitted is fitted on the public rows alone, so that it costs
+owners no privacy; the exceptions are named in ``data_dependent``.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from p2psim.data.features import apply_features
+from p2psim.data.als import item_features, items_of
+from p2psim.data.features import ALS, apply_features
+from p2psim.data.own_records import centre_labels, no_test, set_aside
 from p2psim.data.partitions import ByColumn, check_agents, column_for, group_of, split
 from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table
 from p2psim.data.scaling import scale_x, scale_y
@@ -36,6 +40,19 @@ class Prepared:
         Public bounds on ‖x‖₁, |x_j| and |y|; None where nothing guarantees one.
     classes : bool
         Whether all labels are ±1.
+    test_X : ndarray of float64, shape (t, p), C-contiguous
+        Test records, owner by owner, mapped and scaled as the training records are.
+    test_y : ndarray of float64, shape (t,)
+    test_offsets : ndarray of int64, shape (N + 1,)
+        Owner i tests with rows ``test_offsets[i]:test_offsets[i + 1]``, possibly none.
+    targets : ndarray of float64, shape (N, q), or None
+        The models that generated labels were drawn from, for the features as the source drew them.
+    profiles : scipy.sparse.csr_array of float64, shape (N, items), or None
+        Of ratings: each owner's training labels by item, centred if the labels are; what owners are
+        compared by.
+    data_dependent : tuple of str
+        What was computed from owners' records, and no privacy budget pays for: ``user means``,
+        ``als features``. (So are profiles, if they are used.)
     fitted : dict
         Every step and fitted number, in plain JSON types.
     warnings : tuple of str
@@ -50,6 +67,12 @@ class Prepared:
     x_max: float | None
     y_max: float | None
     classes: bool
+    test_X: np.ndarray
+    test_y: np.ndarray
+    test_offsets: np.ndarray
+    targets: np.ndarray | None
+    profiles: Any
+    data_dependent: tuple[str, ...]
     fitted: dict[str, object]
     warnings: tuple[str, ...]
 
@@ -87,23 +110,35 @@ def prepare(
     seed = seed if section.seed is None else section.seed
     partition = section.partition
     request = Request(
-        key=stream_key(seed, (replica or 0) if section.redrawn else None, "data", variant),
+        key=stream_key(seed, (replica or 0) if section.records_redrawn else None, "data", variant),
         agents=agents,
         public=section.public.last if section.public else 0,
         held_by=partition.column if isinstance(partition, ByColumn) else None,
     )
+    # Streams apart from those of the records, whose owner's generator has already begun at its stream.
+    split_key = stream_key(seed, (replica or 0) if section.redrawn else None, "data", f"{variant}\x1fsplit")
     # One thread: sums must not depend on how many a worker may use. Overflow is reported, by key, below.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         loaded = section.source.load(request)
+        steps: dict[str, object] = {}
+        warnings: tuple[str, ...] = ()
         if isinstance(loaded, Held):
             if partition is not None:
                 raise MeaningError(
                     "data.partition", f"{section.source.kind} gives each owner its records already"
                 )
             check_agents(len(loaded.labels), agents, "data.source")
-            return _finish(section, loaded, {}, ())
-        held, steps, warnings = _divide(section, loaded, request)
-        return _finish(section, held, steps, warnings)
+            held = loaded
+        else:
+            held, steps, warnings = _divide(section, loaded, request)
+        if section.test_fraction is not None:
+            if held.test is not None and len(held.test.y):
+                raise MeaningError(
+                    "data.test_fraction", f"{section.source.kind} gives each owner its test records already"
+                )
+            held = set_aside(held, section.test_fraction, split_key)
+            steps["test_fraction"] = section.test_fraction
+        return _finish(section, held, split_key, steps, warnings)
 
 
 def _divide(
@@ -153,6 +188,7 @@ def _divide(
             public=table.X[public],
             public_labels=table.y[public],
             notes=table.notes,
+            items=table.items,
         ),
         steps,
         tuple(warnings),
@@ -160,32 +196,38 @@ def _divide(
 
 
 def _finish(
-    section: DataSection, held: Held, steps: dict[str, object], warnings: tuple[str, ...]
+    section: DataSection, held: Held, key: np.ndarray, steps: dict[str, object], warnings: tuple[str, ...]
 ) -> Prepared:
-    """Map and scale what owners hold, by what the public rows say."""
+    """Centre, map and scale what owners hold."""
     fitted: dict[str, object] = {"source": {"kind": section.source.kind, **held.notes}, **steps}
-    if section.features:
-        featured = apply_features(section.features, held.X, held.public, held.names)
-        held = replace(
-            held, X=featured.X, public=featured.public, names=featured.names, x_l1=None, x_max=None
-        )
-        fitted["features"], warnings = featured.fitted, warnings + featured.warnings
+    data_dependent: list[str] = []
+    if section.center is not None:
+        centre_labels(held)
+        fitted["center"] = section.center
+        data_dependent.append("user means")
+    profiles = None if held.items is None else _profiles(held, held.items)
+    if section.features or held.items is not None:
+        held, fitted["features"], more = _map(section, held, key)
+        warnings += more
+        if isinstance(section.features[0], ALS):
+            data_dependent.append("als features")
+    test = held.test or no_test(held)
     y, y_max = held.y, None
-    classes = bool((np.abs(y) == 1).all())
+    classes = _are_classes(y, test.y)
     scale = section.scale
     scaled: dict[str, object] = {}
     if scale.x is not None:
-        scaled["x"] = scale_x(scale.x, held.X, held.public, classes)
+        scaled["x"] = scale_x(scale.x, held.X, held.public, classes, test.X)
         held = replace(held, x_l1=scale.x.bound, x_max=scale.x.bound)
     if scale.y is not None:
-        scaled["y"] = scale_y(scale.y, y, held.public_labels)
+        scaled["y"] = scale_y(scale.y, y, held.public_labels, test.y)
         y_max = scale.y.bound
-        classes = bool((np.abs(y) == 1).all())
+        classes = _are_classes(y, test.y)
     elif classes:
         y_max = 1.0
     if scaled:
         fitted["scale"] = scaled
-    if not (np.isfinite(held.X).all() and np.isfinite(y).all()):
+    if not all(np.isfinite(numbers).all() for numbers in (held.X, y, test.X, test.y)):
         raise MeaningError(
             "data.features" if section.features else "data.scale", "numbers overflow: rescale the data"
         )
@@ -201,6 +243,56 @@ def _finish(
         x_max=held.x_max,
         y_max=y_max,
         classes=classes,
+        test_X=np.ascontiguousarray(test.X),
+        test_y=test.y,
+        test_offsets=test.offsets,
+        targets=held.targets,
+        profiles=profiles,
+        data_dependent=tuple(data_dependent),
         fitted=fitted,
         warnings=warnings,
     )
+
+
+def _map(
+    section: DataSection, held: Held, key: np.ndarray
+) -> tuple[Held, list[dict[str, object]], tuple[str, ...]]:
+    """Carry out the features, in order; factors of items come first, where rows are ratings."""
+    steps = list(section.features)
+    fitted: list[dict[str, object]] = []
+    if held.items is not None:
+        if not steps or not isinstance(steps[0], ALS):
+            raise MeaningError(
+                "data.features",
+                f"{section.source.kind} gives ratings, which have no features: begin with als",
+            )
+        held, numbers = item_features(steps[0], held, key)
+        fitted.append(numbers)
+    maps = [step for step in steps[len(fitted) :] if not isinstance(step, ALS)]
+    if len(maps) + len(fitted) < len(steps):
+        place = next(i for i, step in enumerate(steps) if i >= len(fitted) and isinstance(step, ALS))
+        raise MeaningError(f"data.features.{place}", "als needs ratings, and to come first")
+    test = held.test or no_test(held)
+    featured = apply_features(maps, held.X, held.public, held.names, test.X, first=len(fitted))
+    held = replace(
+        held,
+        X=featured.X,
+        public=featured.public,
+        test=replace(test, X=featured.test),
+        names=featured.names,
+        x_l1=None,
+        x_max=None,
+    )
+    return held, fitted + featured.fitted, featured.warnings
+
+
+def _profiles(held: Held, items: int) -> Any:
+    from scipy.sparse import csr_array
+
+    ratings = csr_array((held.y.copy(), items_of(held.X), held.offsets), shape=(len(held.labels), items))
+    ratings.sort_indices()
+    return ratings
+
+
+def _are_classes(y: np.ndarray, test_y: np.ndarray) -> bool:
+    return bool((np.abs(y) == 1).all() and (np.abs(test_y) == 1).all())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 #: Streams of the purpose ``data`` that belong to no owner; owner i's own draws are at agent i.
-SHUFFLE, PARTITION, TARGETS, PUBLIC = -1, -2, -3, -4
+SHUFFLE, PARTITION, TARGETS, PUBLIC, FACTORS = -1, -2, -3, -4, -5
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,9 @@ class Table:
     notes : dict
         What was done to the source, in plain JSON types.
     warnings : tuple of str
+    items : int or None
+        With a number, a row is a rating, X is one column, and it holds whole numbers below `items`: the item
+        that is rated. Features of the item take its place in the preparation.
     """
 
     X: np.ndarray
@@ -58,6 +61,24 @@ class Table:
     held_by: str | None = None
     notes: dict[str, object] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    items: int | None = None
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Records that are kept from training, owner by owner. The arrays may be changed in place.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (t, p)
+    y : ndarray of float64, shape (t,)
+    offsets : ndarray of int64, shape (N + 1,)
+        Owner i tests with rows ``offsets[i]:offsets[i + 1]``, possibly none.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -82,6 +103,12 @@ class Held:
         Bounds on ‖x‖₁ and |x_j| that hold whatever is drawn.
     notes : dict
         Plain JSON types.
+    items : int or None
+        As in `Table`.
+    test : TestSet or None
+        What the source itself keeps from training.
+    targets : ndarray of float64, shape (N, p), or None
+        The models that the labels were drawn from.
     """
 
     X: np.ndarray
@@ -94,3 +121,6 @@ class Held:
     x_l1: float | None = None
     x_max: float | None = None
     notes: dict[str, object] = field(default_factory=dict)
+    items: int | None = None
+    test: TestSet | None = None
+    targets: np.ndarray | None = None

@@ -85,7 +85,9 @@ def pull_within(X: np.ndarray, bound: float) -> int:
     return int((norms > bound).sum())
 
 
-def scale_x(options: ScaleX, X: np.ndarray, public: np.ndarray, classes: bool) -> dict[str, object]:
+def scale_x(
+    options: ScaleX, X: np.ndarray, public: np.ndarray, classes: bool, test: np.ndarray | None = None
+) -> dict[str, object]:
     """Bring owners' and public rows, in place, to ‖x‖₁ ≤ bound.
 
     Parameters
@@ -95,11 +97,13 @@ def scale_x(options: ScaleX, X: np.ndarray, public: np.ndarray, classes: bool) -
     public : ndarray, shape (m, p)
     classes : bool
         Whether labels are ±1.
+    test : ndarray, shape (t, p), optional
+        Owners' test rows, treated alike.
 
     Returns
     -------
     dict
-        ``radius`` and the number of owners' records that were ``pulled`` in.
+        ``radius`` and the number of owners' training records that were ``pulled`` in.
 
     Raises
     ------
@@ -108,12 +112,13 @@ def scale_x(options: ScaleX, X: np.ndarray, public: np.ndarray, classes: bool) -
         labels that depend on the scale of x.
     """
     key = "data.scale.x.at"
+    test = X[:0] if test is None else test
     if options.at == "each-record":
         if not classes:
             raise MeaningError(
                 key, "each-record needs labels ±1, as others depend on the scale of x; give a radius"
             )
-        for rows in (X, public):
+        for rows in (X, public, test):
             norms = l1_norms(rows)
             np.divide(rows, norms[:, None], out=rows, where=norms[:, None] > 0)
             rows *= options.bound
@@ -128,13 +133,15 @@ def scale_x(options: ScaleX, X: np.ndarray, public: np.ndarray, classes: bool) -
     else:
         radius = options.at
     pulled = 0
-    for rows in (public, X):
+    for rows in (public, test, X):
         rows *= options.bound / radius
         pulled = pull_within(rows, options.bound)
     return {"radius": radius, "pulled": pulled}
 
 
-def scale_y(options: ScaleY, y: np.ndarray, public: np.ndarray) -> dict[str, object]:
+def scale_y(
+    options: ScaleY, y: np.ndarray, public: np.ndarray, test: np.ndarray | None = None
+) -> dict[str, object]:
     """Bring owners' labels, in place, to |y| ≤ bound.
 
     Parameters
@@ -143,11 +150,13 @@ def scale_y(options: ScaleY, y: np.ndarray, public: np.ndarray) -> dict[str, obj
     y : ndarray, shape (n,)
     public : ndarray, shape (m,)
         The learner's labels.
+    test : ndarray, shape (t,), optional
+        Owners' test labels, treated alike.
 
     Returns
     -------
     dict
-        ``mean``, ``divisor`` (what became `bound`) and the number of owners' labels that were ``clipped``.
+        ``mean``, ``divisor`` (what became `bound`) and the number of owners' training labels that were ``clipped``.
 
     Raises
     ------
@@ -165,8 +174,10 @@ def scale_y(options: ScaleY, y: np.ndarray, public: np.ndarray) -> dict[str, obj
         divisor = 0.0 if options.center and constant else float(np.abs(public - mean).max())
         if divisor == 0:
             raise MeaningError("data.scale.y.at", "public labels are all the same; give a number")
-    y -= mean
-    y *= options.bound / divisor
-    clipped = int((np.abs(y) > options.bound).sum())
-    np.clip(y, -options.bound, options.bound, out=y)
+    clipped = 0
+    for labels in (y[:0] if test is None else test, y):
+        labels -= mean
+        labels *= options.bound / divisor
+        clipped = int((np.abs(labels) > options.bound).sum())
+        np.clip(labels, -options.bound, options.bound, out=labels)
     return {"mean": mean, "divisor": divisor, "clipped": clipped}

@@ -1,6 +1,6 @@
 """The ``data`` section of a scenario."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -29,7 +29,15 @@ class DataSection(Options):
     )
     seed: int | None = Field(None, description="seed of the data draws; left out, the scenario's")
     redraw: Literal["never", "replica"] | None = Field(
-        None, description="draw anew in every replica; left out: generated data replica, real data never"
+        None,
+        description="draw anew in every replica; left out: generated data and test splits replica, "
+        "real data never",
+    )
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="part of its own records that each owner keeps for tests, drawn at random"
+    )
+    center: Literal["user"] | None = Field(
+        None, description="user: each owner subtracts the mean of its own training labels from its labels"
     )
     features: Features = Field([], description="maps of the features, in order")
     scale: Scale = Field(Scale(), description="bounds on features and labels")
@@ -37,6 +45,11 @@ class DataSection(Options):
     groups: Groups | None = Field(None, description="groups of owners, for what is given per group")
 
     @property
-    def redrawn(self) -> bool:
-        """Whether every replica has data of its own."""
+    def records_redrawn(self) -> bool:
+        """Whether every replica has records of its own."""
         return (self.redraw or ("replica" if self.source.generated else "never")) == "replica"
+
+    @property
+    def redrawn(self) -> bool:
+        """Whether anything in the data differs between replicas: the records, or who tests with which."""
+        return self.records_redrawn or (self.test_fraction is not None and self.redraw is None)

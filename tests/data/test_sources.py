@@ -334,7 +334,7 @@ def test_every_source_tells_what_it_is():
     described = {entry["name"]: entry for entry in describe_sources()}
     assert set(described) == {
         "lending", "lending-small", "hospital", "medpar", "schools",
-        "linear-regression", "csv", "parquet", "arrays",
+        "movielens-100k", "creditcard", "linear-regression", "linear-classification", "csv", "parquet", "arrays",
     }  # fmt: skip
     assert all(entry["about"] and entry["citation"] and entry["licence"] for entry in described.values())
 

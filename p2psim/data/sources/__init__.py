@@ -9,18 +9,32 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from p2psim.data.sources.arrays import Arrays
+from p2psim.data.sources.creditcard import CreditCard
 from p2psim.data.sources.csv_file import CSVFile
 from p2psim.data.sources.hospital import Hospital
 from p2psim.data.sources.lending import Lending
 from p2psim.data.sources.lending_small import LendingSmall
+from p2psim.data.sources.linear_classification import LinearClassification
 from p2psim.data.sources.linear_regression import LinearRegression
 from p2psim.data.sources.medpar import Medpar
+from p2psim.data.sources.movielens import MovieLens100K
 from p2psim.data.sources.parquet_file import ParquetFile
 from p2psim.data.sources.schools import Schools
 from p2psim.options import BY_NAME
 
 Source = Annotated[
-    Lending | LendingSmall | Hospital | Medpar | Schools | LinearRegression | CSVFile | ParquetFile | Arrays,
+    Lending
+    | LendingSmall
+    | Hospital
+    | Medpar
+    | Schools
+    | MovieLens100K
+    | CreditCard
+    | LinearRegression
+    | LinearClassification
+    | CSVFile
+    | ParquetFile
+    | Arrays,
     Field(discriminator="kind"),
     BY_NAME,
 ]

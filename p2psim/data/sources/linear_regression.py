@@ -1,5 +1,6 @@
 """Generated linear regression: y = xᵀθ + noise·N(0, 1)."""
 
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -62,7 +63,7 @@ class LinearRegression(Options):
         target = self._target(generator(request.key, TARGETS))
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         X, y = np.empty((offsets[-1], self.dimension)), np.empty(offsets[-1])
-        for agent, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        for agent, (start, stop) in enumerate(pairwise(offsets)):
             stream = stream_of(self.points, request.key, agent)
             self._draw(stream, X[start:stop], y[start:stop], target)
         public, public_labels = np.empty((request.public, self.dimension)), np.empty(request.public)

@@ -1,0 +1,139 @@
+"""Features of items from ratings, by alternating least squares with weighted-λ-regularization (ALS-WR).
+
+Zhou, Wilkinson, Schreiber, Pan, "Large-scale Parallel Collaborative Filtering for the Netflix Prize" (2008).
+Minimises Σ (y − u_aᵀv_b)² + λ(Σ_a n_a‖u_a‖² + Σ_b n_b‖v_b‖²) over the ratings y of item b by agent a, n the
+numbers of ratings of each.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.data.own_records import owner_of_row
+from p2psim.data.records import FACTORS, Held
+from p2psim.randomness import generator
+
+if TYPE_CHECKING:
+    from p2psim.data.features import ALS
+
+#: Entries that start the search, the first factor apart, are uniform in [0, START).
+START = 0.1
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The result of alternating least squares.
+
+    Attributes
+    ----------
+    agents : ndarray, shape (n, q)
+    items : ndarray, shape (m, q)
+        Zero where an item has no rating.
+    """
+
+    agents: np.ndarray
+    items: np.ndarray
+
+
+def factorise(
+    agent: np.ndarray,
+    item: np.ndarray,
+    y: np.ndarray,
+    shape: tuple[int, int],
+    options: "ALS",
+    random: np.random.Generator,
+) -> Factors:
+    """Alternate between the agents' and the items' least squares, agents first.
+
+    The items start as in the paper: the mean of the item's ratings, then small random numbers.
+
+    Parameters
+    ----------
+    agent, item : ndarray of int, shape (r,)
+        Who rates what.
+    y : ndarray, shape (r,)
+    shape : tuple of int
+        Numbers of agents and of items.
+    options : ALS
+    random : numpy.random.Generator
+
+    Returns
+    -------
+    Factors
+    """
+    agents, items = shape
+    counts = np.bincount(item, minlength=items)
+    start = START * random.random((items, options.factors))
+    start[:, 0] = np.bincount(item, weights=y, minlength=items) / np.maximum(counts, 1)
+    by_agent, by_item = _rows(agent, agents), _rows(item, items)
+    factors = Factors(np.zeros((agents, options.factors)), start)
+    for _ in range(options.iterations):
+        of_agents = _solve(by_agent, item, y, factors.items, options.regularization)
+        of_items = _solve(by_item, agent, y, of_agents, options.regularization)
+        factors = Factors(of_agents, of_items)
+    return factors
+
+
+def _rows(group: np.ndarray, groups: int) -> list[np.ndarray]:
+    """The places of each group's entries."""
+    order = np.argsort(group, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=groups))])
+    return [order[start:stop] for start, stop in pairwise(ends)]
+
+
+def _solve(
+    rows: list[np.ndarray], other: np.ndarray, y: np.ndarray, theirs: np.ndarray, regularization: float
+) -> np.ndarray:
+    """Ridge regression of each group's ratings on the other side's factors; 0 without ratings."""
+    q = theirs.shape[1]
+    ours = np.zeros((len(rows), q))
+    for place, of_group in enumerate(rows):
+        if len(of_group):
+            A = theirs[other[of_group]]
+            penalty = regularization * len(of_group) * np.eye(q)
+            ours[place] = np.linalg.solve(A.T @ A + penalty, A.T @ y[of_group])
+    return ours
+
+
+def item_features(options: "ALS", held: Held, key: np.ndarray) -> tuple[Held, dict[str, object]]:
+    """Put the factors of the rated items in place of the items' numbers.
+
+    The factors are fitted on all owners' training records, with the labels as they are now: they are not
+    computed from public rows, and no privacy budget pays for them.
+
+    Parameters
+    ----------
+    options : ALS
+    held : Held
+        With `items`.
+    key : ndarray of uint64, shape (2,)
+        Key of the stream of the random start.
+
+    Returns
+    -------
+    held : Held
+        Without `items`; the rows of items without a training rating are 0.
+    fitted : dict
+        What was done, in plain JSON types.
+    """
+    assert held.items is not None
+    agent, item = owner_of_row(held.offsets), items_of(held.X)
+    factors = factorise(agent, item, held.y, (len(held.labels), held.items), options, generator(key, FACTORS))
+    error = held.y - (factors.agents[agent] * factors.items[item]).sum(axis=1)
+    names = tuple(f"als{j + 1}" for j in range(options.factors))
+    test = held.test and replace(held.test, X=factors.items[items_of(held.test.X)])
+    fitted: dict[str, object] = {
+        **options.model_dump(mode="json"),
+        "items_without_ratings": int((np.bincount(item, minlength=held.items) == 0).sum()),
+        "training_rmse": float(np.sqrt((error**2).mean())),
+        "names": list(names),
+    }
+    features = factors.items[item], factors.items[items_of(held.public)]
+    return replace(held, X=features[0], public=features[1], test=test, names=names, items=None), fitted
+
+
+def items_of(X: np.ndarray) -> np.ndarray:
+    """Numbers of the items, shape (n,), of records that are ratings."""
+    return X[:, 0].astype(np.int64)
