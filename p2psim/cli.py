@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_plot(commands)
     _add_verify(commands)
+    _add_data(commands)
     _add_language(commands)
     return top
 
@@ -99,6 +100,15 @@ def _add_verify(commands: _Commands) -> None:
         "print the differences as JSON",
     )
     verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
+
+
+def _add_data(commands: _Commands) -> None:
+    data = _command(commands, "data", "list data sources, and fetch one")
+    actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _command(actions, "list", "list sources, their licences and whether they are here", "print it as JSON")
+    fetch = _command(actions, "fetch", "get a data set, after showing its licence and size")
+    fetch.add_argument("name", metavar="NAME", help="a source; see p2psim data list")
+    fetch.add_argument("--yes", action="store_true", help="accept its licence and size without being asked")
 
 
 def _add_language(commands: _Commands) -> None:

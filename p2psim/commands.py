@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +138,38 @@ def _verify(asked: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _data(asked: argparse.Namespace) -> int:
+    """``p2psim data``."""
+    return _data_list(asked) if asked.action == "list" else _data_fetch(asked)
+
+
+def _data_list(asked: argparse.Namespace) -> int:
+    """``p2psim data list``."""
+    from p2psim.data.listing import list_sources
+
+    rows = list_sources()
+    if asked.json:
+        print_json(rows)
+    else:
+        print_table(rows, most=len(rows))
+    return 0
+
+
+def _data_fetch(asked: argparse.Namespace) -> int:
+    """``p2psim data fetch``."""
+    from p2psim.data.downloads import fetch, terms
+
+    print(terms(asked.name), flush=True)
+    if not asked.yes:
+        if not sys.stdin.isatty():
+            raise InputError("nobody can be asked here; --yes accepts licence and size")
+        if input("Fetch it? [y/N] ").strip().lower() not in ("y", "yes"):
+            complain("nothing was fetched")
+            return 1
+    print(f"ready: {fetch(asked.name)}")
+    return 0
+
+
 def _new(asked: argparse.Namespace) -> int:
     """``p2psim new``."""
     from p2psim.study.templates import new
@@ -179,6 +212,7 @@ COMMANDS = {
     "check": _check,
     "plot": _plot,
     "verify": _verify,
+    "data": _data,
     "new": _new,
     "list": _list,
     "schema": _schema,

@@ -64,3 +64,7 @@ class FolderError(InputError):
 
 class SimulationError(P2PSimError):
     """A run went wrong in the middle: what had been finished is kept."""
+
+
+class FetchError(P2PSimError):
+    """A data set could not be fetched; nothing of it was kept."""
