@@ -5,6 +5,7 @@ there is one place that can fail for want of disk.
 """
 
 import atexit
+import contextlib
 import importlib
 import multiprocessing
 import os
@@ -13,16 +14,17 @@ import signal
 import tempfile
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from p2psim.errors import InputError, MissingSourceError, SimulationError
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, run_batch
 
 if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
     from p2psim.study.cells import Cell
     from p2psim.study.workspace import Workspace
 
@@ -94,12 +96,8 @@ def run_local(
     yield from _run_pool(cells, schedule, workspace.directory, options, workers)
 
 
-# Of a worker process: set once, so that a batch is sent as a list of pairs of numbers.
-_WORKER: "tuple[Sequence[Cell], Workspace, BatchOptions] | None" = None
-
-
-def _start_worker(cells: "Sequence[Cell]", directory: Path, options: BatchOptions) -> None:
-    global _WORKER
+def _serve(connection: "Connection", cells: "Sequence[Cell]", directory: Path, options: BatchOptions) -> None:
+    """Life of a worker: batches come as lists of pairs of numbers, until the other end is closed."""
     # Ctrl-C reaches the whole process group; the parent alone decides what becomes of the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -107,22 +105,16 @@ def _start_worker(cells: "Sequence[Cell]", directory: Path, options: BatchOption
         threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
     from p2psim.study.workspace import Workspace
 
-    _WORKER = (cells, Workspace(directory), options)
+    workspace = Workspace(directory)
+    with contextlib.suppress(EOFError):
+        while True:
+            connection.send(run_batch(cells, connection.recv(), workspace, options))
 
 
 def _die_with(sentinel: int) -> None:
     """End this process when its parent is gone, killed perhaps: nobody would take its results."""
-    from multiprocessing.connection import wait as wait_for
-
-    wait_for([sentinel])
+    wait([sentinel])
     os._exit(1)
-
-
-def _work(items: Sequence[Item]) -> BatchResult:
-    if _WORKER is None:
-        raise RuntimeError("the worker was not started")
-    cells, workspace, options = _WORKER
-    return run_batch(cells, items, workspace, options)
 
 
 @contextmanager
@@ -142,37 +134,66 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 def _run_pool(
     cells: "Sequence[Cell]", schedule: Schedule, directory: Path, options: BatchOptions, workers: int
 ) -> Generator[BatchResult, None, None]:
+    """Do batches on worker processes, each on a pipe of its own.
+
+    Not a ``ProcessPoolExecutor``: its workers share one pipe for results, and when one is killed in the middle
+    of writing, the parent waits for the rest of the message for ever.
+    """
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     # Imported once, in the server, and not again in each worker.
     context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
-    strangers = set(multiprocessing.active_children())
-    with _environment(_ONE_THREAD):
-        pool = ProcessPoolExecutor(workers, context, _start_worker, (cells, directory, options))
-        pending: set[Future[BatchResult]] = set()
-        try:
-            while True:
-                # One more than there are workers, so that none waits while a result is written.
-                while len(pending) <= workers and (items := schedule.take()):
-                    pending.add(pool.submit(_work, items))
-                if not pending:
-                    break
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    result = future.result()
-                    schedule.learn(result)
-                    yield result
-            pool.shutdown()
-        except BrokenProcessPool:
-            raise SimulationError(
-                "a worker process ended without a result (killed, or out of memory); "
-                "what was finished is kept, run again to go on, perhaps with fewer --jobs"
-            ) from None
-        finally:
-            # Nothing to do after an orderly end; after an interrupt nobody waits for a batch to finish.
-            for child in set(multiprocessing.active_children()) - strangers:
-                child.kill()
-            pool.shutdown(wait=False, cancel_futures=True)
+    processes: list[BaseProcess] = []
+    connections: list[Connection] = []
+    try:
+        with _environment(_ONE_THREAD):
+            for _ in range(workers):
+                mine, theirs = context.Pipe()
+                process = context.Process(
+                    target=_serve, args=(theirs, cells, directory, options), daemon=True
+                )
+                process.start()
+                processes.append(process)
+                connections.append(mine)
+                # The worker's end must be open nowhere else, so that its death is seen.
+                theirs.close()
+        yield from _exchange(schedule, connections)
+    finally:
+        # Idle after an orderly end; after an interrupt nobody waits for a batch to finish.
+        for process in processes:
+            process.kill()
+        for process, connection in zip(processes, connections, strict=False):
+            process.join()
+            process.close()
+            connection.close()
+
+
+def _exchange(schedule: Schedule, connections: "Sequence[Connection]") -> Generator[BatchResult, None, None]:
+    """Hand out batches and take in results until nothing is left."""
+    busy: list[Any] = []
+
+    def hand_out(connection: Any) -> None:
+        if items := schedule.take():
+            connection.send(items)
+            busy.append(connection)
+
+    try:
+        for connection in connections:
+            hand_out(connection)
+        while busy:
+            for ready in wait(busy):
+                busy.remove(ready)
+                result = cast(Any, ready).recv()
+                schedule.learn(result)
+                # Before the result is written, so that the worker need not wait for the disk.
+                hand_out(ready)
+                yield result
+    except (EOFError, OSError):
+        # The pipe has ended, between messages or in the middle of one.
+        raise SimulationError(
+            "a worker process ended without a result (killed, or out of memory); "
+            "what was finished is kept, run again to go on, perhaps with fewer --jobs"
+        ) from None
 
 
 # Of a Dask worker: workspace of each study.
