@@ -74,7 +74,7 @@ from p2psim.study.yaml_reader import read
             "kind: pca",
             "kind: pcaa",
             "data.features.1",
-            "unknown kind 'pcaa'; known: standardise, pca, whiten; did you mean pca?",
+            "unknown kind 'pcaa'; known: standardise, pca, whiten, als; did you mean pca?",
         ),
         (
             "kind: async-star",
