@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 #: Rows of a table that a person is shown.
 MOST_ROWS = 40
@@ -53,9 +53,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     head = list(rows[0])
     shown = [[show(row[key]) for key in head] for row in rows[:most]]
     numeric = [all(isinstance(row[key], int | float | None) for row in rows) for key in head]
-    if sys.stdout.isatty():
-        _print_ruled(head, shown, numeric, title)
-    else:
+    if not (sys.stdout.isatty() and _print_ruled(head, shown, numeric, title)):
         if title:
             print(title)
         widths = [max(len(line[i]) for line in [head, *shown]) for i in range(len(head))]
@@ -71,17 +69,38 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
 
 def _print_ruled(
     head: Sequence[str], lines: Sequence[Sequence[str]], numeric: Sequence[bool], title: str
-) -> None:
+) -> bool:
+    """Print for a terminal; False when the table is too wide to be printed so.
+
+    What is the same in all rows is told once, above the table; what is empty in all rows, not at all.
+    """
+    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None)
-    for name, right in zip(head, numeric, strict=True):
-        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+    columns = range(len(head))
+    same = [len(lines) > 1 and len({line[i] for line in lines}) == 1 for i in columns]
+    kept = [i for i in columns if not same[i]]
+    console = Console()
+    # A number broken over two lines is none: rather a table that the terminal wraps as a whole.
+    least = sum(max(len(line[i]) for line in lines) if numeric[i] else 8 for i in kept) + len(kept) + 1
+    if least > console.width:
+        return False
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for i in kept:
+        least = max(len(line[i]) for line in lines) if numeric[i] else 1
+        align: Literal["right", "left"] = "right" if numeric[i] else "left"
+        table.add_column(Text(head[i]), justify=align, overflow="fold", min_width=least)
     for line in lines:
-        table.add_row(*map(Text, line))
-    Console().print(table)
+        table.add_row(*(Text(line[i]) for i in kept))
+    if title:
+        console.print(Text(title, "bold"))
+    told = [f"{head[i]}: {lines[0][i]}" for i in columns if same[i] and lines[0][i]]
+    if told:
+        console.print(Text(", ".join(told)))
+    console.print(table)
+    return True
 
 
 def complain(message: object) -> None:
