@@ -15,7 +15,18 @@ import numpy as np
 STREAM_VERSION = "p2psim-stream-1"
 
 #: What random numbers are drawn for. ``independent:`` in a scenario takes these names.
-PURPOSES = ("clocks", "peers", "latency", "loss", "response", "service", "availability", "data", "noise")
+PURPOSES = (
+    "clocks",
+    "peers",
+    "latency",
+    "loss",
+    "response",
+    "service",
+    "availability",
+    "topology",
+    "data",
+    "noise",
+)
 
 
 def stream_key(seed: int, replica: int | None, purpose: str, variant: str = "") -> np.ndarray:

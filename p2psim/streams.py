@@ -88,17 +88,17 @@ def _laplace_of(u):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def unit_laplace(key, agent, first_row, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` (rows, p) with Laplace noise of scale one, row r being release first_row + r of an agent.
+def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (rows, p) with Laplace noise of scale one: row r is release numbers[r] of agents[r].
 
-    A row takes whole blocks of four words, so that rows can be drawn one by one or many at once.
+    A release takes whole blocks of four words, so that each can be drawn alone.
     """
     rows, p = out.shape
     blocks = (p + 3) >> 2
     for r in range(rows):
-        base = (first_row + r) * blocks
+        base = numbers[r] * blocks
         for b in range(blocks):
-            words = philox_block(key, agent, base + b)
+            words = philox_block(key, agents[r], base + b)
             column = b << 2
             out[r, column] = _laplace_of(_unit(words[0]))
             if column + 1 < p:

@@ -11,7 +11,7 @@ from p2psim.learning.star_replay import Recorded, StarReplay, gradient_rule
 from p2psim.network.channels import Channel
 from p2psim.network.events import SEND
 from p2psim.network.exchanges import Exchange, Request
-from p2psim.network.graphs import Star, links
+from p2psim.network.graphs import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.randomness import Streams
 from p2psim.study.scenario import Scenario
@@ -46,7 +46,9 @@ def star_events(
     chunk: int = 1 << 15,
 ) -> np.ndarray:
     """Events of one run of a star whose owners have rate one."""
-    network = Network(links(Star().build(owners)), exchange or Request(), channel or Channel())
+    network = Network(
+        draw_links(Star(), Given(owners), learner=True), exchange or Request(), channel or Channel()
+    )
     return simulate_events(
         network, Streams(seed), commits=commits, limits=limits, engine=engine, chunk=chunk
     ).read()
@@ -56,6 +58,21 @@ def releases_of(events: np.ndarray, owners: int) -> np.ndarray:
     """Releases of each owner: its sends that carry one."""
     sent = events[(events["kind"] == SEND) & (events["release"] >= 0)]
     return np.bincount(sent["agent"], minlength=owners)
+
+
+def noise_of(events: np.ndarray, noise: np.ndarray, owners: int) -> np.ndarray:
+    """Noise ordered by (owner, release), brought into the order of the events."""
+    made = releases_of(events, owners)
+    first = np.cumsum(made) - made
+    sent = events[(events["kind"] == SEND) & (events["release"] >= 0)]
+    return noise[first[sent["agent"]] + sent["release"]]
+
+
+def piece_rows(events: np.ndarray, piece: slice) -> slice:
+    """Which of the run's releases a piece of its events makes."""
+    made = (events["kind"] == SEND) & (events["release"] >= 0)
+    before = int(np.count_nonzero(made[: piece.start]))
+    return slice(before, before + int(np.count_nonzero(made[piece])))
 
 
 @dataclass(frozen=True)
@@ -78,10 +95,9 @@ def replay_compiled(
 ) -> Replayed:
     """Feed the kernel with chunks of the given size; noise is ordered by (owner, release)."""
     replay = StarReplay(problem, method, gradient_rule(problem, clip, bound), **every)  # type: ignore[arg-type]
-    made = releases_of(events, problem.owners)
-    first = np.cumsum(made) - made
     for start in range(0, events.size, chunk or events.size):
-        replay.feed(events[start : start + (chunk or events.size)], noise, first)
+        piece = slice(start, start + (chunk or events.size))
+        replay.feed(events[piece], noise_of(events, noise, problem.owners)[piece_rows(events, piece)])
     return Replayed(replay.result(), replay.violations)
 
 

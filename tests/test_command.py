@@ -211,7 +211,7 @@ def test_check_shows_the_scenario_its_size_and_its_privacy(
     assert main(["check", scenario, "--json"]) == 0
     (tree,) = json.loads(capsys.readouterr().out)
     assert [len(cell["privacy"]) for cell in tree["cells"]] == [3, 3]
-    assert max(tree["cells"][0]["h"]) == pytest.approx(0.5)
+    assert tree["cells"][0]["facts"]["h"] == pytest.approx(0.5)
 
 
 def test_check_reports_every_file(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:

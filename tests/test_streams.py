@@ -67,7 +67,7 @@ class TestEqualsNumPy:
     def test_laplace_is_the_quantile_of_u(self, key: np.ndarray, agent: int, row: int, p: int) -> None:
         blocks = -(-p // WORDS_PER_BLOCK)
         drawn = np.empty((3, p))
-        unit_laplace(key, agent, row, drawn)
+        unit_laplace(key, np.full(3, agent), np.arange(row, row + 3), drawn)
         for r in range(3):
             u = numpy_uniforms(key, agent, (row + r) * blocks * WORDS_PER_BLOCK, p)
             # Near the median the quantile is small beside the rounding of u: an absolute floor of 1e-15.
@@ -78,9 +78,9 @@ class TestEqualsNumPy:
     def test_laplace_rows_one_by_one_or_all_at_once(self, row: int, rows: int, p: int) -> None:
         key = stream_key(1, 0, "noise")
         together, alone = np.empty((rows, p)), np.empty((rows, p))
-        unit_laplace(key, 2, row, together)
+        unit_laplace(key, np.full(rows, 2), np.arange(row, row + rows), together)
         for r in range(rows):
-            unit_laplace(key, 2, row + r, alone[r : r + 1])
+            unit_laplace(key, np.array([2]), np.array([row + r]), alone[r : r + 1])
         assert together.tobytes() == alone.tobytes()
 
 
@@ -96,7 +96,7 @@ class TestLaws:
     @pytest.mark.parametrize("p", [1, 5])
     def test_laplace(self, p: int) -> None:
         drawn = np.empty((20_000 // p, p))
-        unit_laplace(stream_key(0, 0, "noise"), 3, 0, drawn)
+        unit_laplace(stream_key(0, 0, "noise"), np.full(len(drawn), 3), np.arange(len(drawn)), drawn)
         assert stats.kstest(drawn.ravel(), "laplace").pvalue > self.LEVEL
 
     def test_agents_are_uncorrelated(self) -> None:

@@ -41,7 +41,7 @@ def replay_plainly(
     start : ndarray, shape (n, p)
     events : iterable of EVENT records
     noise : ndarray, shape (releases, p)
-        In the order of the events.
+        Ordered by (agent, release).
     anchor : ndarray, shape (n, p), optional
 
     Returns
@@ -49,6 +49,7 @@ def replay_plainly(
     list of ndarray, shape (n, p)
         The first is the start.
     """
+    events = list(events)
     theta = np.array(start, dtype=float)
     anchors = np.array(start if anchor is None else anchor, dtype=float)
     received = {
@@ -57,7 +58,11 @@ def replay_plainly(
         for j in problem.indices[problem.indptr[i] : problem.indptr[i + 1]]
     }
     sent: dict[int, np.ndarray] = {}
-    models, row = [theta.copy()], 0
+    made = np.zeros(problem.agents + 1, np.int64)
+    for event in events:
+        if event["kind"] == COMMIT and event["release"] >= 0:
+            made[event["agent"] + 1] += 1
+    first, models = np.cumsum(made), [theta.copy()]
     for event in events:
         i, peer, version, cause = (int(event[name]) for name in ("agent", "peer", "version", "cause"))
         if event["kind"] == SEND and version >= 0:
@@ -72,8 +77,8 @@ def replay_plainly(
             a = 1 / (1 + mu_c * problem.smoothness[i])
             if event["release"] >= 0:
                 g = mean_gradient(problem, i, theta[i], rule) + 2 * problem.ridge[i] * theta[i]
-                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * (g + noise[row]))
-                anchors[i], row = theta[i], row + 1
+                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * (g + noise[first[i] + event["release"]]))
+                anchors[i] = theta[i]
             elif rule.anchored:
                 theta[i] = (mix + mu_c * anchors[i]) / (1 + mu_c)
             else:

@@ -80,7 +80,7 @@ def _project(value, theta_max):  # type: ignore[no-untyped-def]
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, asked, asked_version, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
     how, loss, gram, moment, X, y, x_l1, offsets, clip, suspects, suspect_offsets, bound, violations,
-    noise, noise_first, step, shares, learner_weight, l2, theta_max, overwrite,
+    noise, noise_row, step, shares, learner_weight, l2, theta_max, overwrite,
     every_step, every_time, next_time, kept_theta, kept_step, kept_time,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event, records kept, next record time)."""
@@ -125,7 +125,8 @@ def replay(  # type: ignore[no-untyped-def]
                 loss, X, y, x_l1, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], bound, at
             ):
                 violations[agent] += 1
-            row = noise_first[agent] + event.release
+            row = noise_row[0]
+            noise_row[0] += 1
             for a in range(p):
                 answers[slot, a] = mean[a] + noise[row, a]
                 answers[slot, p + a] = at[a]

@@ -120,16 +120,14 @@ class StarReplay:
         self._kept = [(np.zeros(1, np.int64), np.zeros(1), np.zeros((1, p)))]
         self.violations = np.zeros(owners, np.int64)
 
-    def feed(self, events: np.ndarray, noise: np.ndarray, noise_first: np.ndarray) -> None:
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay the next chunk.
 
         Parameters
         ----------
         events : ndarray of EVENT
-        noise : ndarray, shape (rows, p)
-            Noise to add to the mean gradients released in this chunk.
-        noise_first : ndarray of int64, shape (N,)
-            Release j of owner i has the noise in row noise_first[i] + j.
+        noise : ndarray, shape (releases in these events, p)
+            Noise to add to the mean gradients, in the order of the events.
         """
         if not events.size:
             return
@@ -141,6 +139,7 @@ class StarReplay:
             np.empty(rows),
         )
         start = kept = 0
+        noise_row = np.zeros(1, np.int64)
         while start < events.size:
             status, start, more, self._next_time = replay(
                 events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
@@ -148,7 +147,7 @@ class StarReplay:
                 rule.how, problem.loss.code, problem.gram, problem.moment,
                 problem.X, problem.y, problem.x_l1, problem.offsets, rule.clip,
                 rule.suspects, rule.suspect_offsets, rule.bound, self.violations,
-                noise, noise_first, method.step, problem.shares, method.learner_weight,
+                noise, noise_row, method.step, problem.shares, method.learner_weight,
                 problem.l2, problem.theta_max, method.overwrite,
                 self._every_step, self._every_time, self._next_time,
                 kept_theta[kept:], kept_step[kept:], kept_time[kept:],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -13,18 +14,31 @@ from p2psim.options import BY_NAME, Count, Options
 UNLIMITED = np.iinfo(np.int64).max
 
 
+@dataclass(frozen=True)
+class Releases:
+    """Some releases, in the order of the events: whose, its number among that agent's, and the commits before it.
+
+    Shape (releases,) each.
+    """
+
+    agents: np.ndarray
+    numbers: np.ndarray
+    steps: np.ndarray
+
+
 class Horizon(Options):
     """ε/T for each of at most T releases, T the horizon: a worst case, since an owner of N answers about T/N times."""
 
     kind: Literal["horizon"] = "horizon"
+    clairvoyant: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float) -> int:
         """Most releases of one agent."""
         return horizon
 
-    def epsilons(self, budget: float, limit: int, first: int, count: int) -> np.ndarray:
-        """ε of releases first … first + count − 1."""
-        return np.full(count, budget / limit)
+    def weights(self, releases: Releases, limits: np.ndarray) -> np.ndarray:
+        """Share of its agent's budget that each release takes; ``limits`` are those of the releases' agents."""
+        return 1.0 / limits
 
 
 class Cap(Options):
@@ -37,6 +51,7 @@ class Cap(Options):
         description="instead of m: m is the least number that an owner's answers exceed with at most this "
         "probability; for a lossless, always-on request star",
     )
+    clairvoyant: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Cap:
@@ -51,9 +66,9 @@ class Cap(Options):
         assert self.tail is not None
         return binomial_cap(horizon, share, self.tail)
 
-    def epsilons(self, budget: float, limit: int, first: int, count: int) -> np.ndarray:
-        """ε of releases first … first + count − 1."""
-        return np.full(count, budget / limit)
+    def weights(self, releases: Releases, limits: np.ndarray) -> np.ndarray:
+        """Share of its agent's budget that each release takes."""
+        return 1.0 / limits
 
 
 class Geometric(Options):
@@ -61,14 +76,15 @@ class Geometric(Options):
 
     kind: Literal["geometric"] = "geometric"
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
+    clairvoyant: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float) -> int:
         """No limit."""
         return UNLIMITED
 
-    def epsilons(self, budget: float, limit: int, first: int, count: int) -> np.ndarray:
-        """ε of releases first … first + count − 1."""
-        return budget * (1 - self.ratio) * self.ratio ** np.arange(first, first + count)
+    def weights(self, releases: Releases, limits: np.ndarray) -> np.ndarray:
+        """Share of its agent's budget that each release takes."""
+        return (1 - self.ratio) * self.ratio**releases.numbers
 
 
 Allocation = Annotated[Horizon | Cap | Geometric, Field(discriminator="kind"), BY_NAME]

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from p2psim.privacy.accountants import ACCOUNTANTS
+from p2psim.privacy.allocations import Releases
 from p2psim.privacy.plan import Plan
-from p2psim.privacy.releases import ReleaseCounts
+from p2psim.privacy.releases import Book, by_agent
+
+
+@dataclass(frozen=True)
+class Caveats:
+    """What limits or voids the guarantee of a run, beside the noise itself.
+
+    Attributes
+    ----------
+    violations : ndarray of int, shape (N,)
+        Releases at which a record exceeded the claimed bound.
+    void : bool
+        Whether the sensitivity was computed from the records, or is one that is known not to hold.
+    data_dependent_step, public_graph_assumed, clairvoyant : bool
+        Whether the step sizes, the graph or features, or the schedule depend on the records, or on what nobody could
+        know. Then ε holds given those only, and is flagged.
+    """
+
+    violations: np.ndarray
+    void: bool = False
+    data_dependent_step: bool = False
+    public_graph_assumed: bool = False
+    clairvoyant: bool = False
 
 
 def ledger(
     plan: Plan,
-    counts: ReleaseCounts,
+    book: Book,
+    releases: Releases,
+    totals: np.ndarray | None,
     accountants: Sequence[str],
-    *,
-    violations: np.ndarray,
-    empirical: bool,
-    data_dependent_step: bool,
+    caveats: Caveats,
+    initial: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Account for all agents.
 
@@ -29,15 +53,16 @@ def ledger(
     Parameters
     ----------
     plan : Plan
-    counts : ReleaseCounts
+    book : Book
         At the end of the run.
+    releases : Releases
+        All of the run.
+    totals : ndarray or None
+        See `Plan.claimed`.
     accountants : sequence of str
-    violations : ndarray of int, shape (N,)
-        Releases at which a record exceeded the claimed bound.
-    empirical : bool
-        Whether the sensitivity was computed from the records.
-    data_dependent_step : bool
-        Whether the step size was computed from the records. Then ε holds given the step only, and is flagged.
+    caveats : Caveats
+    initial : ndarray, shape (N,), optional
+        ε of a release that each agent made before the first event, for its start.
 
     Returns
     -------
@@ -45,28 +70,31 @@ def ledger(
         The columns of the run folder's ledger, from ``agent`` on.
     """
     agents = plan.budget.size
-    broken = violations > 0
+    order = by_agent(releases)
+    owners, losses = releases.agents[order], plan.claimed(releases, totals)[order]
+    if initial is not None:
+        owners, losses = np.concatenate([np.arange(agents), owners]), np.concatenate([initial, losses])
+        order = np.argsort(owners, kind="stable")
+        owners, losses = owners[order], losses[order]
+    offsets = np.searchsorted(owners, np.arange(agents + 1))
+    void = (caveats.violations > 0) | caveats.void
+    real = np.where(void[owners], np.inf, losses * plan.scale_records)
+    made = np.diff(offsets)
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
-        "releases": counts.made,
-        "lost": counts.lost,
+        "releases": made,
+        "lost": book.lost,
         "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
+        "epsilon_claimed": ACCOUNTANTS["basic"](losses, offsets)[0],
     }
-    claims = [plan.claimed(i, 0, int(made)) for i, made in enumerate(counts.made)]
-    columns["epsilon_claimed"] = np.array([ACCOUNTANTS["basic"](claim)[0] for claim in claims])
-    real = [
-        np.full(claim.size, np.inf) if empirical or broken[i] else claim * plan.scale_records
-        for i, claim in enumerate(claims)
-    ]
     for name in accountants:
-        pairs = np.array([ACCOUNTANTS[name](losses) for losses in real]).reshape(agents, 2)
-        columns[f"epsilon_{name}"], columns[f"delta_{name}"] = pairs[:, 0], pairs[:, 1]
+        columns[f"epsilon_{name}"], columns[f"delta_{name}"] = ACCOUNTANTS[name](real, offsets)
     enforced = columns[f"epsilon_{accountants[0]}"]
-    columns["bound_violated"] = broken
+    columns["bound_violated"] = caveats.violations > 0
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
     columns["not_private"] = np.isinf(enforced)
-    columns["public_graph_assumed"] = np.zeros(agents, bool)
-    columns["data_dependent_step"] = np.full(agents, data_dependent_step)
+    columns["public_graph_assumed"] = np.full(agents, caveats.public_graph_assumed)
+    columns["data_dependent_step"] = np.full(agents, caveats.data_dependent_step)
     columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
-    columns["clairvoyant"] = np.zeros(agents, bool)
+    columns["clairvoyant"] = np.full(agents, caveats.clairvoyant)
     return columns

@@ -20,8 +20,8 @@ class NoNoise(Options):
         """Scale of the noise: zero."""
         return np.zeros(np.broadcast(sensitivity, epsilons).shape)
 
-    def fill_unit(self, key: np.ndarray, agent: int, first: int, out: np.ndarray) -> None:
-        """Fill ``out`` (rows, p) with noise of scale one: none."""
+    def fill_unit(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` (releases, p) with noise of scale one, row by row that of an agent's numbered release."""
         out[:] = 0.0
 
 
@@ -47,11 +47,11 @@ class Laplace(Options):
         with np.errstate(over="ignore", divide="ignore"):
             return np.asarray(sensitivity / epsilons)
 
-    def fill_unit(self, key: np.ndarray, agent: int, first: int, out: np.ndarray) -> None:
-        """Fill ``out`` (rows, p) with the unit noise of an agent's releases, from number ``first`` on."""
+    def fill_unit(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` (releases, p) with noise of scale one, row by row that of an agent's numbered release."""
         from p2psim.streams import unit_laplace
 
-        unit_laplace(key, agent, first, out)
+        unit_laplace(key, agents, numbers, out)
 
 
 Mechanism = Annotated[NoNoise | Laplace, Field(discriminator="kind"), BY_NAME]

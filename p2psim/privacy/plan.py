@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.privacy.allocations import UNLIMITED, Allocation
+from p2psim.privacy.allocations import UNLIMITED, Allocation, Releases
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 
 #: Largest scale of noise: a draw, which can be 37 times as large, must be a number.
@@ -46,29 +46,39 @@ class Plan:
         """The one number an agent that privacy tells the network; None where nobody is limited."""
         return None if (self.releases == UNLIMITED).all() else self.releases
 
-    def claimed(self, agent: int, first: int, count: int) -> np.ndarray:
-        """ε that releases first … first + count − 1 of an agent are claimed to cost, as the records are scaled."""
-        if not self.mechanism.is_private:
-            return np.full(count, np.inf)
-        if np.isinf(self.budget[agent]):
-            return np.full(count, np.inf)
-        return self.allocation.epsilons(self.budget[agent], int(self.releases[agent]), first, count)
+    def claimed(self, releases: Releases, totals: np.ndarray | None = None) -> np.ndarray:
+        """ε that releases are claimed to cost, as the records are scaled, shape (releases,); infinite without noise.
 
-    def scales(self, agent: int, first: int, count: int) -> np.ndarray:
-        """Scale of the noise of releases first … first + count − 1 of an agent.
+        Parameters
+        ----------
+        releases : Releases
+        totals : ndarray, shape (N,), optional
+            Sum of each agent's weights over all releases that it will make: for clairvoyant allocations.
+        """
+        if not self.mechanism.is_private:
+            return np.full(releases.agents.size, np.inf)
+        weights = self.allocation.weights(releases, self.releases[releases.agents])
+        if totals is not None:
+            weights = weights / totals[releases.agents]
+        budget = self.budget[releases.agents]
+        return np.where(np.isinf(budget), np.inf, budget * weights)
+
+    def scales(self, releases: Releases, totals: np.ndarray | None = None) -> np.ndarray:
+        """Scale of the noise of releases, shape (releases,); parameters as in `claimed`.
 
         Raises
         ------
         MeaningError
             If a scale is too large for its draws to be numbers.
         """
-        epsilons = self.claimed(agent, first, count)
-        scales = self.mechanism.scales(self.sensitivity[agent] / self.scale_records, epsilons)
-        if not (scales <= LARGEST).all():
-            lost = first + int(np.argmin(scales <= LARGEST))
+        sensitivity = self.sensitivity[releases.agents] / self.scale_records
+        scales = self.mechanism.scales(sensitivity, self.claimed(releases, totals))
+        lost = ~(scales <= LARGEST)
+        if lost.any():
+            agent, number = releases.agents[lost][0], releases.numbers[lost][0]
             raise MeaningError(
                 "privacy.allocation",
-                f"the noise of release {lost} of agent {agent} overflows; its budget is used up",
+                f"the noise of release {number} of agent {agent} overflows; its budget is used up",
             )
         return scales
 

@@ -1,81 +1,87 @@
-"""Counts releases in a stream of events, and draws the noise that they carry."""
+"""Finds releases in a stream of events, and the noise that they carry."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from p2psim.compiled import njit
 from p2psim.network.events import COMMIT, DROP, SEND
+from p2psim.privacy.allocations import Releases
 from p2psim.privacy.plan import Plan
 
 
 @njit()
-def tally(events, releases, lost):  # type: ignore[no-untyped-def]
-    """Add a chunk's releases, and those of them whose message was dropped, to the counts of each agent.
+def find_releases(events, made, lost, commits, agents, numbers, steps):  # type: ignore[no-untyped-def]
+    """Write down a chunk's releases in order, and add them, and those lost on their way, to each agent's counts.
 
-    A release counts once, where it first appears: at the commit that touches the data or the send that does.
+    A release counts once, where it first appears: at the commit or the send that touches the data. Returns the number
+    of releases and of commits.
     """
+    found = 0
     for e in range(events.size):
         event = events[e]
-        if event.release < 0:
-            continue
-        if (event.kind == SEND or event.kind == COMMIT) and event.agent >= 0:
-            if event.release == releases[event.agent]:
-                releases[event.agent] += 1
-        elif event.kind == DROP and event.peer >= 0:
-            lost[event.peer] += 1
+        if event.release >= 0:
+            if event.kind in (SEND, COMMIT) and event.agent >= 0:
+                if event.release == made[event.agent]:
+                    agents[found], numbers[found], steps[found] = event.agent, event.release, commits
+                    made[event.agent] += 1
+                    found += 1
+            elif event.kind == DROP and event.peer >= 0:
+                lost[event.peer] += 1
+        if event.kind == COMMIT:
+            commits += 1
+    return found, commits
 
 
 @dataclass(frozen=True)
-class ReleaseCounts:
-    """Releases of each agent up to the end of a chunk: made, and lost on their way. Shape (N,) each."""
+class Book:
+    """Where the count of releases stands between two chunks.
+
+    Attributes
+    ----------
+    made, lost : ndarray of int64, shape (N,)
+        Releases of each agent, and those of them that were lost on their way.
+    commits : int
+    """
 
     made: np.ndarray
     lost: np.ndarray
+    commits: int
 
     @classmethod
-    def none(cls, agents: int) -> ReleaseCounts:
+    def empty(cls, agents: int) -> Book:
         """Before the first event."""
-        return cls(np.zeros(agents, np.int64), np.zeros(agents, np.int64))
+        return cls(np.zeros(agents, np.int64), np.zeros(agents, np.int64), 0)
 
-    def after(self, events: np.ndarray) -> ReleaseCounts:
-        """Counts after a further chunk."""
-        counts = ReleaseCounts(self.made.copy(), self.lost.copy())
-        tally(events, counts.made, counts.lost)
-        return counts
+    def read(self, events: np.ndarray) -> tuple[Releases, Book]:
+        """Releases of a further chunk, in the order of its events, and where the count then stands."""
+        made, lost = self.made.copy(), self.lost.copy()
+        size = events.size
+        agents, numbers, steps = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+        found, commits = find_releases(events, made, lost, self.commits, agents, numbers, steps)
+        return Releases(agents[:found], numbers[:found], steps[:found]), Book(made, lost, int(commits))
 
 
-def unit_noise(
-    plan: Plan, key: np.ndarray, before: ReleaseCounts, after: ReleaseCounts, dimension: int
-) -> np.ndarray:
-    """Noise of scale one for the releases of a chunk, ordered by (agent, release).
-
-    Returns
-    -------
-    ndarray, shape (releases in the chunk, dimension)
-    """
-    counts = after.made - before.made
-    out = np.empty((int(counts.sum()), dimension))
-    row = 0
-    for agent in np.flatnonzero(counts):
-        count = int(counts[agent])
-        plan.mechanism.fill_unit(key, int(agent), int(before.made[agent]), out[row : row + count])
-        row += count
+def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) -> np.ndarray:
+    """Noise of scale one of some releases, shape (releases, dimension)."""
+    out = np.empty((releases.agents.size, dimension))
+    plan.mechanism.fill_unit(key, releases.agents, releases.numbers, out)
     return out
 
 
-def noise_scales(plan: Plan, before: ReleaseCounts, after: ReleaseCounts) -> np.ndarray:
-    """Scale of the noise of each release of a chunk, ordered as `unit_noise`: shape (releases in the chunk,)."""
-    counts = after.made - before.made
-    agents = np.flatnonzero(counts)
-    if not agents.size:
-        return np.empty(0)
-    return np.concatenate([plan.scales(int(i), int(before.made[i]), int(counts[i])) for i in agents])
+def joined(parts: Sequence[Releases]) -> Releases:
+    """Releases of several chunks together."""
+    empty = np.empty(0, np.int64)
+    return Releases(
+        np.concatenate([empty, *(part.agents for part in parts)]),
+        np.concatenate([empty, *(part.numbers for part in parts)]),
+        np.concatenate([empty, *(part.steps for part in parts)]),
+    )
 
 
-def first_rows(before: ReleaseCounts, after: ReleaseCounts) -> np.ndarray:
-    """Row of release j of agent i in `unit_noise` is first_rows[i] + j: shape (N,)."""
-    counts = after.made - before.made
-    return np.asarray(np.cumsum(counts) - counts - before.made)
+def by_agent(releases: Releases) -> np.ndarray:
+    """Order that brings releases from that of the events to (agent, release)."""
+    return np.lexsort((releases.numbers, releases.agents))

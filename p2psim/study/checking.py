@@ -10,8 +10,8 @@ from p2psim.errors import Fault, InputError
 from p2psim.printing import complain, print_table
 
 if TYPE_CHECKING:
-    from p2psim.study.assess import Assessment
     from p2psim.study.cells import Cell
+    from p2psim.study.families.stage import Assessment
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Workspace
 
@@ -79,18 +79,7 @@ class Checked:
 
 
 def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
-    return {
-        "cell": cell.index,
-        **cell.swept,
-        "owners": fact.owners,
-        "records": sum(fact.records),
-        "p": fact.dimension,
-        "rho": fact.rho,
-        "h": max(fact.h) if fact.h else None,
-        "stable below": fact.threshold,
-        "step": fact.verdict,
-        "noise floor of ψ": fact.noise_floor,
-    }
+    return {"cell": cell.index, **cell.swept, **fact.facts}
 
 
 def warnings_of(facts: "Sequence[Assessment]") -> list[str]:

@@ -7,29 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.errors import SimulationError
-from p2psim.learning.async_star import RhoFromH
-from p2psim.learning.metrics import METRICS, Series
-from p2psim.learning.star_replay import StarReplay
 from p2psim.network.events import join
+from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
-from p2psim.privacy.releases import ReleaseCounts, first_rows, noise_scales
+from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.randomness import Streams
-from p2psim.study.agents import agents_table
-from p2psim.study.assess import Assessment, assess
+from p2psim.study.families import family_of
+from p2psim.study.families.stage import Assessment, FamilyCell, Stage
 from p2psim.study.outcome import Outcome
-from p2psim.study.record import EveryTime
-from p2psim.study.setting import Setting, setting
 from p2psim.study.tape import Tape
 
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
-    from p2psim.study.workspace import Workspace
+    from p2psim.study.workspace import Case, Workspace
 
 # What consecutive simulations of one process share; neither changes any result.
 _TAPE = Tape()
-_SETTINGS: OrderedDict[tuple[int, str], tuple[Scenario, Setting, tuple[str, ...]]] = OrderedDict()
-_KEPT_SETTINGS = 64
+_CELLS: OrderedDict[tuple[int, str, int | None], tuple[Scenario, Case, FamilyCell, tuple[str, ...]]] = OrderedDict()
+_KEPT_CELLS = 64
 
 
 def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False) -> Outcome:
@@ -44,7 +39,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         Without a sweep.
     replica : int
     workspace : Workspace
-        Where prepared problems lie.
+        Where prepared data lie.
     check_events : bool
         Check the invariants of the event stream.
 
@@ -57,51 +52,43 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     SimulationError
         If a model or a metric is not finite.
     """
-    state, warnings = _setting(scenario, replica, workspace)
-    problem, record = state.case.problem, scenario.record
-    keep_noise, keep_models = record.noise or record.events, record.models
-    by_time = isinstance(record.every, EveryTime)
-    replay = StarReplay(
-        problem,
-        state.method,
-        state.rule,
-        every_step=0 if isinstance(record.every, EveryTime) else record.every,
-        every_time=record.every.time if by_time else np.inf,  # type: ignore[union-attr]
-    )
+    case, cell, warnings = _cell(scenario, replica, workspace)
+    stage, record = cell.stage, scenario.record
+    keep_noise = record.noise or record.events
+    streams, engine = streams_of(scenario, replica), scenario.network.engine
+    totals = _totals(stage, streams, engine, check_events)
+    player = cell.player()
     chunks: list[np.ndarray] = []
-    noises: list[np.ndarray] = []
-    counts = [ReleaseCounts.none(problem.owners)]
-    for piece in _TAPE.play(scenario, state, streams_of(scenario, replica), check_events):
-        noise = piece.unit * noise_scales(state.plan, piece.before, piece.after)[:, None]
-        replay.feed(piece.events, noise, first_rows(piece.before, piece.after))
-        counts.append(piece.after)
+    noises = [np.empty((0, stage.dimension))]
+    released: list[Releases] = []
+    book = Book.empty(stage.network.links.agents)
+    for piece in _TAPE.play(stage, streams, engine, check_events):
+        noise = piece.unit * stage.plan.scales(piece.releases, totals)[:, None]
+        player.feed(piece.events, noise)
+        released.append(piece.releases)
+        book = piece.book
         if record.events:
             chunks.append(piece.events)
         if keep_noise:
             noises.append(noise)
-    recorded = replay.result()
-    series = tuple(one for name in record.metrics for one in METRICS[name].measure(problem, recorded))
-    _check_finite(series)
-    privacy = scenario.privacy
-    book = ledger(
-        state.plan,
-        counts[-1],
-        privacy.accountant,
-        violations=replay.violations,
-        empirical=privacy.sensitivity is not None and privacy.sensitivity.kind == "empirical",
-        data_dependent_step=isinstance(scenario.learning.algorithm.rho, RhoFromH),
-    )
+    played, releases = player.finish(), joined(released)
+    caveats = cell.caveats(played.violations)
     return Outcome(
         ended=_TAPE.ended,
-        series=series,
-        ledger=book,
-        agents=agents_table(state),
+        series=played.series,
+        ledger=ledger(stage.plan, book, releases, totals, scenario.privacy.accountant, caveats, cell.initial),
+        agents=cell.agents(),
         events=join(chunks) if record.events else None,
-        noise=_by_agent(noises, counts, problem.dimension) if keep_noise else None,
-        models=recorded.theta if keep_models else None,
-        problem_id=state.case.problem_id,
-        warnings=state.case.warnings + warnings,
+        noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
+        models=played.models if record.models else None,
+        problem_id=case.problem_id,
+        warnings=case.warnings + warnings,
     )
+
+
+def check(scenario: Scenario, workspace: Workspace) -> Assessment:
+    """Facts of one cell, and warnings, before it runs."""
+    return family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0).assess()
 
 
 def streams_of(scenario: Scenario, replica: int) -> Streams:
@@ -114,40 +101,33 @@ def streams_of(scenario: Scenario, replica: int) -> Streams:
     return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, variant))
 
 
-def check(scenario: Scenario, workspace: Workspace) -> Assessment:
-    """Facts of one cell, and warnings, before it runs."""
-    return assess(scenario, setting(scenario, workspace.case(scenario, 0)))
-
-
-def _setting(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Setting, tuple[str, ...]]:
-    """Setting of a cell and its warnings, kept between replicas; with the scenario, so that its id stays its own."""
+def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:
+    """Case, cell and warnings, kept between replicas; with the scenario, so that its id stays its own."""
     case = workspace.case(scenario, replica)
-    key = id(scenario), case.problem_id
-    if key not in _SETTINGS or _SETTINGS[key][1].case is not case:
-        state = setting(scenario, case)
-        _SETTINGS[key] = scenario, state, assess(scenario, state).warnings
-    _SETTINGS.move_to_end(key)
-    while len(_SETTINGS) > _KEPT_SETTINGS:
-        _SETTINGS.popitem(last=False)
-    return _SETTINGS[key][1:]
+    key = id(scenario), case.problem_id, replica if _is_redrawn(scenario) else None
+    if key not in _CELLS or _CELLS[key][1] is not case:
+        cell = family_of(scenario).cell(scenario, case, replica)
+        _CELLS[key] = scenario, case, cell, cell.assess().warnings
+    _CELLS.move_to_end(key)
+    while len(_CELLS) > _KEPT_CELLS:
+        _CELLS.popitem(last=False)
+    return _CELLS[key][1:]
 
 
-def _check_finite(series: tuple[Series, ...]) -> None:
-    for one in series:
-        if not np.isfinite(one.value).all():
-            at = one.step[~np.isfinite(one.value)][0]
-            raise SimulationError(f"{one.metric} is not finite from step {at} on")
+def _is_redrawn(scenario: Scenario) -> bool:
+    """Whether every replica has a graph of its own."""
+    topology = scenario.network.topology
+    return bool(getattr(topology, "is_random", False)) and getattr(topology, "seed", None) is None
 
 
-def _by_agent(noises: list[np.ndarray], counts: list[ReleaseCounts], dimension: int) -> np.ndarray:
-    """Noise of all chunks, from the order (chunk, agent, release) to (agent, release)."""
-    total = counts[-1].made
-    out = np.empty((int(total.sum()), dimension))
-    first = np.cumsum(total) - total
-    for noise, before, after in zip(noises, counts, counts[1:], strict=False):
-        made = after.made - before.made
-        start = np.cumsum(made) - made
-        for agent in np.flatnonzero(made):
-            to = first[agent] + before.made[agent]
-            out[to : to + made[agent]] = noise[start[agent] : start[agent] + made[agent]]
-    return out
+def _totals(stage: Stage, streams: Streams, engine: str, check: bool) -> np.ndarray | None:
+    """Sum of each agent's weights over all its releases, for an allocation that must know them beforehand."""
+    plan = stage.plan
+    if not plan.allocation.clairvoyant or not plan.mechanism.is_private:
+        return None
+    totals = np.zeros(stage.network.links.agents)
+    for piece in _TAPE.play(stage, streams, engine, check):
+        releases = piece.releases
+        weights = plan.allocation.weights(releases, plan.releases[releases.agents])
+        np.add.at(totals, releases.agents, weights)
+    return totals

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.network.simulation import EventStream, simulate_events
+from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventChecker
-from p2psim.privacy.releases import ReleaseCounts, unit_noise
+from p2psim.privacy.allocations import Releases
+from p2psim.privacy.releases import Book, unit_noise
 from p2psim.randomness import Streams
-
-if TYPE_CHECKING:
-    from p2psim.study.scenario import Scenario
-    from p2psim.study.setting import Setting
+from p2psim.study.families.stage import Stage
 
 #: A replica whose events and noise take more bytes than this is made anew for every cell.
 KEEP_BYTES = 256 * 2**20
@@ -23,12 +20,12 @@ KEEP_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class Piece:
-    """A chunk of events, the releases made before and after it, and their noise of scale one."""
+    """A chunk of events, its releases in their order, their noise of scale one, and the count after it."""
 
     events: np.ndarray
-    before: ReleaseCounts
-    after: ReleaseCounts
+    releases: Releases
     unit: np.ndarray
+    book: Book
 
 
 class Tape:
@@ -39,55 +36,42 @@ class Tape:
         self._pieces: list[Piece] = []
         self.ended = ""
 
-    def play(self, scenario: Scenario, setting: Setting, streams: Streams, check: bool) -> Iterator[Piece]:
+    def play(self, stage: Stage, streams: Streams, engine: str, check: bool) -> Iterator[Piece]:
         """Yield the pieces of a replica, in order; `ended` is known after the last one.
 
         Parameters
         ----------
-        scenario, setting
-            The cell.
+        stage : Stage
         streams : Streams
             Random streams of the replica.
+        engine : str
+            What makes the events.
         check : bool
             Check the events' invariants.
         """
-        key = _key(setting, streams, check)
+        key = stage.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
         if key == self._key:
             yield from self._pieces
             return
         self._key, self._pieces = (), []
-        events = _events(scenario, setting, streams)
+        network, plan = stage.network, stage.plan
+        events = simulate_events(
+            network, streams, commits=stage.commits, time=stage.time, limits=plan.limits, engine=engine
+        )
         noise_key = streams.key("noise")
-        checker = EventChecker(setting.network.links, setting.plan.limits) if check else None
-        before, kept = ReleaseCounts.none(setting.network.links.agents), 0
+        checker = EventChecker(network.links, plan.limits) if check else None
+        book, kept = Book.empty(network.links.agents), 0
         for chunk in events:
             if checker is not None:
                 checker.check(chunk)
-            after = before.after(chunk)
-            unit = unit_noise(setting.plan, noise_key, before, after, setting.case.problem.dimension)
-            piece = Piece(chunk, before, after, unit)
-            kept += chunk.nbytes + unit.nbytes
+            releases, book = book.read(chunk)
+            piece = Piece(chunk, releases, unit_noise(plan, noise_key, releases, stage.dimension), book)
+            kept += chunk.nbytes + piece.unit.nbytes
             if kept <= KEEP_BYTES:
                 self._pieces.append(piece)
             else:
                 self._pieces = []
             yield piece
-            before = after
         self.ended = events.ended
         if kept <= KEEP_BYTES:
             self._key = key
-
-
-def _events(scenario: Scenario, setting: Setting, streams: Streams) -> EventStream:
-    return simulate_events(
-        setting.network,
-        streams,
-        commits=scenario.learning.algorithm.horizon,
-        limits=setting.plan.limits,
-        engine=scenario.network.engine,
-    )
-
-
-def _key(setting: Setting, streams: Streams, check: bool) -> tuple[object, ...]:
-    """All that determines events and unit noise."""
-    return setting.tape_key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), check

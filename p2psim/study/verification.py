@@ -81,6 +81,7 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             differences = recompute(
                 scenario,
                 result.data(*run),
+                replica,
                 stream,
                 result.noise[run],
                 tuple(_series(metrics[run])),
@@ -153,13 +154,11 @@ def _broken_invariant(
     scenario: "Scenario", stream: np.ndarray, result: "Result", run: tuple[int, int]
 ) -> str:
     """Check the stream as a stream; returns what is wrong with it."""
-    from p2psim.network.graphs import links
     from p2psim.network.verify import verify
+    from p2psim.study.families import family_of
 
-    agents = result.agents
-    count = int(((agents["cell"] == run[0]) & (agents["replica"] == run[1])).sum())
     try:
-        verify([stream], links(scenario.network.topology.build(count)))
+        verify([stream], family_of(scenario).links_of(scenario, result.data(*run), run[1]))
     except SimulationError as error:
         return str(error)
     return ""

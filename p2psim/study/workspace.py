@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.study.families import family_of
 
 if TYPE_CHECKING:
-    from p2psim.learning.star_problem import StarProblem
     from p2psim.study.scenario import Scenario
-
-_ARRAYS = ("X", "y", "offsets", "x_l1", "gram", "moment", "energy", "optimum")
 
 #: Problems that a process keeps open. Cells of one replica follow each other, and few differ in their data.
 _OPEN = 8
@@ -31,13 +28,14 @@ _KNOWN = 256
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and what is publicly known of those who hold it.
+    """Prepared data as a family wants them, and what is publicly known of those who hold them.
 
     Attributes
     ----------
     problem_id : str
         Hash of all that determines it.
-    problem : StarProblem
+    arrays : dict of ndarray
+        The family's.
     labels : tuple of str
     groups : tuple of str or None
     x_l1, x_max, y_max : float or None
@@ -48,7 +46,7 @@ class Case:
     """
 
     problem_id: str
-    problem: StarProblem
+    arrays: dict[str, np.ndarray]
     labels: tuple[str, ...]
     groups: tuple[str, ...] | None
     x_l1: float | None
@@ -56,6 +54,9 @@ class Case:
     y_max: float | None
     fitted: dict[str, Any]
     warnings: tuple[str, ...]
+
+
+_KNOWN_OF_CASE = ("labels", "groups", "x_l1", "x_max", "y_max", "fitted", "warnings")
 
 
 class Workspace:
@@ -91,12 +92,12 @@ class Workspace:
             return self._open[problem_id]
         shared = not scenario.data.redrawn
         if shared and (self.directory / problem_id).is_dir():
-            case = self._read(problem_id, scenario)
+            case = self._read(problem_id)
         else:
             case = _make(problem_id, scenario, replica)
             if shared:
                 self._write(case)
-                case = self._read(problem_id, scenario)
+                case = self._read(problem_id)
         self._open[problem_id] = case
         while len(self._open) > _OPEN:
             self._open.popitem(last=False)
@@ -111,7 +112,7 @@ class Workspace:
         )
 
     def arrays(self, problem_id: str) -> dict[str, np.ndarray]:
-        """Arrays of a case, for the run folder: those of `StarProblem`, and its minimum.
+        """Arrays of a case, for the run folder.
 
         Raises
         ------
@@ -119,13 +120,10 @@ class Workspace:
             If the case is neither on disk nor open.
         """
         if problem_id in self._open:
-            problem = self._open[problem_id].problem
-            arrays = {name: np.asarray(getattr(problem, name)) for name in _ARRAYS}
-            return {**arrays, "minimum": np.array(problem.minimum)}
-        folder = self.directory / problem_id
-        if not folder.is_dir():
+            return self._open[problem_id].arrays
+        if not (self.directory / problem_id).is_dir():
             raise KeyError(problem_id)
-        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in (*_ARRAYS, "minimum")}
+        return self._read(problem_id).arrays
 
     def fitted(self, scenario: Scenario) -> dict[str, Any]:
         """What the preparation found; empty for data that every replica redraws."""
@@ -143,13 +141,9 @@ class Workspace:
         """Write aside and rename, so that others find the whole or nothing."""
         aside = self.directory / f"{case.problem_id}.{uuid.uuid4().hex}"
         aside.mkdir(parents=True)
-        for name in _ARRAYS:
-            np.save(aside / f"{name}.npy", getattr(case.problem, name))
-        np.save(aside / "minimum.npy", np.array(case.problem.minimum))
-        known = {
-            key: getattr(case, key)
-            for key in ("labels", "groups", "x_l1", "x_max", "y_max", "fitted", "warnings")
-        }
+        for name, array in case.arrays.items():
+            np.save(aside / f"{name}.npy", array, allow_pickle=False)
+        known = {key: getattr(case, key) for key in _KNOWN_OF_CASE}
         (aside / "case.json").write_text(json.dumps(known))
         try:
             os.rename(aside, self.directory / case.problem_id)
@@ -158,38 +152,25 @@ class Workspace:
                 raise
             shutil.rmtree(aside)  # someone else was faster; the bytes are the same
 
-    def _read(self, problem_id: str, scenario: Scenario) -> Case:
-        from p2psim.learning.star_problem import StarProblem
-
+    def _read(self, problem_id: str) -> Case:
         folder = self.directory / problem_id
         known = json.loads((folder / "case.json").read_text())
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in _ARRAYS}
-        problem = StarProblem(
-            loss=scenario.learning.loss,
-            l2=scenario.learning.regularizer.l2,
-            theta_max=scenario.learning.algorithm.theta_max,
-            minimum=float(np.load(folder / "minimum.npy")),
-            **arrays,
-        )
-        groups = tuple(known["groups"]) if known["groups"] is not None else None
-        return Case(
-            problem_id, problem, tuple(known["labels"]), groups, known["x_l1"], known["x_max"], known["y_max"],
-            known["fitted"], tuple(known["warnings"]),
-        )  # fmt: skip
+        for key in ("labels", "groups", "warnings"):
+            known[key] = tuple(known[key]) if known[key] is not None else None
+        arrays = {
+            path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in sorted(folder.glob("*.npy"))
+        }
+        return Case(problem_id=problem_id, arrays=arrays, **known)
 
 
 def _identify(scenario: Scenario, replica: int) -> str:
-    learning = scenario.learning
-    tree = scenario.resolved()
     parts = {
-        "data": tree["data"],
+        "data": scenario.resolved()["data"],
         "seed": scenario.data.seed if scenario.data.seed is not None else scenario.seed,
         "replica": replica if scenario.data.redrawn else None,
         "variant": data_variant(scenario),
         "agents": scenario.network.topology.agents,
-        "loss": tree["learning"]["loss"],
-        "l2": learning.regularizer.l2,
-        "theta_max": learning.algorithm.theta_max,
+        "family": family_of(scenario).identify(scenario),
     }
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -205,29 +186,19 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
     from threadpoolctl import threadpool_limits
 
     from p2psim.data.prepare import prepare
-    from p2psim.learning.star_problem import star_problem
 
-    learning = scenario.learning
-    prepared = prepare(
-        scenario.data, scenario.seed, replica, data_variant(scenario), scenario.network.topology.agents
-    )
-    if learning.loss.needs_classes and not prepared.classes:
-        raise MeaningError(
-            "learning.loss", f"{learning.loss.kind} needs labels that are +1 or −1; these are not"
-        )
+    agents = scenario.network.topology.agents
+    prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents)
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
-        problem = star_problem(
-            prepared.X,
-            prepared.y,
-            prepared.offsets,
-            learning.loss,
-            learning.regularizer.l2,
-            learning.algorithm.theta_max,
-        )
-    warnings = prepared.warnings
-    if problem.box_is_active:
-        warnings += ("the optimum lies on the boundary of Θ: theta_max is active",)
+        arrays, warnings = family_of(scenario).arrays(scenario, prepared)
     return Case(
-        problem_id, problem, prepared.labels, prepared.groups, prepared.x_l1, prepared.x_max, prepared.y_max,
-        prepared.fitted, warnings,
-    )  # fmt: skip
+        problem_id,
+        arrays,
+        prepared.labels,
+        prepared.groups,
+        prepared.x_l1,
+        prepared.x_max,
+        prepared.y_max,
+        prepared.fitted,
+        prepared.warnings + warnings,
+    )

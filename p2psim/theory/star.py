@@ -21,6 +21,9 @@ Float = NDArray[np.float64]
 Form = Literal["printed", "corrected"]
 Verdict = Literal["stable", "unstable", "undecided"]
 
+#: Owners whose h differ relatively by at most so much are judged like equal ones.
+NEARLY_EQUAL = 0.05
+
 
 def base_step(rho: float, horizon: int, l2: float) -> float:
     """ρ/(T²σ), the step that all owners share.
@@ -125,14 +128,18 @@ def surely_stable(h: ArrayLike, reweighting: ArrayLike = 1.0) -> bool:
 def stability(h: ArrayLike, reweighting: ArrayLike = 1.0) -> Verdict:
     """What can be said of mean-square stability from the h_i alone.
 
-    ``stable`` if the sufficient condition holds or equal owners are below their threshold; ``unstable``
-    if equal owners are at or above it; ``undecided`` for unequal owners outside the sufficient condition.
+    ``stable`` if the sufficient condition holds, or owners that are nearly equal (h_i within `NEARLY_EQUAL`) are all
+    below the threshold of equal ones; ``unstable`` if nearly equal owners are all at or above it; else ``undecided``.
     """
-    steep = np.asarray(h, dtype=float) * np.asarray(reweighting, dtype=float)
+    steep = np.atleast_1d(np.asarray(h, dtype=float) * np.asarray(reweighting, dtype=float))
     if surely_stable(steep):
         return "stable"
-    if np.ptp(steep) <= 1e-9 * steep.max():
-        return "stable" if steep.max() < stability_threshold(len(steep)) else "unstable"
+    threshold = stability_threshold(len(steep))
+    if np.ptp(steep) <= NEARLY_EQUAL * steep.max():
+        if steep.max() < threshold:
+            return "stable"
+        if steep.min() >= threshold:
+            return "unstable"
     return "undecided"
 
 

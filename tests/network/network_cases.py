@@ -10,7 +10,7 @@ from p2psim.network.channels import Channel
 from p2psim.network.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Complete, Links, Ring, Star, links
+from p2psim.network.graphs import Complete, Given, Links, Ring, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.randomness import Streams
 
@@ -22,15 +22,15 @@ __all__ = [
 
 
 def star(owners: int) -> Links:
-    return links(Star().build(owners))
+    return draw_links(Star(), Given(owners), learner=True)
 
 
 def ring(agents: int) -> Links:
-    return links(Ring().build(agents))
+    return draw_links(Ring(), Given(agents))
 
 
 def complete(agents: int) -> Links:
-    return links(Complete().build(agents))
+    return draw_links(Complete(), Given(agents))
 
 
 def play(

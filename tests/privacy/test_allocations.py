@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p2psim.errors import MeaningError
 from p2psim.privacy.accountants import basic
-from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, binomial_cap
+from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Releases, binomial_cap
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 from p2psim.privacy.plan import plan
 
@@ -22,10 +22,19 @@ def plans(allocation, budget=(1.0, 2.0, 4.0), mechanism=None, scale_records=1.0,
     return plan(mechanism or Laplace(), allocation, budget, bound, records, horizon, shares, scale_records)
 
 
+def some(agent, first, count):
+    """Releases first … first + count − 1 of one agent."""
+    return Releases(np.full(count, agent), np.arange(first, first + count), np.zeros(count, np.int64))
+
+
+def shares(allocation, limit, first, count):
+    return allocation.weights(some(0, first, count), np.full(count, limit))
+
+
 def test_horizon_scale_is_the_papers():
     """b = 2ΞT/(n_i·ε_i): Ξ = 1.5, T = 1000, n = (100, 200, 300), ε = (1, 2, 4)."""
     made = plans(Horizon())
-    assert [made.scales(i, 0, 3).tolist() for i in range(3)] == [
+    assert [made.scales(some(i, 0, 3)).tolist() for i in range(3)] == [
         pytest.approx([30.0] * 3, rel=1e-15),
         pytest.approx([7.5] * 3, rel=1e-15),
         pytest.approx([2.5] * 3, rel=1e-15),
@@ -36,13 +45,13 @@ def test_horizon_scale_is_the_papers():
 def test_cap_has_less_noise_by_horizon_over_cap():
     horizon, cap = plans(Horizon()), plans(Cap(releases=40))
     for i in range(3):
-        np.testing.assert_allclose(horizon.scales(i, 0, 2) / cap.scales(i, 0, 2), 1000 / 40, rtol=1e-15)
+        np.testing.assert_allclose(horizon.scales(some(i, 0, 2)) / cap.scales(some(i, 0, 2)), 1000 / 40, rtol=1e-15)
     assert cap.limits.tolist() == [40] * 3
 
 
 def test_scaled_records_make_noise_smaller():
     plain, scaled = plans(Horizon()), plans(Horizon(), scale_records=50.0)
-    np.testing.assert_allclose(plain.scales(1, 0, 2) / scaled.scales(1, 0, 2), 50.0, rtol=1e-15)
+    np.testing.assert_allclose(plain.scales(some(1, 0, 2)) / scaled.scales(some(1, 0, 2)), 50.0, rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def test_cap_is_the_least_that_the_exact_tail_allows(horizon, share, tail):
 
 @given(budget=st.floats(1e-3, 1e3), ratio=st.floats(0.01, 0.999), count=st.integers(1, 3000))
 def test_geometric_never_spends_its_budget(budget, ratio, count):
-    epsilons = Geometric(ratio=ratio).epsilons(budget, UNLIMITED, 0, count)
+    epsilons = budget * shares(Geometric(ratio=ratio), UNLIMITED, 0, count)
     exact = budget * (1 - ratio**count)
     assert math.fsum(epsilons) == pytest.approx(exact, rel=1e-12)
     assert math.fsum(epsilons) <= budget * (1 + 1e-13)
@@ -85,14 +94,14 @@ def test_geometric_never_spends_its_budget(budget, ratio, count):
     # In any pieces, the same.
     split = count // 3
     parts = [
-        Geometric(ratio=ratio).epsilons(budget, UNLIMITED, a, b - a) for a, b in ((0, split), (split, count))
+        budget * shares(Geometric(ratio=ratio), UNLIMITED, a, b - a) for a, b in ((0, split), (split, count))
     ]
     np.testing.assert_array_equal(np.concatenate(parts), epsilons)
 
 
 @given(budget=st.floats(1e-3, 1e3), m=st.integers(1, 3000))
 def test_equal_parts_spend_the_budget_and_no_more(budget, m):
-    for epsilons in (Horizon().epsilons(budget, m, 0, m), Cap(releases=m).epsilons(budget, m, 0, m)):
+    for epsilons in (budget * shares(Horizon(), m, 0, m), budget * shares(Cap(releases=m), m, 0, m)):
         assert math.fsum(epsilons) == pytest.approx(budget, rel=1e-13)
 
 
@@ -101,15 +110,15 @@ def test_noise_without_end_is_an_error(bound):
     """ratio .5: b = 2Ξ/(n·ε·.5^(j+1)) passes 1e300 near j = 1000; the draws of what is let through are finite."""
     made = plans(Geometric(ratio=0.5), bound=bound)
     last = math.floor(math.log2(1e300 / (2 * bound / 100 / 1.0))) - 1
-    scales = made.scales(0, 0, last + 1)
+    scales = made.scales(some(0, 0, last + 1))
     assert np.isfinite(scales * 37.5).all()
     with pytest.raises(MeaningError) as error:
-        made.scales(0, last - 1, 5)
+        made.scales(some(0, last - 1, 5))
     assert str(error.value) == (
         f"privacy.allocation: the noise of release {last + 1} of agent 0 overflows; its budget is used up"
     )
     with pytest.raises(MeaningError, match="release 5000 of agent 0"):
-        made.scales(0, 5000, 1)
+        made.scales(some(0, 5000, 1))
 
 
 def test_infinite_budgets_and_no_noise_limit_nobody():
@@ -119,22 +128,24 @@ def test_infinite_budgets_and_no_noise_limit_nobody():
             plans(allocation, (math.inf,) * 3, mechanism=NoNoise()),
         ):
             assert made.limits is None
-            assert made.scales(0, 0, 4).tolist() == [0.0] * 4
-            assert made.claimed(0, 0, 2).tolist() == [math.inf] * 2
+            assert made.scales(some(0, 0, 4)).tolist() == [0.0] * 4
+            assert made.claimed(some(0, 0, 2)).tolist() == [math.inf] * 2
     mixed = plans(Cap(releases=3), (1.0, math.inf, 2.0))
     assert mixed.limits.tolist() == [3, UNLIMITED, 3]
-    assert mixed.scales(1, 0, 1)[0] == 0.0 < mixed.scales(2, 0, 1)[0]
+    assert mixed.scales(some(1, 0, 1))[0] == 0.0 < mixed.scales(some(2, 0, 1))[0]
 
 
-@given(st.lists(st.floats(0, 1e6), max_size=2000))
-def test_basic_composition_is_the_sum_and_never_below_it(epsilons):
-    total, delta = basic(np.array(epsilons))
-    exact = math.fsum(epsilons)
-    assert delta == 0.0
-    assert total >= exact * (1 - 1e-15)
-    assert total == pytest.approx(exact, rel=1e-14)
+@given(st.lists(st.lists(st.floats(0, 1e6), max_size=300), min_size=1, max_size=6))
+def test_basic_composition_is_the_sum_and_never_below_it(losses):
+    offsets = np.cumsum([0] + [len(of_one) for of_one in losses])
+    totals, deltas = basic(np.array([loss for of_one in losses for loss in of_one]), offsets)
+    assert (deltas == 0.0).all()
+    for total, of_one in zip(totals, losses, strict=True):
+        exact = math.fsum(of_one)
+        assert total >= exact * (1 - 1e-15)
+        assert total == pytest.approx(exact, rel=1e-14)
 
 
 def test_basic_composition_of_what_guarantees_nothing():
-    assert basic(np.array([0.1, np.inf])) == (np.inf, 0.0)
-    assert basic(np.array([])) == (0.0, 0.0)
+    totals, _ = basic(np.array([0.1, np.inf]), np.array([0, 0, 2, 2]))
+    assert totals.tolist() == [0.0, np.inf, 0.0]

@@ -68,7 +68,7 @@ from p2psim.study.yaml_reader import read
             "kind: star",
             "kind: starr",
             "network.topology",
-            "unknown kind 'starr'; known: star, complete, ring; did you mean star?",
+            "unknown kind 'starr'; known: star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, similarity, file; did you mean star?",
         ),
         (
             "kind: pca",
@@ -136,7 +136,7 @@ def test_what_is_required():
         f"s.yaml:{line}:14: learning.algorithm.horizon: is required: a whole number of at least 1"
     ]
     text, _ = spoiled("kind: star, ", "")
-    assert messages(text) == ["s.yaml:5:13: network.topology: needs a kind; known: star, complete, ring"]
+    assert messages(text) == ["s.yaml:5:13: network.topology: needs a kind; known: star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, similarity, file"]
 
 
 def test_a_bare_name_that_needs_more():

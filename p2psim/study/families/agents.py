@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from p2psim.study.setting import Setting
+    from p2psim.study.workspace import Case
 
 
-def agents_table(setting: Setting) -> dict[str, np.ndarray]:
-    """Columns of the run folder's table of agents, from ``index`` on, one row an agent."""
-    case, agents = setting.case, setting.network.links.agents
-    groups = case.groups if case.groups is not None else ("",) * agents
+def star_agents(case: Case, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of the run folder's table of agents, from ``index`` on, one row an owner."""
+    return agents_table(case, records, _star_centralities(records.size), budget)
+
+
+def agents_table(
+    case: Case, records: np.ndarray, centralities: dict[str, np.ndarray], budget: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Columns of the table of agents; centralities are those of whoever knows the graph."""
+    groups = case.groups if case.groups is not None else ("",) * records.size
     return {
-        "index": np.arange(agents, dtype=np.int32),
+        "index": np.arange(records.size, dtype=np.int32),
         "label": np.array(case.labels, dtype=object),
         "group": np.array(groups, dtype=object),
-        "records": case.problem.records,
-        **_star_centralities(agents),
-        "budget": setting.plan.budget,
+        "records": records,
+        **centralities,
+        "budget": budget,
     }
 
 

@@ -1,0 +1,191 @@
+"""How fast things spread: eigenvalues of a graph, and other facts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from p2psim.network.links import Links, components
+
+#: Up to so many nodes, eigenvalues come from the full matrix, and the diameter is found.
+_DENSE, _DIAMETER = 1_000, 2_000
+
+#: Above so many nodes eigenvalues are left out.
+_MOST = 200_000
+
+#: Entries of a banded factor: 240 MB.
+_BAND = 30_000_000
+
+#: Restarts of the Lanczos method before an eigenvalue is left out.
+_RESTARTS = 300
+
+
+def weight_matrix(links: Links) -> Any:
+    """W as a ``scipy.sparse.csr_array``; a learner is the last node.
+
+    Returns
+    -------
+    csr_array, shape (n, n), or (n + 1, n + 1) with a learner
+    """
+    from scipy.sparse import coo_array, csr_array
+
+    n = links.agents
+    if not links.star:
+        return csr_array((links.weights, links.indices, links.indptr), shape=(n, n))
+    owners, learner = np.arange(n), np.full(n, n)
+    ends = (np.concatenate([owners, learner]), np.concatenate([learner, owners]))
+    return coo_array((np.tile(links.weights, 2), ends), shape=(n + 1, n + 1)).tocsr()
+
+
+def dense_lambda2(weights: np.ndarray) -> float:
+    """Second smallest eigenvalue of the Laplacian D − W; 0 for a single node.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n, n)
+        Symmetric.
+    """
+    from scipy.linalg import eigvalsh
+
+    if len(weights) < 2:
+        return 0.0
+    return float(eigvalsh(np.diag(weights.sum(axis=1)) - weights, subset_by_index=[1, 1])[0])
+
+
+def spectral_facts(links: Links) -> dict[str, float]:
+    """Facts about a graph; a learner counts as a node.
+
+    Returns
+    -------
+    dict
+        ``lambda2``: second smallest eigenvalue of the Laplacian D − W. ``spectral_gap``: that of the normalised
+        Laplacian I − D^(−1/2) W D^(−1/2), so 1 less the second largest eigenvalue of the walk D^(−1) W. Both are
+        left out above 200,000 nodes, and where the solver does not converge (large graphs that are neither
+        narrow nor well connected). ``degree_min``, ``_mean``, ``_max``, ``_std``: numbers of neighbours.
+        ``weight_min``, ``_mean``, ``_max``: of links. ``weighted_degree_min``, ``_max``: D_ii. ``diameter``: most
+        links on a shortest path, up to 2,000 nodes of a connected graph.
+    """
+    matrix = weight_matrix(links)
+    counts, strengths = np.diff(matrix.indptr), np.asarray(matrix.sum(axis=1)).ravel()
+    joined = components(links) == 1
+    facts = {}
+    for name, value in (
+        ("lambda2", _second(matrix, strengths, False) if joined else 0.0),
+        ("spectral_gap", _second(matrix, strengths, True) if joined else 0.0),
+    ):
+        if value is not None:
+            facts[name] = value
+    facts |= {
+        "degree_min": float(counts.min()),
+        "degree_mean": float(counts.mean()),
+        "degree_max": float(counts.max()),
+        "degree_std": float(counts.std()),
+        "weight_min": float(matrix.data.min()),
+        "weight_mean": float(matrix.data.mean()),
+        "weight_max": float(matrix.data.max()),
+        "weighted_degree_min": float(strengths.min()),
+        "weighted_degree_max": float(strengths.max()),
+    }
+    if joined and counts.size <= _DIAMETER:
+        facts["diameter"] = float(_diameter(matrix))
+    return facts
+
+
+def _second(matrix: Any, strengths: np.ndarray, normalised: bool) -> float | None:
+    """Second smallest eigenvalue of the (normalised) Laplacian of a connected graph."""
+    from scipy.sparse import csr_array, diags_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    n = strengths.size
+    scale = np.sqrt(strengths) if normalised else np.ones(n)
+    if n <= _DENSE:
+        from scipy.linalg import eigvalsh
+
+        laplacian = (np.diag(strengths) - matrix.toarray()) / scale / scale[:, None]
+        return float(eigvalsh(laplacian, subset_by_index=[1, 1])[0])
+    if n > _MOST:
+        return None
+    order = reverse_cuthill_mckee(csr_array(matrix), symmetric_mode=True)
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    entries = matrix.tocoo()
+    band = int(np.abs(place[entries.row] - place[entries.col]).max())
+    laplacian = diags_array(strengths).tocsr() - matrix
+    null = scale / np.linalg.norm(scale)
+    if n * (band + 1) <= _BAND:
+        return _by_inverse(laplacian[order][:, order], band, scale[order], null[order])
+    inverse = diags_array(1 / scale)
+    return _by_lanczos(inverse @ laplacian @ inverse, null)
+
+
+def _by_inverse(laplacian: Any, band: int, scale: np.ndarray, null: np.ndarray) -> float | None:
+    """Largest eigenvalue of the pseudo-inverse: for narrow graphs, whose eigenvalues are small and close.
+
+    With its last node grounded, a connected graph's Laplacian has a banded Cholesky factor.
+    """
+    from scipy.linalg import cho_solve_banded, cholesky_banded
+
+    n = null.size
+    entries = laplacian.tocoo()
+    kept = (entries.row >= entries.col) & (entries.row < n - 1)
+    rows, columns = entries.row[kept], entries.col[kept]
+    lower = np.zeros((band + 1, n - 1))
+    lower[rows - columns, columns] = entries.data[kept]
+    factor = cholesky_banded(lower, lower=True)
+
+    def apply(vector: np.ndarray) -> np.ndarray:
+        balanced = vector - null * (null @ vector)
+        solved = np.append(cho_solve_banded((factor, True), (scale * balanced)[:-1]), 0.0)
+        solved *= scale
+        return solved - null * (null @ solved)
+
+    largest = _largest(apply, n, 1e-10)
+    return None if largest is None else 1 / largest
+
+
+def _by_lanczos(laplacian: Any, null: np.ndarray) -> float | None:
+    """Smallest eigenvalue off the null vector, as the largest of what it leaves of a bound."""
+    bound = float(np.abs(laplacian).sum(axis=1).max())
+
+    def apply(vector: np.ndarray) -> np.ndarray:
+        return bound * vector - laplacian @ vector - bound * null * (null @ vector)
+
+    largest = _largest(apply, null.size, 1e-12)
+    return None if largest is None else bound - largest
+
+
+def _largest(apply: Callable[[np.ndarray], np.ndarray], n: int, tolerance: float) -> float | None:
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    start = np.random.Generator(np.random.PCG64(0)).standard_normal(n)  # the same facts at every call
+    operator = LinearOperator((n, n), matvec=lambda vector: apply(vector.ravel()), dtype=np.float64)
+    try:
+        found = eigsh(
+            operator, k=1, which="LA", v0=start, tol=tolerance, maxiter=_RESTARTS, ncv=40,
+            return_eigenvectors=False,
+        )  # fmt: skip
+    except ArpackNoConvergence:
+        return None
+    return float(found[0])
+
+
+def _diameter(matrix: Any) -> int:
+    """Most steps from anyone to anyone, all at once: each node's set of those it has reached is a row of bits."""
+    n = matrix.shape[0]
+    reached = np.packbits(np.eye(n, dtype=bool), axis=1)
+    full = np.packbits(np.ones((1, n), dtype=bool), axis=1)
+    steps = 0
+    rows = max(
+        1, _BAND // reached.shape[1] * n // max(matrix.nnz, 1)
+    )  # nodes whose neighbours' bits are held at once
+    while (reached != full).any():
+        before = reached.copy()
+        for start in range(0, n, rows):
+            stop = min(n, start + rows)
+            here = matrix.indptr[start : stop + 1]
+            near = before[matrix.indices[here[0] : here[-1]]]
+            reached[start:stop] |= np.bitwise_or.reduceat(near, here[:-1] - here[0], axis=0)
+        steps += 1
+    return steps

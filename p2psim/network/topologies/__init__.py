@@ -1,0 +1,98 @@
+"""Topologies: who is linked with whom. A new one is one file beside these, and one name in `Topology`.
+
+A topology is a part of the scenario with ``agents`` (how many it asks for, or None), ``is_random`` and
+``links(agents, random, given, learner)``; a random one has ``seed``.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from p2psim.network.links import Given, Links
+from p2psim.network.topologies.complete import Complete
+from p2psim.network.topologies.erdos_renyi import ErdosRenyi
+from p2psim.network.topologies.file import FromFile
+from p2psim.network.topologies.grid import Grid
+from p2psim.network.topologies.knn import NearestNeighbours
+from p2psim.network.topologies.random_regular import RandomRegular
+from p2psim.network.topologies.ring import Ring
+from p2psim.network.topologies.scale_free import ScaleFree
+from p2psim.network.topologies.similarity import Similarity
+from p2psim.network.topologies.small_world import SmallWorld
+from p2psim.network.topologies.star import Star
+from p2psim.network.topologies.two_cluster import TwoCluster
+from p2psim.options import BY_NAME
+from p2psim.randomness import generator, stream_key
+
+AnyTopology = (
+    Star | Complete | Ring | Grid | RandomRegular | ErdosRenyi | SmallWorld | ScaleFree | TwoCluster
+    | NearestNeighbours | Similarity | FromFile
+)  # fmt: skip
+
+Topology = Annotated[AnyTopology, Field(discriminator="kind"), BY_NAME]
+
+__all__ = [
+    "AnyTopology",
+    "Complete",
+    "ErdosRenyi",
+    "FromFile",
+    "Grid",
+    "NearestNeighbours",
+    "RandomRegular",
+    "Ring",
+    "ScaleFree",
+    "Similarity",
+    "SmallWorld",
+    "Star",
+    "Topology",
+    "TwoCluster",
+    "draw_links",
+    "is_redrawn",
+]
+
+
+def is_redrawn(topology: AnyTopology) -> bool:
+    """Whether each replica draws a graph of its own."""
+    return topology.is_random and getattr(topology, "seed", None) is None
+
+
+def draw_links(
+    topology: AnyTopology,
+    given: Given,
+    *,
+    seed: int = 0,
+    replica: int | None = None,
+    variant: str = "",
+    learner: bool = False,
+) -> Links:
+    """Make the graph of one replica.
+
+    Parameters
+    ----------
+    topology : a part of `Topology`
+    given : Given
+        What the data says: the number of agents, and what neighbours are found by.
+    seed, replica, variant
+        As in :func:`p2psim.randomness.stream_key`, for the purpose ``topology``. A topology's own seed stands for
+        all three.
+    learner : bool
+        Whether there shall be a central learner, which only a star has.
+
+    Returns
+    -------
+    Links
+
+    Raises
+    ------
+    MeaningError
+        If the number of agents is unknown, too small, or given twice and differently; there is no such graph; or
+        the graph has an agent without links, or, unless that is allowed, parts that no link joins.
+    MissingSourceError
+        If there is no such file.
+    """
+    own = getattr(topology, "seed", None)
+    if own is not None:
+        key = stream_key(own, None, "topology")
+    else:
+        key = stream_key(seed, replica if topology.is_random else None, "topology", variant)
+    return topology.links(None, generator(key), given, learner)

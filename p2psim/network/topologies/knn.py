@@ -1,0 +1,128 @@
+"""Who is alike."""
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.errors import MeaningError
+from p2psim.network.links import Given, Links, checked_links, from_edges
+from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
+from p2psim.options import Count, Options
+
+#: Distances of so many pairs are held at once: 64 MB.
+_BLOCK = 8_000_000
+
+#: Distances that agree to so many decimals (of the largest possible one) are ties.
+_DECIMALS = 12
+
+
+class NearestNeighbours(Options):
+    """Each agent is linked with those whose profiles are nearest to its own; weights are one.
+
+    Profiles come with the data. Among equally near ones (to 12 decimals) lower numbers win. Takes time in n².
+    """
+
+    kind: Literal["knn"] = "knn"
+    neighbours: Count = Field(description="how many nearest agents each chooses")
+    metric: Literal["cosine", "euclidean"] = Field("cosine", description="how near two profiles are")
+    symmetrise: Literal["or", "and"] = Field(
+        "or", description="or links two agents if one chooses the other, and if both do"
+    )
+    agents: Agents = None
+    allow_disconnected: AllowDisconnected = False
+
+    is_random: ClassVar[bool] = False
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        number = settle(self.agents, agents, given)
+        if given.profiles is None:
+            raise MeaningError(
+                "network.topology", "knn needs profiles of the agents, which this data source does not give"
+            )
+        if self.neighbours >= number:
+            raise MeaningError(
+                "network.topology.neighbours",
+                f"must be less than the number of agents, {number}; got {self.neighbours}",
+            )
+        chosen = nearest(_checked(given.profiles, number), self.neighbours, self.metric)
+        rows = np.repeat(np.arange(number, dtype=np.int64), self.neighbours)
+        pairs = np.minimum(rows, chosen.ravel()) * number + np.maximum(rows, chosen.ravel())
+        keys, times = np.unique(pairs, return_counts=True)
+        if self.symmetrise == "and":
+            keys = keys[times == 2]
+        links = from_edges(number, keys // number, keys % number)
+        return checked_links(links, "network.topology", self.allow_disconnected)
+
+
+def _checked(profiles: Any, agents: int) -> Any:
+    if profiles.ndim != 2 or profiles.shape[0] != agents or profiles.shape[1] < 1:
+        raise MeaningError(
+            "network.topology", f"profiles must be {agents} vectors, got an array of shape {profiles.shape}"
+        )
+    values = profiles if isinstance(profiles, np.ndarray) else profiles.data
+    if not np.isfinite(values).all():
+        raise MeaningError("network.topology", "profiles must be finite numbers")
+    return profiles.astype(np.float64)
+
+
+def nearest(profiles: Any, neighbours: int, metric: str) -> np.ndarray:
+    """Numbers of the nearest other rows.
+
+    Parameters
+    ----------
+    profiles : ndarray or scipy.sparse array or matrix, shape (n, q)
+    neighbours : int
+        Less than n.
+    metric : {"cosine", "euclidean"}
+
+    Returns
+    -------
+    ndarray of int64, shape (n, neighbours)
+        In rising order in each row.
+
+    Raises
+    ------
+    MeaningError
+        If a profile has no direction, and the metric is cosine.
+    """
+    from scipy.sparse import csr_array, issparse
+
+    rows = csr_array(profiles) if issparse(profiles) else profiles
+    squares = np.asarray((rows * rows).sum(axis=1)).ravel()
+    if metric == "cosine":
+        flat = np.flatnonzero(squares == 0)
+        if flat.size:
+            raise MeaningError(
+                "network.topology.metric",
+                f"the profile of agent {flat[0]} is zero and has no direction; take euclidean",
+            )
+        rows = rows * (1 / np.sqrt(squares))[:, None]
+        rows = csr_array(rows) if issparse(rows) else rows
+        squares = np.ones(squares.size)
+    n = squares.size
+    scale = 4 * squares.max() or 1.0  # the largest squared distance there can be
+    chosen = np.empty((n, neighbours), dtype=np.int64)
+    step = max(1, _BLOCK // n)
+    for start in range(0, n, step):
+        stop = min(n, start + step)
+        products = rows[start:stop] @ rows.T
+        products = products.toarray() if issparse(products) else products
+        # Rounded, so that what is equal but for the order of summation is equal.
+        distances = np.round((squares[start:stop, None] + squares - 2 * products) / scale, _DECIMALS)
+        distances[np.arange(stop - start), np.arange(start, stop)] = np.inf
+        chosen[start:stop] = _smallest(distances, neighbours)
+    return chosen
+
+
+def _smallest(distances: np.ndarray, count: int) -> np.ndarray:
+    """Columns of the smallest entries of each row, the first of equal ones."""
+    border = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+    below, at = distances < border, distances == border
+    room = count - below.sum(axis=1, keepdims=True)
+    take = below | (at & (np.cumsum(at, axis=1) <= room))
+    return np.nonzero(take)[1].reshape(-1, count)

@@ -1,0 +1,122 @@
+"""The same number of neighbours for everyone, otherwise at random."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.errors import MeaningError
+from p2psim.network.links import Given, Links
+from p2psim.network.topologies.drawing import Ends, draw_until_joined
+from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
+from p2psim.options import Count, Options
+
+#: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.
+_ROUNDS = 100
+
+
+class RandomRegular(Options):
+    """Every agent has the same number of neighbours, who are random; drawn again until connected.
+
+    A pairing of n·degree half-links (Bollobás 1980); its loops and repeated links, about degree²/4 whatever n,
+    are undone by switching ends with other links, chosen uniformly. The law is that of uniform regular graphs as
+    n grows at a given degree, not exactly so for small n.
+    """
+
+    kind: Literal["random-regular"] = "random-regular"
+    degree: Count = Field(description="number of neighbours of every agent")
+    agents: Agents = None
+    seed: Seed = None
+    allow_disconnected: AllowDisconnected = False
+
+    is_random: ClassVar[bool] = True
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        number, degree = settle(self.agents, agents, given), self.degree
+        if degree >= number:
+            raise MeaningError(
+                "network.topology.degree", f"must be less than the number of agents, {number}; got {degree}"
+            )
+        if number * degree % 2:
+            raise MeaningError(
+                "network.topology.degree",
+                f"{number} agents of degree {degree} have an odd number of half-links; change one of them",
+            )
+        return draw_until_joined(
+            number,
+            lambda: regular_pairs(number, degree, random),
+            self.allow_disconnected,
+            "a degree of 3 or more would help; for degree 2 take a ring",
+        )
+
+
+def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> Ends:
+    """Ends of the links of a random simple graph in which all have the same degree.
+
+    Parameters
+    ----------
+    agents : int
+    degree : int
+        Less than `agents`; the product of both is even.
+    random : numpy.random.Generator
+    """
+    if 2 * degree > agents - 1:  # dense: leave out the links of a sparse one
+        a, b = np.triu_indices(agents, 1)
+        out = regular_pairs(agents, agents - 1 - degree, random)
+        keep = ~np.isin(a * agents + b, _keys(agents, *out), assume_unique=True)
+        return a[keep], b[keep]
+    while True:
+        halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int64), degree))
+        a, b = halves[::2].copy(), halves[1::2].copy()
+        if _repair(agents, a, b, random):
+            return a, b
+
+
+def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> bool:
+    """Switch ends, in place, until no link is a loop or repeated; whether that came about.
+
+    The link (a, b) and a random other one, (c, d), become (a, d) and (c, b), if both of these are new.
+    """
+    for _ in range(_ROUNDS):
+        keys = _keys(agents, a, b)
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        bad = a == b
+        bad[order[1:][ranked[1:] == ranked[:-1]]] = True
+        faulty = np.flatnonzero(bad)
+        if not faulty.size:
+            return True
+        other = random.integers(a.size, size=faulty.size)
+        new = np.stack([_keys(agents, a[faulty], b[other]), _keys(agents, a[other], b[faulty])])
+        found = ranked[np.minimum(np.searchsorted(ranked, new), ranked.size - 1)] == new
+        sound = ~bad[other] & (a[faulty] != b[other]) & (a[other] != b[faulty]) & ~found.any(axis=0)
+        sound &= _first(other)  # switches of one round must not touch each other
+        for row in new:
+            sound &= _alone(row, new)
+        sound &= new[0] != new[1]
+        faulty, other = faulty[sound], other[sound]
+        b[faulty], b[other] = b[other], b[faulty]
+    return False
+
+
+def _keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """One number for each link, whichever way it is written."""
+    return np.minimum(a, b) * agents + np.maximum(a, b)
+
+
+def _first(values: np.ndarray) -> np.ndarray:
+    """Whether each value is the first of its kind."""
+    first = np.zeros(values.size, dtype=bool)
+    first[np.unique(values, return_index=True)[1]] = True
+    return first
+
+
+def _alone(row: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Whether each value of a row occurs once."""
+    values, counts = np.unique(among, return_counts=True)
+    once: np.ndarray = counts[np.searchsorted(values, row)] == 1
+    return once

@@ -1,0 +1,36 @@
+"""A closed chain."""
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from p2psim.network.links import Given, Links, from_edges
+from p2psim.network.topologies.parts import Agents, no_learner, settle
+from p2psim.options import Options
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Ring(Options):
+    """Every agent is linked with the one before and the one after it."""
+
+    kind: Literal["ring"] = "ring"
+    agents: Agents = None
+
+    is_random: ClassVar[bool] = False
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        """Links of the ring; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        number = settle(self.agents, agents, given, least=3)
+        one = np.arange(number)
+        return from_edges(number, one, (one + 1) % number)
+
+    def build(self, agents: int) -> "nx.Graph[int]":
+        """The same as a NetworkX graph."""
+        import networkx as nx
+
+        return nx.cycle_graph(agents)

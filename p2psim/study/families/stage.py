@@ -1,0 +1,174 @@
+"""What all families share: a stage on which events play, and what is seen there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from p2psim.network.simulation import Network
+from p2psim.privacy.allocations import UNLIMITED, Releases
+from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.plan import Plan
+from p2psim.study.outcome import Series
+
+if TYPE_CHECKING:
+    from p2psim.study.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Stage:
+    """All of a cell that determines events and unit noise, and the plan of releases.
+
+    Attributes
+    ----------
+    network : Network
+    plan : Plan
+    commits, time : optional
+        Where the run ends.
+    dimension : int
+        p, the length of a release.
+    key : str
+        Tells apart stages whose events or unit noise differ, in the same replica.
+    """
+
+    network: Network
+    plan: Plan
+    commits: int | None
+    time: float | None
+    dimension: int
+    key: str
+
+
+def stage(
+    scenario: Scenario, network: Network, plan: Plan, commits: int | None, time: float | None, dimension: int
+) -> Stage:
+    """Make a stage."""
+    limits, rates = plan.limits, network.rates
+    parts = [
+        scenario.network.model_dump(mode="json"),
+        network.links.agents,
+        None if rates is None or (rates == 1).all() else rates.tolist(),
+        None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist(),
+        commits,
+        time,
+        dimension,
+        plan.mechanism.kind,
+        scenario.privacy.when_spent,
+    ]
+    return Stage(network, plan, commits, time, dimension, json.dumps(parts))
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a replica gave.
+
+    Attributes
+    ----------
+    series : tuple of Series
+    models : ndarray, shape (records, …)
+        The recorded models.
+    violations : ndarray of int, shape (N,)
+        Releases at which a record exceeded the claimed bound.
+    """
+
+    series: tuple[Series, ...]
+    models: np.ndarray
+    violations: np.ndarray
+
+
+class Player(Protocol):
+    """One replica in progress."""
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay a chunk of events, with the noise of its releases in the order of the events."""
+
+    def finish(self) -> Played:
+        """Return what was recorded."""
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What one agent may release: ε in all, the most releases, and the first one's ε and scale."""
+
+    budget: float
+    releases: int | None
+    epsilon: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What can be said of a cell before it runs.
+
+    Attributes
+    ----------
+    facts : dict
+        Numbers by the names that a person reads; None where something cannot be said.
+    records : tuple of int
+        Of each agent.
+    events, bytes_of_events : int
+        Estimates for one replica.
+    bytes_of_data : int
+    privacy : tuple of Privacy
+        Of each agent.
+    warnings : tuple of str
+    """
+
+    facts: dict[str, Any]
+    records: tuple[int, ...]
+    events: int
+    bytes_of_events: int
+    bytes_of_data: int
+    privacy: tuple[Privacy, ...]
+    warnings: tuple[str, ...]
+
+
+class FamilyCell(Protocol):
+    """A cell, ready to be simulated."""
+
+    @property
+    def stage(self) -> Stage:
+        """What events play on."""
+
+    @property
+    def initial(self) -> np.ndarray | None:
+        """ε of a release that each agent makes before the first event, shape (N,)."""
+
+    def player(self) -> Player:
+        """Begin a replica."""
+
+    def caveats(self, violations: np.ndarray) -> Caveats:
+        """Return what limits the guarantee."""
+
+    def agents(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents, from ``index`` on."""
+
+    def assess(self) -> Assessment:
+        """Say what can be said before the run."""
+
+
+def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
+    """What each agent may release."""
+    agents = plan.budget.size
+    first = Releases(np.arange(agents), np.zeros(agents, np.int64), np.zeros(agents, np.int64))
+    epsilons, scales = plan.claimed(first), plan.scales(first)
+    return tuple(
+        Privacy(
+            float(plan.budget[i]),
+            None if plan.releases[i] == UNLIMITED else int(plan.releases[i]),
+            float(epsilons[i]),
+            float(scales[i]),
+        )
+        for i in range(agents)
+    )
+
+
+def delta_warning(delta: float | None, records: np.ndarray) -> list[str]:
+    """Warning for a δ that permits to publish a record."""
+    smallest = int(records.min())
+    if delta is None or delta * smallest < 1:
+        return []
+    return [f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"]

@@ -1,0 +1,291 @@
+"""The star: a central learner and its owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.errors import MeaningError, SimulationError
+from p2psim.learning.async_star import RhoFromH, StarMethod, star_method
+from p2psim.learning.metrics import METRICS
+from p2psim.learning.star_problem import StarProblem, star_problem
+from p2psim.learning.star_reference import replay_plainly
+from p2psim.learning.star_replay import GradientRule, StarReplay, gradient_rule
+from p2psim.network.clocks import Clock
+from p2psim.network.graphs import Links, links
+from p2psim.network.simulation import Network
+from p2psim.options import per_agent
+from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.plan import plan
+from p2psim.study.families.agents import star_agents
+from p2psim.study.families.stage import Assessment, Played, Player, Stage, stage
+from p2psim.study.families.star_facts import assess
+from p2psim.study.record import EveryTime
+from p2psim.theory.star import rho_for_h
+
+if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
+    from p2psim.study.outcome import Series
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
+
+_ARRAYS = ("X", "y", "offsets", "x_l1", "gram", "moment", "energy", "optimum")
+
+
+def identify(scenario: Scenario) -> dict[str, Any]:
+    """Return what determines the arrays of a case, beside the data section."""
+    learning = scenario.learning
+    return {
+        "loss": learning.loss.model_dump(),
+        "l2": learning.regularizer.l2,
+        "theta_max": learning.algorithm.theta_max,
+    }
+
+
+def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Arrays of `StarProblem` and its minimum, and warnings."""
+    learning = scenario.learning
+    if learning.loss.needs_classes and not prepared.classes:
+        raise MeaningError("learning.loss", f"{learning.loss.kind} needs labels that are +1 or −1; these are not")
+    problem = star_problem(
+        prepared.X,
+        prepared.y,
+        prepared.offsets,
+        learning.loss,
+        learning.regularizer.l2,
+        learning.algorithm.theta_max,
+    )
+    made = {name: np.asarray(getattr(problem, name)) for name in _ARRAYS}
+    made["minimum"] = np.array(problem.minimum)
+    active = ("the optimum lies on the boundary of Θ: theta_max is active",) if problem.box_is_active else ()
+    return made, active
+
+
+def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
+    """Who is linked with whom."""
+    return _links(type(scenario.network.topology), arrays["offsets"].size - 1)
+
+
+def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray]) -> StarProblem:
+    learning = scenario.learning
+    return StarProblem(
+        loss=learning.loss,
+        l2=learning.regularizer.l2,
+        theta_max=learning.algorithm.theta_max,
+        minimum=float(arrays["minimum"]),
+        **{name: np.asarray(arrays[name]) for name in _ARRAYS},
+    )
+
+
+@dataclass(frozen=True)
+class StarCell:
+    """A star's cell; see `p2psim.study.families.stage.FamilyCell`.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    case : Case
+    problem : StarProblem
+    stage : Stage
+    rho : float
+        The step parameter, given or chosen.
+    method : StarMethod
+    bound : float
+        Ξ, the bound on the L1 norm of one record's gradient; 0 where nothing is claimed.
+    rule : GradientRule
+    """
+
+    scenario: Scenario
+    case: Case
+    problem: StarProblem
+    stage: Stage
+    rho: float
+    method: StarMethod
+    bound: float
+    rule: GradientRule
+    initial: np.ndarray | None = None
+
+    def player(self) -> Player:
+        """Begin a replica."""
+        return _StarPlayer(self)
+
+    def caveats(self, violations: np.ndarray) -> Caveats:
+        """Return what limits the guarantee."""
+        sensitivity = self.scenario.privacy.sensitivity
+        return Caveats(
+            violations,
+            void=sensitivity is not None and sensitivity.kind == "empirical",
+            data_dependent_step=isinstance(self.scenario.learning.algorithm.rho, RhoFromH),
+        )
+
+    def agents(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents."""
+        return star_agents(self.case, self.problem.records, self.stage.plan.budget)
+
+    def assess(self) -> Assessment:
+        """Say what can be said before the run."""
+        return assess(self)
+
+
+class _StarPlayer:
+    """One replica of a star."""
+
+    def __init__(self, cell: StarCell):
+        every = cell.scenario.record.every
+        steps, time = (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+        self._cell = cell
+        self._replay = StarReplay(cell.problem, cell.method, cell.rule, every_step=steps, every_time=time)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay a chunk of events."""
+        self._replay.feed(events, noise)
+
+    def finish(self) -> Played:
+        """Measure the recorded models."""
+        recorded = self._replay.result()
+        names, problem = self._cell.scenario.record.metrics, self._cell.problem
+        series = tuple(one for name in names for one in METRICS[name].measure(problem, recorded))
+        for one in series:
+            if not np.isfinite(one.value).all():
+                at = one.step[~np.isfinite(one.value)][0]
+                raise SimulationError(f"{one.metric} is not finite from step {at} on")
+        return Played(series, recorded.theta, self._replay.violations)
+
+
+def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
+    """Turn a scenario (without a sweep) and its case into numbers.
+
+    Raises
+    ------
+    MeaningError
+        If something that depends on the data means nothing: an agent without a budget, ρ from the h of a hinge loss,
+        a sensitivity from bounds that nobody gives.
+    """
+    problem, learning, privacy = _problem(scenario, case.arrays), scenario.learning, scenario.privacy
+    algorithm, owners = learning.algorithm, problem.owners
+    clock = scenario.network.clock or Clock()
+    rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
+    network = Network(
+        links_of(scenario, case.arrays, replica),
+        scenario.network.exchange,
+        scenario.network.channel,
+        scenario.network.availability,
+        rates,
+    )
+    rho = _rho(scenario, problem)
+    bound, clip, claim = _bound(scenario, case, problem)
+    budget = np.full(owners, np.inf)
+    if privacy.mechanism.is_private and privacy.epsilon is not None:
+        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
+    plans = plan(
+        privacy.mechanism,
+        privacy.allocation,
+        budget,
+        bound,
+        problem.records,
+        algorithm.horizon,
+        rates / rates.sum(),
+        privacy.scale_records,
+    )
+    return StarCell(
+        scenario,
+        case,
+        problem,
+        stage(scenario, network, plans, algorithm.horizon, None, problem.dimension),
+        rho,
+        star_method(algorithm, rho, learning.regularizer.l2, owners),
+        bound,
+        gradient_rule(problem, clip, claim),
+    )
+
+
+def recompute(
+    scenario: Scenario,
+    arrays: Mapping[str, np.ndarray],
+    replica: int,
+    events: np.ndarray,
+    noise: np.ndarray,
+    series: tuple[Series, ...],
+    models: np.ndarray | None,
+) -> Iterator[tuple[int, float]]:
+    """Recompute a recorded replica plainly; yields numbers compared, and the largest difference: of ψ, to 1 + ψ."""
+    problem, algorithm = _problem(scenario, arrays), scenario.learning.algorithm
+    method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
+    sensitivity = scenario.privacy.sensitivity
+    clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
+    theta = replay_plainly(problem, method, events, noise, clip)
+    compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
+    for one in compared:
+        psi = problem.fitness(theta[one.step]) / problem.minimum - 1
+        yield psi.size, float((np.abs(psi - one.value) / (1 + np.abs(psi))).max())
+    if models is not None and compared:
+        again = theta[compared[0].step]
+        scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
+        yield models.size, float(np.abs(again - models).max() / scale)
+
+
+@lru_cache(maxsize=8)
+def _links(topology: type[Any], agents: int) -> Links:
+    made: Links = links(topology().build(agents))
+    return made
+
+
+def _rho(scenario: Scenario, problem: StarProblem) -> float:
+    rho = scenario.learning.algorithm.rho
+    if not isinstance(rho, RhoFromH):
+        return rho
+    peaks = problem.hessian_peaks()
+    if not np.isfinite(peaks).all():
+        raise MeaningError(
+            "learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
+        )
+    return rho_for_h(rho.h, scenario.learning.algorithm.horizon, problem.l2, problem.records, peaks)
+
+
+def _bound(scenario: Scenario, case: Case, problem: StarProblem) -> tuple[float, float, float]:
+    """Ξ, the norm to clip to, and the bound to check at every release."""
+    sensitivity = scenario.privacy.sensitivity
+    if not scenario.privacy.mechanism.is_private or sensitivity is None:
+        # Clipping is part of the algorithm, with or without noise.
+        clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
+        return 0.0, clip, np.inf
+    if sensitivity.kind == "clip":
+        return sensitivity.bound, sensitivity.bound, np.inf
+    if sensitivity.kind == "declared":
+        return sensitivity.bound, np.inf, sensitivity.bound
+    if sensitivity.kind == "empirical":
+        return float(problem.largest_gradients().max()), np.inf, np.inf
+    bound = public_bound(case, problem)
+    return bound, np.inf, bound
+
+
+def public_bound(case: Case, problem: StarProblem) -> float:
+    """Bound on the L1 norm of a record's gradient on Θ, from the public bounds on x and y.
+
+    With ‖x‖₁ ≤ B (p·x_max where only |x_j| ≤ x_max is known; one more for an intercept): |∂ℓ/∂z|·B, which is
+    2(θ_max·B + y_max)·B for the squared loss and at most B for hinge and logistic.
+
+    Raises
+    ------
+    MeaningError
+        If no bound on x is public, or none on y where the loss needs it.
+    """
+    features = problem.dimension - problem.loss.intercept
+    known = [b for b in (case.x_l1, None if case.x_max is None else features * case.x_max) if b is not None]
+    if not known:
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
+        )
+    B = min(known) + problem.loss.intercept
+    if problem.loss.needs_classes:
+        return B
+    if case.y_max is None:
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip"
+        )
+    slope = problem.loss.slope_bounds(np.array([B]), np.array([case.y_max]), problem.theta_max)
+    return float(slope[0] * B)

@@ -1,0 +1,112 @@
+"""What can be said of a star before it runs: size, step, stability, noise, privacy; and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.learning.losses import Hinge
+from p2psim.network.events import EVENT
+from p2psim.study.families.stage import Assessment, delta_warning, privacy_of
+from p2psim.theory import noise_floor as floors
+from p2psim.theory import star
+
+if TYPE_CHECKING:
+    from p2psim.study.families.star import StarCell
+
+#: Events of one served request, and of one answered query of a poll.
+_EVENTS_A_COMMIT = {"request": 6, "poll": 4}
+
+
+def assess(cell: StarCell) -> Assessment:
+    """Draw up the facts of one cell."""
+    problem, algorithm, plan = cell.problem, cell.scenario.learning.algorithm, cell.stage.plan
+    horizon = algorithm.horizon
+    steps = star.step_sizes(cell.rho, horizon, problem.l2, problem.records)
+    facts: dict[str, object] = {
+        "owners": problem.owners,
+        "records": int(problem.records.sum()),
+        "p": problem.dimension,
+        "rho": cell.rho,
+        "h": None,
+        "stable below": None,
+        "step": None,
+        "T·lr·λ_min/(N+1)": None,
+        "noise floor of ψ": None,
+        "box filling": None,
+        "f(θ*)": problem.minimum,
+        "Ξ": cell.bound,
+    }
+    warnings = []
+    private = privacy_of(plan)
+    if not isinstance(problem.loss, Hinge):
+        h = star.steepness(steps, problem.hessian_peaks())
+        hessians = problem.loss.curvature * problem.gram
+        contraction = star.contraction(cell.rho, horizon, problem.l2, problem.records, hessians)
+        facts |= {
+            "h": float(h.max()),
+            "stable below": star.stability_threshold(problem.owners),
+            "step": star.stability(h),
+            "T·lr·λ_min/(N+1)": contraction,
+        }
+        warnings += _step_warnings(h, contraction)
+        if plan.allocation.kind != "geometric" and problem.loss.kind == "squared":
+            scales = np.array([one.scale for one in private])
+            floor, filling = _noise(cell, steps, scales, hessians)
+            facts |= {"noise floor of ψ": floor, "box filling": filling}
+            warnings += _filling_warnings(filling)
+    events = horizon * _EVENTS_A_COMMIT[cell.scenario.network.exchange.kind]
+    return Assessment(
+        facts=facts,
+        records=tuple(problem.records.tolist()),
+        events=events,
+        bytes_of_events=events * EVENT.itemsize,
+        bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.x_l1.nbytes,
+        privacy=private,
+        warnings=tuple(warnings + delta_warning(cell.scenario.privacy.delta, problem.records)),
+    )
+
+
+def _noise(cell: StarCell, steps: np.ndarray, scales: np.ndarray, hessians: np.ndarray) -> tuple[float, float]:
+    """Expected ψ from noise alone after convergence, and how far noise fills the box.
+
+    In the eigenvectors of the mean Hessian: exact for as far as owners share them, and neither clipping nor the box
+    acts.
+    """
+    problem = cell.problem
+    if not scales.any():
+        return 0.0, 0.0
+    mean = np.tensordot(problem.shares, hessians, axes=1)
+    _, basis = np.linalg.eigh(mean)
+    own = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
+    moments = floors.stationary_moments((steps[:, None] * own).T, 2 * (steps * scales) ** 2)
+    spread = np.sqrt(np.maximum(moments.learner, 0.0))
+    floor = 0.5 * float(np.sum((2 * problem.l2 + problem.shares @ own) * moments.learner)) / problem.minimum
+    return floor, floors.box_filling(spread, problem.theta_max, basis)
+
+
+def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
+    verdict, highest = star.stability(h), float(h.max())
+    found = []
+    if verdict != "stable":
+        known = (
+            f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
+            if verdict == "unstable"
+            else "unequal owners are surely stable only up to 2"
+        )
+        found.append(f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho")
+    if contraction < 4:
+        found.append(
+            f"the slowest direction does not converge: T·lr·λ_min/(N+1) = {contraction:.3g}, and 4 is needed; "
+            "raise the horizon or learning.algorithm.rho, or whiten the features"
+        )
+    return found
+
+
+def _filling_warnings(filling: float) -> list[str]:
+    if filling < floors.FILLS:
+        return []
+    return [
+        f"noise fills Θ: its standard deviation is {filling:.3g} times theta_max, so ψ saturates; fit no slopes here"
+    ]
