@@ -7,6 +7,7 @@ same sums in the same order, and ties in time broken, as SimPy breaks them, by t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +25,11 @@ from p2psim.network.events import (
     SPENT,
     WAKE,
 )
-from p2psim.network.graphs import Links
 from p2psim.randomness import Streams
 from p2psim.streams import exponential, uniform
+
+if TYPE_CHECKING:
+    from p2psim.network.simulation import Network
 
 REQUEST, BROADCAST, GOSSIP = 0, 1, 2
 _RUNNING, _COMMITS, _TIME, _EXHAUSTED = 0, 1, 2, 3
@@ -86,7 +89,7 @@ def _put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome
 
 @njit()
 def _fill(  # type: ignore[no-untyped-def]
-    out, pattern, key, peer_key, rates, indptr, indices, limits, last_commit, last_time,
+    out, pattern, key, peer_key, rates, indptr, indices, limits, goes_on, last_commit, last_time,
     times, orders, agents, places, releases, versions, counters,
 ):  # fmt: skip
     """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many."""
@@ -100,14 +103,17 @@ def _fill(  # type: ignore[no-untyped-def]
         if now >= last_time:
             counters[_STATE] = _TIME
             break
-        if releases[i] >= limits[i]:
+        is_spent = releases[i] >= limits[i]
+        if is_spent and not goes_on:
             _put(out, at, seq, now, WAKE, i, NOBODY, NONE, NONE, NONE, SPENT)
             at, seq = at + 1, seq + 1
         else:
-            release = releases[i]
-            releases[i] += 1
-            if releases[i] == limits[i]:
-                counters[_ABLE] -= 1
+            release = np.int64(NONE)
+            if not is_spent:
+                release = releases[i]
+                releases[i] += 1
+                if releases[i] == limits[i] and not goes_on:
+                    counters[_ABLE] -= 1
             _put(out, at, seq, now, WAKE, i, NOBODY, NONE, NONE, NONE, OK)
             if pattern == REQUEST:
                 k = counters[_TOTAL]
@@ -169,7 +175,7 @@ class ArrayRun:
 
     def __init__(
         self,
-        links: Links,
+        network: Network,
         pattern: int,
         rates: np.ndarray,
         streams: Streams,
@@ -178,11 +184,12 @@ class ArrayRun:
         time: float | None,
         chunk: int,
     ):
-        self._links = links
+        self._links = network.links
+        self._goes_on = network.goes_on
         self._pattern = pattern
         self._rates = rates
         self._streams = streams
-        self._limits = limits if limits is not None else np.full(links.agents, np.iinfo(np.int64).max)
+        self._limits = limits if limits is not None else np.full(network.links.agents, np.iinfo(np.int64).max)
         self._commits = commits if commits is not None else np.iinfo(np.int64).max
         self._time = time if time is not None else np.inf
         self._chunk = chunk
@@ -203,7 +210,7 @@ class ArrayRun:
             out[: kept.size] = kept
             written = _fill(
                 out[kept.size :], self._pattern, key, self._streams.key("peers"), self._rates, self._links.indptr,
-                self._links.indices, self._limits, self._commits, self._time,
+                self._links.indices, self._limits, self._goes_on, self._commits, self._time,
                 times, orders, agents, places, releases, versions, counters,
             )  # fmt: skip
             out = out[: kept.size + written]

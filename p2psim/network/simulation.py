@@ -39,6 +39,9 @@ class Network:
     availability : Availability
     rates : ndarray, shape (n,), optional
         Wakes of each agent per unit of time, positive; one each when left out.
+    goes_on : bool
+        Whether an agent that may make no more releases goes on without its data: it wakes, commits and sends as before,
+        releasing nothing. Otherwise it is silent. Not for a star's owners.
     """
 
     links: Links
@@ -46,6 +49,7 @@ class Network:
     channel: Channel = field(default_factory=Channel)
     availability: Availability = field(default_factory=Availability)
     rates: np.ndarray | None = None
+    goes_on: bool = False
 
     @classmethod
     def of_graph(
@@ -123,7 +127,7 @@ def simulate_events(
     time : float, optional
         End before this time.
     limits : ndarray of int, shape (n,), optional
-        The most releases that each agent may make, at least one each.
+        The most releases that each agent may make; at least one each, unless agents go on without.
     engine : {"auto", "simpy", "array"}
     chunk : int
         Events in a chunk.
@@ -150,8 +154,13 @@ def simulate_events(
     rates = network.rates if network.rates is not None else np.ones(n)
     if rates.shape != (n,) or not (np.isfinite(rates) & (rates > 0)).all():
         raise MeaningError("network.clock.rate", f"must be {n} positive finite numbers, got {rates}")
-    if limits is not None and (limits.shape != (n,) or limits.dtype.kind not in "iu" or (limits < 1).any()):
-        raise InputError(f"limits must be {n} whole numbers of at least 1, got {limits}")
+    least = 0 if network.goes_on else 1
+    if limits is not None and (
+        limits.shape != (n,) or limits.dtype.kind not in "iu" or (limits < least).any()
+    ):
+        raise InputError(f"limits must be {n} whole numbers of at least {least}, got {limits}")
+    if network.goes_on and pattern.needs_learner:
+        raise MeaningError("privacy.when_spent", "an owner has nothing to tell the learner without its data")
     if pattern.needs_learner != network.links.star:
         raise MeaningError(
             "network.exchange",
@@ -172,13 +181,9 @@ def simulate_events(
     if network.is_ideal and engine != "simpy" and code is not None:
         from p2psim.network.array_engine import ArrayRun
 
-        return EventStream(
-            ArrayRun(network.links, code, rates, streams, limits, commits, time, chunk), "array"
-        )
+        return EventStream(ArrayRun(network, code, rates, streams, limits, commits, time, chunk), "array")
     from p2psim.network.world import World
 
-    world = World(
-        network.links, rates, network.channel, network.availability, streams, limits, commits, time, chunk
-    )
+    world = World(network, rates, streams, limits, commits, time, chunk)
     pattern.start(world)
     return EventStream(world, "simpy")

@@ -57,10 +57,13 @@ class EventChecker:
         Who is linked with whom.
     limits : ndarray of int, shape (n,), optional
         The most releases that each agent may make.
+    goes_on : bool
+        Whether agents go on without their data when they may make no more.
     """
 
-    def __init__(self, links: Links, limits: np.ndarray | None = None):
+    def __init__(self, links: Links, limits: np.ndarray | None = None, goes_on: bool = False):
         self._links = links
+        self._goes_on = goes_on
         self._limits = limits
         self._near = [set(links.of(agent).tolist()) for agent in range(links.agents)]
         self._seq = 0
@@ -176,7 +179,7 @@ class EventChecker:
             if origin[0] == DELIVER:
                 self._make_release(must, agent, release)
             elif origin[0] == COMMIT:
-                must(release == self._releases[agent] - 1, "it does not carry the release just made")
+                must(release == origin[5], "it does not carry the release just made")
             del self._causes[cause]
         else:
             must(agent == LEARNER, "nothing caused it")
@@ -254,6 +257,9 @@ class EventChecker:
             self._causes[seq] = (COMMIT, agent, peer, OK, version, release)
 
     def _make_release(self, must, agent, release) -> None:  # type: ignore[no-untyped-def]
+        if release == NONE and self._goes_on:
+            must(self._is_spent(agent), "it releases nothing, though it may")
+            return
         must(release == self._releases[agent], f"its release should be number {self._releases[agent]}")
         self._releases[agent] += 1
         self._keep_limit(must, agent, release)
@@ -266,7 +272,9 @@ class EventChecker:
 _FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
 
 
-def verify(chunks: Iterable[np.ndarray], links: Links, limits: np.ndarray | None = None) -> int:
+def verify(
+    chunks: Iterable[np.ndarray], links: Links, limits: np.ndarray | None = None, goes_on: bool = False
+) -> int:
     """Check a whole stream; see `EventChecker`.
 
     Parameters
@@ -275,6 +283,8 @@ def verify(chunks: Iterable[np.ndarray], links: Links, limits: np.ndarray | None
         Chunks of events, in order.
     links : Links
     limits : ndarray of int, shape (n,), optional
+    goes_on : bool
+        See `EventChecker`.
 
     Returns
     -------
@@ -286,7 +296,7 @@ def verify(chunks: Iterable[np.ndarray], links: Links, limits: np.ndarray | None
     EventsError
         Naming the first event that breaks an invariant.
     """
-    checker = EventChecker(links, limits)
+    checker = EventChecker(links, limits, goes_on)
     total = 0
     for events in chunks:
         checker.check(events)

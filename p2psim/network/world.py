@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import simpy
 
 from p2psim.distributions import Distribution, sample
-from p2psim.network.availability import Availability
-from p2psim.network.channels import Channel
 from p2psim.network.events import (
     COMMIT,
     DELIVER,
@@ -25,10 +23,12 @@ from p2psim.network.events import (
     SEND,
     WAKE,
 )
-from p2psim.network.graphs import Links
 from p2psim.network.log import EventLog
 from p2psim.randomness import Streams
 from p2psim.streams import exponentials
+
+if TYPE_CHECKING:
+    from p2psim.network.simulation import Network
 
 #: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
 Ended = Callable[[int, int, int, int, int], None]
@@ -48,12 +48,9 @@ class World:
 
     Parameters
     ----------
-    links : Links
-        Who is linked with whom.
+    network : Network
     rates : ndarray, shape (n,)
         Wakes of each agent per unit of time.
-    channel, availability
-        Parts of the network section.
     streams : Streams
         Random streams of this replica.
     limits : ndarray of int64, shape (n,), optional
@@ -66,10 +63,8 @@ class World:
 
     def __init__(
         self,
-        links: Links,
+        network: Network,
         rates: np.ndarray,
-        channel: Channel,
-        availability: Availability,
         streams: Streams,
         limits: np.ndarray | None,
         commits: int | None,
@@ -77,26 +72,27 @@ class World:
         chunk: int,
     ):
         self.env = simpy.Environment()
-        self.links = links
+        self.links = network.links
+        self.goes_on = network.goes_on
         self.rates = rates
         self.streams = streams
         self.log = EventLog(chunk)
-        self.present = bytearray(b"\x01") * links.agents
-        self.versions = [0] * links.agents
-        self.releases = [0] * links.agents
+        self.present = bytearray(b"\x01") * self.links.agents
+        self.versions = [0] * self.links.agents
+        self.releases = [0] * self.links.agents
         self.commits = 0
         self.ended = ""
         self._limits = limits.tolist() if limits is not None else None
-        self._able = links.agents
+        self._able = self.links.agents
         self._answers_in_flight = 0
         self._last_commit = commits
         self._over = self.env.event()
         self._write: Callable[..., int] = self.log.write
-        self._medium = channel.open(self)
+        self._medium = network.channel.open(self)
         if time is not None:
             # Scheduled before anything else, so that a run by time holds just the events before that time.
             self.env.timeout(time).callbacks.append(lambda _: self.end("time"))
-        availability.start(self)
+        network.availability.start(self)
 
     def __repr__(self) -> str:
         return f"<World of {self.links.agents} agents at t = {self.env.now:g}, {self.commits} commits>"
@@ -124,7 +120,9 @@ class World:
         return self._write(self.env.now, DROP, agent, peer, version, cause, NONE, outcome)
 
     def release(self, agent: int) -> int:
-        """Number of a release that an agent makes now: its data is touched and noise drawn."""
+        """Number of the release that an agent makes now, touching its data; `NONE` if it may make no more."""
+        if self.goes_on and self.is_spent(agent):
+            return NONE
         number = self.releases[agent]
         self.releases[agent] = number + 1
         if self._limits is not None and number + 1 == self._limits[agent]:
@@ -178,7 +176,7 @@ class World:
         if release == NONE:
             return
         self._answers_in_flight -= 1
-        if not self._able and not self._answers_in_flight:
+        if not self._able and not self.goes_on and not self._answers_in_flight:
             self.end("exhausted")
 
     # Randomness and time

@@ -39,10 +39,11 @@ def play(
     channel: Channel | None = None,
     rates: np.ndarray | None = None,
     seed: int = 0,
+    goes_on: bool = False,
     **how: Any,
 ) -> tuple[np.ndarray, str]:
     """All events of one run, and how it ended."""
-    network = Network(where, exchange, channel or Channel(), rates=rates)
+    network = Network(where, exchange, channel or Channel(), rates=rates, goes_on=goes_on)
     stream = simulate_events(network, Streams(seed), **how)
     return stream.read(), stream.ended
 

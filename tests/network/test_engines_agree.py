@@ -34,18 +34,28 @@ class TestEnginesAgree:
         n = where.agents
         rates = np.array(data.draw(st.lists(RATES, min_size=n, max_size=n)))
         rates *= min(1.0, 200 / rates.sum())  # a few hundred wakes at most
-        limits = data.draw(st.none() | st.lists(st.integers(1, 20), min_size=n, max_size=n).map(np.array))
+        goes_on = not where.star and data.draw(st.booleans(), label="agents go on without their data")
+        least = 0 if goes_on else 1
+        limits = data.draw(st.none() | st.lists(st.integers(least, 20), min_size=n, max_size=n).map(np.array))
         made = {}
         for engine in ("simpy", "array"):
             chunk = data.draw(st.integers(1, 400), label=f"chunk of {engine}")
             made[engine] = play(
-                where, exchange, rates=rates, seed=seed, limits=limits, engine=engine, chunk=chunk, **end
+                where,
+                exchange,
+                rates=rates,
+                seed=seed,
+                limits=limits,
+                engine=engine,
+                chunk=chunk,
+                goes_on=goes_on,
+                **end,
             )
         (events, ended), (others, ended_too) = made["simpy"], made["array"]
         assert events.tobytes() == others.tobytes()
         assert ended == ended_too
         assert ended in ("commits", "time", "exhausted")
-        verify([events], where, limits)
+        verify([events], where, limits, goes_on)
 
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 10**9), replica=st.integers(0, 100), variant=st.text(max_size=3))

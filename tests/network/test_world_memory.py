@@ -11,6 +11,7 @@ from network_cases import (
     Channel,
     Gossip,
     Links,
+    Network,
     Poll,
     Request,
     complete,
@@ -19,7 +20,6 @@ from network_cases import (
 )
 
 from p2psim.distributions import Distribution
-from p2psim.network.availability import Availability
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.world import World
 from p2psim.randomness import Streams
@@ -36,7 +36,7 @@ CASES: dict[str, tuple[Links, ExchangePattern]] = {
 
 def world_of(case: str, channel: Channel = LOSSY, time: float = 1e9) -> World:
     where, exchange = CASES[case]
-    world = World(where, np.ones(where.agents), channel, Availability(), Streams(), None, None, time, 256)
+    world = World(Network(where, exchange, channel), np.ones(where.agents), Streams(), None, None, time, 256)
     exchange.start(world)
     return world
 
@@ -107,7 +107,7 @@ class TestQueue:
         where, exchange = CASES[case]
         if case != "request, queued":
             where = star(64) if where.star else complete(64)
-        world = World(where, np.ones(where.agents), LOSSY, Availability(), Streams(), None, None, 1e9, 256)
+        world = World(Network(where, exchange, LOSSY), np.ones(where.agents), Streams(), None, None, 1e9, 256)
         exchange.start(world)
         assert type(world.env) is simpy.Environment
         was_sorted = []

@@ -32,7 +32,7 @@ class Broadcast(Options):
         neighbours = [world.links.of(agent).tolist() for agent in range(world.links.agents)]
 
         def tick(agent: int) -> None:
-            if world.is_spent(agent):
+            if world.is_spent(agent) and not world.goes_on:
                 world.wake(agent, SPENT)
                 return
             wake = world.wake(agent)

@@ -36,7 +36,7 @@ class Gossip(Options):
         key = world.streams.key("peers")
 
         def tick(agent: int) -> None:
-            if world.is_spent(agent):
+            if world.is_spent(agent) and not world.goes_on:
                 world.wake(agent, SPENT)
                 return
             wake = world.wake(agent)

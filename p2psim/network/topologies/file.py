@@ -130,15 +130,8 @@ def _read_edges(place: Path) -> nx.Graph[Any]:
     mapped = any(len(row) > 2 and row[2].lstrip().startswith("{") for row in rows)
     if any(len(row) == 1 for row in rows):
         raise MeaningError(_KEY, f"{place}: a line must hold two nodes")
-    return nx.parse_edgelist(
-        lines,
-        create_using=nx.MultiGraph,
-        data=True if mapped else [("weight", float)] if _weighted(rows) else False,
-    )
-
-
-def _weighted(rows: list[list[str]]) -> bool:
-    return any(len(row) > 2 for row in rows)
+    data: Any = mapped or ([("weight", float)] if any(len(row) > 2 for row in rows) else False)
+    return nx.parse_edgelist(lines, create_using=nx.MultiGraph, data=data)
 
 
 def _read_graphml(place: Path) -> nx.Graph[Any]:
