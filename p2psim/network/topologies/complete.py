@@ -1,15 +1,12 @@
 """Everyone with everyone."""
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from p2psim.network.links import Given, Links
 from p2psim.network.topologies.parts import MOST_OF_ALL_PAIRS, Agents, no_learner, settle
 from p2psim.options import Options
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Complete(Options):
@@ -34,9 +31,3 @@ class Complete(Options):
             False,
             np.ones(number * (number - 1)),
         )
-
-    def build(self, agents: int) -> "nx.Graph[int]":
-        """The same as a NetworkX graph."""
-        import networkx as nx
-
-        return nx.complete_graph(agents)

@@ -1,15 +1,12 @@
 """A closed chain."""
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from p2psim.network.links import Given, Links, from_edges
 from p2psim.network.topologies.parts import Agents, no_learner, settle
 from p2psim.options import Options
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Ring(Options):
@@ -28,9 +25,3 @@ class Ring(Options):
         number = settle(self.agents, agents, given, least=3)
         one = np.arange(number)
         return from_edges(number, one, (one + 1) % number)
-
-    def build(self, agents: int) -> "nx.Graph[int]":
-        """The same as a NetworkX graph."""
-        import networkx as nx
-
-        return nx.cycle_graph(agents)

@@ -1,16 +1,12 @@
 """One in the middle."""
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from p2psim.network.events import LEARNER
 from p2psim.network.links import Given, Links, from_edges, star_links
 from p2psim.network.topologies.parts import Agents, settle
 from p2psim.options import Options
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Star(Options):
@@ -30,12 +26,3 @@ class Star(Options):
         number = settle(self.agents, agents, given)
         leaves = np.arange(1, number)
         return from_edges(number, np.zeros_like(leaves), leaves)
-
-    def build(self, agents: int) -> "nx.Graph[int]":
-        """The same as a NetworkX graph."""
-        import networkx as nx
-
-        graph: nx.Graph[int] = nx.Graph()
-        graph.add_nodes_from(range(agents))
-        graph.add_edges_from((LEARNER, owner) for owner in range(agents))
-        return graph

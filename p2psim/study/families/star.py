@@ -16,7 +16,7 @@ from p2psim.learning.star_problem import StarProblem, star_problem
 from p2psim.learning.star_reference import replay_plainly
 from p2psim.learning.star_replay import GradientRule, StarReplay, gradient_rule
 from p2psim.network.clocks import Clock
-from p2psim.network.graphs import Links, links
+from p2psim.network.graphs import AnyTopology, Given, Links, draw_links
 from p2psim.network.simulation import Network
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
@@ -67,7 +67,7 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
 
 def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
     """Who is linked with whom."""
-    return _links(type(scenario.network.topology), arrays["offsets"].size - 1)
+    return _links(scenario.network.topology, arrays["offsets"].size - 1)
 
 
 def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray]) -> StarProblem:
@@ -229,9 +229,8 @@ def recompute(
 
 
 @lru_cache(maxsize=8)
-def _links(topology: type[Any], agents: int) -> Links:
-    made: Links = links(topology().build(agents))
-    return made
+def _links(topology: AnyTopology, agents: int) -> Links:
+    return draw_links(topology, Given(agents), learner=True)
 
 
 def _rho(scenario: Scenario, problem: StarProblem) -> float:
