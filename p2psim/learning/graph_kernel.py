@@ -33,7 +33,7 @@ AVERAGE, ANCHORED = 0, 1
 
 
 @njit(inline="always")
-def _edge(indices, first, last, peer):  # type: ignore[no-untyped-def]
+def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
     """Place of a neighbour in an agent's sorted row."""
     while first < last:
         middle = (first + last) >> 1
@@ -179,7 +179,7 @@ def replay(  # type: ignore[no-untyped-def]
                 continue
             slot = message_slot[place]
             if kind == DELIVER and slot >= 0:
-                e = _edge(indices, indptr[agent], indptr[agent + 1], event.peer)
+                e = edge_of(indices, indptr[agent], indptr[agent + 1], event.peer)
                 if event.version > edge_version[e]:
                     before = edge_slot[e]
                     references[before] -= 1
@@ -249,7 +249,7 @@ def replay(  # type: ignore[no-untyped-def]
             counters[COMMITS] += 1
             new = refresh(loss, X, y, first, last, theta[i], slopes)
             if track:
-                _track(
+                track_objective(
                     i,
                     old,
                     mix,
@@ -269,7 +269,7 @@ def replay(  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _track(  # type: ignore[no-untyped-def]
+def track_objective(  # type: ignore[no-untyped-def]
     i, old, mix, stale, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
 ):
     """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""
