@@ -14,13 +14,17 @@ from p2psim.options import Count, Options
 #: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.
 _ROUNDS = 100
 
+#: Rounds of mixing, and the most links in all of them.
+_MIXING, _MOST_MIXED = 100, 1_000_000
+
 
 class RandomRegular(Options):
     """Every agent has the same number of neighbours, who are random; drawn again until connected.
 
     A pairing of n·degree half-links (Bollobás 1980); its loops and repeated links, about degree²/4 whatever n,
-    are undone by switching ends with other links, chosen uniformly. The law is that of uniform regular graphs as
-    n grows at a given degree, not exactly so for small n.
+    are undone by switching ends with other links, chosen uniformly. That alone would favour some graphs where n
+    is small, so that ends are then switched at random for up to 100 rounds, fewer in large graphs (none above a
+    million links, where repair touches a vanishing part): a chain whose stationary law is uniform.
     """
 
     kind: Literal["random-regular"] = "random-regular"
@@ -73,6 +77,8 @@ def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> Ends
         halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int64), degree))
         a, b = halves[::2].copy(), halves[1::2].copy()
         if _repair(agents, a, b, random):
+            for _ in range(min(_MIXING, _MOST_MIXED // max(a.size, 1))):
+                a, b = _mix(agents, a, b, random)
             return a, b
 
 
@@ -101,6 +107,25 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
         faulty, other = faulty[sound], other[sound]
         b[faulty], b[other] = b[other], b[faulty]
     return False
+
+
+def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> Ends:
+    """Take links two by two at random; of those that may, about half switch ends.
+
+    Two links may, if their old and new versions are four different ones and none of them is that of other links.
+    That can be said equally of the graph before and after, so that going back is as likely as going there.
+    """
+    order = random.permutation(a.size)
+    turned = random.random(a.size) < 0.5
+    a, b = np.where(turned, b, a)[order], np.where(turned, a, b)[order]
+    half = a.size // 2
+    one, two = slice(0, half), slice(half, 2 * half)
+    old = _keys(agents, a, b)
+    new = np.concatenate([_keys(agents, a[one], b[two]), _keys(agents, a[two], b[one])])
+    alone = _alone(np.concatenate([old[: 2 * half], new]), np.concatenate([old, new])).reshape(4, half)
+    switch = alone.all(axis=0) & (a[one] != b[two]) & (a[two] != b[one]) & (random.random(half) < 0.5)
+    b[one], b[two] = np.where(switch, b[two], b[one]), np.where(switch, b[one], b[two])
+    return a, b
 
 
 def _keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
