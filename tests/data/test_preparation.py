@@ -97,7 +97,14 @@ def test_random_sizes_are_random_without_shuffling():
     first, other = (prepare(section(**tree), seed, None) for seed in (0, 1))
     assert len(set(first.y.tolist())) == 30
     assert first.y.tobytes() != other.y.tobytes()
-    assert first.warnings == ("70 of 100 rows are held by no owner",)
+    assert first.fitted["unused_rows"] == 70
+
+
+@pytest.mark.parametrize(("owned", "warned"), [(100, False), (50, False), (49, True)])
+def test_rows_that_nobody_holds_are_counted_and_warned_of_when_they_are_most(owned, warned):
+    prepared = prepare(section(partition={"kind": "contiguous", "sizes": [owned]}), 0, None)
+    assert prepared.fitted["unused_rows"] == 100 - owned
+    assert prepared.warnings == ((f"{100 - owned} of 100 rows are held by no owner",) if warned else ())
 
 
 def test_what_was_fitted_is_plain_json():
