@@ -137,7 +137,7 @@ def display(value: Any) -> str:
         inside = ", ".join(differing)
         return f"{kind}({inside})" if kind and inside else kind or inside or "defaults"
     if isinstance(value, Mapping) and value:
-        return ", ".join(f"{key}={display(entry)}" for key, entry in value.items())
+        return f"{{{', '.join(f'{key}={display(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(display, value))}]"
     if value is None or isinstance(value, bool):

@@ -28,6 +28,9 @@ from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
 
+#: Name of the validator of a part that wants exactly one of some keys; the others are null, which says nothing.
+_ALTERNATIVES = "_one_of_them"
+
 _HEADER = "# A resolved p2psim scenario: every default is explicit.\n"
 
 
@@ -110,7 +113,10 @@ class Scenario(Options):
         return _build(node, confirm_cells)
 
     def resolved(self) -> dict[str, Any]:
-        """Return all that the scenario says as plain values: every default explicit, in the models' order."""
+        """Return all that the scenario says as plain values: every default explicit, in the models' order.
+
+        Of alternatives, such as the shapes of a distribution, only the one that was given.
+        """
         tree: dict[str, Any] = _explicit(self, _written_leaf)
         if self.fitted is None:
             del tree["fitted"]
@@ -153,7 +159,10 @@ def _explicit(value: Any, leaf: Callable[[Any], Any]) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, BaseModel):
-        return {key: _explicit(getattr(value, key), leaf) for key in type(value).model_fields}
+        entries = {key: getattr(value, key) for key in type(value).model_fields}
+        if hasattr(type(value), _ALTERNATIVES):
+            entries = {key: entry for key, entry in entries.items() if entry is not None}
+        return {key: _explicit(entry, leaf) for key, entry in entries.items()}
     if isinstance(value, dict | Mapping):
         return {str(key): _explicit(entry, leaf) for key, entry in value.items()}
     if isinstance(value, list | tuple):

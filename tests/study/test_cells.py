@@ -72,7 +72,11 @@ def test_what_columns_hold():
         "request(service=exponential=0.5, busy=queue)",
         "request",
     ]
-    assert column("privacy.epsilon", "[1, {0: 1, 1: 2, 2: 3}]") == ["1", "0=1, 1=2, 2=3"]
+    assert column("privacy.epsilon", "[1, {0: 1, 1: 2, 2: 3}]") == ["1", "{0=1, 1=2, 2=3}"]
+    assert column("network.clock", "[{kind: poisson}, {kind: poisson, rate: {0: 1, 1: 1, 2: 4}}]") == [
+        "poisson",
+        "poisson(rate={0=1, 1=1, 2=4})",
+    ]
     assert column("data.shuffle", "[true, false]") == [True, False]
     assert column("data.seed", "[null, 3]") == ["null", "3"]
     assert column("learning.algorithm.form", "[printed, corrected]") == ["printed", "corrected"]

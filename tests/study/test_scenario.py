@@ -36,15 +36,23 @@ def test_every_default_is_written():
     assert tree["network"]["engine"] == "auto"
     assert tree["network"]["clock"] == {"kind": "poisson", "rate": {"0": 1.0, "1": 2.0, "2": 3.0}}
     assert tree["learning"]["loss"] == {"kind": "squared", "intercept": False}
-    assert tree["privacy"]["allocation"] == {"kind": "cap", "releases": 3, "tail": None}
+    assert tree["privacy"]["allocation"] == {"kind": "cap", "releases": 3}
     assert tree["privacy"]["accountant"] == ["basic"]
     assert tree["data"]["scale"]["x"]["bound"] == 1.0
+
+
+def test_alternatives_that_were_not_given_are_not_written():
+    tree = plain(read(Scenario.parse(VALID).to_yaml()))
+    assert tree["network"]["channel"]["latency"] == {"uniform": [0.0, 1.0]}
+    assert tree["network"]["exchange"]["service"] == {"exponential": 0.5}
+    inside = scenario(sweep={"network.channel.latency.uniform": [[0, 1], [0, 2]]})
+    assert Scenario.parse(inside.to_yaml()) == inside
 
 
 def test_parts_in_the_sweep_are_written_in_full():
     swept = scenario(sweep={"privacy.allocation": ["horizon", {"kind": "cap", "releases": 2}]})
     assert plain(read(swept.to_yaml()))["sweep"] == {
-        "privacy.allocation": [{"kind": "horizon"}, {"kind": "cap", "releases": 2, "tail": None}]
+        "privacy.allocation": [{"kind": "horizon"}, {"kind": "cap", "releases": 2}]
     }
 
 
