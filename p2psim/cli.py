@@ -72,7 +72,7 @@ def _add_run(commands: _Commands) -> None:
     run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
     run.add_argument("--cell", type=int, metavar="I", help="run this cell alone (with --replica)")
     run.add_argument("--replica", type=int, metavar="R", help="run this replica alone (with --cell)")
-    run.add_argument("--quiet", action="store_true", help="no progress and no notices")
+    run.add_argument("--quiet", action="store_true", help="no progress and no notices; warnings stay")
 
 
 def _add_check(commands: _Commands) -> None:

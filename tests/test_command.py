@@ -88,6 +88,22 @@ def test_run_prints_results_and_where_they_are(scenario: str, capsys: pytest.Cap
     assert Path("runs/tiny/metrics.parquet").exists()
 
 
+def test_quiet_leaves_nothing_but_warnings(
+    scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from p2psim import compiled
+
+    monkeypatch.setattr(compiled, "is_compiled", lambda: False)
+    for quiet in ([], ["--quiet"]):
+        assert main(["run", scenario, "--jobs", "1", "--out", f"run{len(quiet)}", *quiet]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert any(line.startswith("warning: ") for line in lines)
+        assert all(line.startswith("warning: ") for line in lines) == bool(quiet)
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "warnings stay" in " ".join(capsys.readouterr().out.split())
+
+
 def test_run_as_json(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", scenario, "--jobs", "1", "--out", "here", "--json", "--quiet"]) == 0
     tree = json.loads(capsys.readouterr().out)
