@@ -13,6 +13,11 @@ from p2psim.study.nodes import plain
 from p2psim.study.scenario import Scenario
 from p2psim.study.yaml_reader import read
 
+TOPOLOGIES = (
+    "star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, "
+    "similarity, file"
+)
+
 
 @pytest.mark.parametrize(
     ("old", "new", "key", "said"),
@@ -68,7 +73,7 @@ from p2psim.study.yaml_reader import read
             "kind: star",
             "kind: starr",
             "network.topology",
-            "unknown kind 'starr'; known: star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, similarity, file; did you mean star?",
+            f"unknown kind 'starr'; known: {TOPOLOGIES}; did you mean star?",
         ),
         (
             "kind: pca",
@@ -136,7 +141,7 @@ def test_what_is_required():
         f"s.yaml:{line}:14: learning.algorithm.horizon: is required: a whole number of at least 1"
     ]
     text, _ = spoiled("kind: star, ", "")
-    assert messages(text) == ["s.yaml:5:13: network.topology: needs a kind; known: star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, similarity, file"]
+    assert messages(text) == [f"s.yaml:5:13: network.topology: needs a kind; known: {TOPOLOGIES}"]
 
 
 def test_a_bare_name_that_needs_more():
