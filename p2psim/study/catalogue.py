@@ -6,6 +6,7 @@ from typing import Any
 
 from p2psim.distributions import Distribution
 from p2psim.learning.metrics import METRICS
+from p2psim.study.choices import CHOICES
 from p2psim.study.core_schema import Schema, Schemas, kind_of
 from p2psim.study.scenario import Scenario
 
@@ -20,7 +21,6 @@ class Entry:
         Dotted, positions in lists left out: ``data.features``.
     name : str
     meaning : str
-        Empty where the name says it all.
     """
 
     key: str
@@ -60,7 +60,10 @@ def catalogue() -> list[Entry]:
         for key, schema in schemas.fields(part.schema).items():
             if key != "kind":
                 dotted = f"{part.key}.{key}".lstrip(".")
-                entries += [Entry(dotted, name, "") for name in _choices(schemas, schema)]
+                known = CHOICES.get(dotted, {})
+                description = part.schema["cls"].model_fields[key].description or ""
+                for name in _choices(schemas, schema):
+                    entries.append(Entry(dotted, name, known.get(name, description)))
     entries += [Entry("record.metrics", name, metric.meaning) for name, metric in METRICS.items()]
     return list(dict.fromkeys(entries))
 

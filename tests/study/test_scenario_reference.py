@@ -1,4 +1,5 @@
 from p2psim.study.catalogue import catalogue, parts
+from p2psim.study.choices import CHOICES
 from p2psim.study.core_schema import Schemas
 from p2psim.study.reference import page, reference
 from p2psim.study.scenario import Scenario
@@ -33,3 +34,12 @@ def test_the_catalogue_names_what_a_scenario_can():
         ("record.metrics", "relative_fitness"),
         ("independent", "noise"),
     } <= found
+
+
+def test_the_catalogue_says_what_each_name_means():
+    found = {(entry.key, entry.name): entry.meaning for entry in catalogue()}
+    assert [named for named, meaning in found.items() if not meaning] == []
+    # Nothing is explained that cannot be named, and what is explained is told.
+    for key, names in CHOICES.items():
+        for name, meaning in names.items():
+            assert found[key, name] == meaning
