@@ -1,0 +1,147 @@
+"""Convergence of personalised models on a graph, and what noise and its allocation do to it.
+
+B is Bellet, Guerraoui, Taziki, Tommasi, "Personalized and Private Peer-to-Peer Machine Learning" (AISTATS 2018). A step
+wakes one of n agents, uniformly; it minimises a bound of Q_L in its own block, with block Lipschitz constant
+L_i = D_ii(1 + μ·c_i·L_i^loc), and Q_L is σ-strongly convex. Noise η_i(t) of scale s_i(t) enters as μ·c_i(∇L_i + η).
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float = NDArray[np.float64]
+Form = Literal["printed", "corrected"]
+
+#: Exponent of C in the best allocation under a limit on Σ ε, and on Σ ε².
+THIRD, QUARTER = 1 / 3, 1 / 4
+
+
+def contraction_rate(strong_convexity: float, lipschitz: ArrayLike, agents: int | None = None) -> float:
+    """C = 1 − σ/(n·L_max), by which a step contracts Q_L − Q_L* on average (B, Proposition 1).
+
+    Parameters
+    ----------
+    strong_convexity : float
+        σ > 0, such as μ·min_i D_ii·c_i·σ_i^loc.
+    lipschitz : array_like, shape (n,)
+        L_i of each agent; or some of them, their largest among them, and the number of agents.
+    agents : int, optional
+        n.
+
+    Raises
+    ------
+    ValueError
+        If σ is not positive, or larger than L_max, which no such constants can be.
+    """
+    L = np.asarray(lipschitz, dtype=float)
+    if not 0 < strong_convexity <= L.max():
+        raise ValueError(f"needs 0 < σ ≤ L_max, got {strong_convexity} and {L.max()}")
+    return float(1 - strong_convexity / ((L.size if agents is None else agents) * L.max()))
+
+
+def convergence_bound(gap: float, rate: float, steps: ArrayLike) -> Float:
+    """C^T·(Q(0) − Q*), at least E[Q(T) − Q*] without noise or delay (B, Proposition 1), for each number of steps T."""
+    bound: Float = gap * rate ** np.asarray(steps, dtype=float)
+    return bound
+
+
+def noise_moments(degrees: ArrayLike, confidence: ArrayLike, mu: float, scales: ArrayLike) -> Float:
+    """Σ_i (μ·D_ii·c_i·s_i(t))² at each step, for `utility_bound`.
+
+    Parameters
+    ----------
+    degrees, confidence : array_like, shape (n,)
+        D_ii and c_i.
+    mu : float
+        μ.
+    scales : array_like, shape (T, n)
+        s_i(t), the Laplace scale of agent i if it wakes at step t.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+    """
+    weight = mu * np.asarray(degrees, dtype=float) * np.asarray(confidence, dtype=float)
+    moments: Float = ((weight * np.asarray(scales, dtype=float)) ** 2).sum(axis=-1)
+    return moments
+
+
+def utility_bound(
+    gap: float,
+    rate: float,
+    lipschitz: ArrayLike,
+    moments: ArrayLike,
+    dimension: int,
+    form: Form = "corrected",
+) -> float:
+    """Bound on E[Q(T) − Q*] under Laplace noise (B, Theorem 2).
+
+    Corrected: C^T(Q(0) − Q*) + p/(n·L_min) Σ_t C^{T−1−t} Σ_i (μ·D_ii·c_i·s_i(t))², t = 0 … T − 1.
+
+    The printed form has C^t in place of C^{T−1−t}, which contracts late noise instead of early noise, and no p: E‖η‖²
+    is 2p·s², not 2s². It is false: one step from the minimiser, with quadratic L_i, gives exactly the corrected bound,
+    p times the printed one; and where scales grow with t it is too small even for p = 1.
+
+    Parameters
+    ----------
+    gap : float
+        Q(0) − Q*.
+    rate : float
+        C.
+    lipschitz : array_like, shape (n,)
+        L_i.
+    moments : array_like, shape (T,)
+        From `noise_moments`, in the order of the steps.
+    dimension : int
+        p.
+    form : {"printed", "corrected"}
+    """
+    L, noise = np.asarray(lipschitz, dtype=float), np.asarray(moments, dtype=float)
+    T = noise.size
+    steps = np.arange(T)
+    weights = rate ** (steps if form == "printed" else T - 1 - steps)
+    factor = 1 if form == "printed" else dimension
+    return float(gap * rate**T + factor / (L.size * L.min()) * (weights @ noise))
+
+
+def step_shares(rate: float, steps: int, form: Form = "corrected", exponent: float = THIRD) -> Float:
+    """Shares of a budget at steps 0 … T − 1 (B, Proposition 2), shape (T,), of sum 1.
+
+    Corrected: ∝ C^{(T−1−t)e}, which makes `allocation_objective` least among all of the same Σ ε for e = 1/3, and of
+    the same Σ ε² for e = 1/4. Printed: ∝ C^{te}, which does not.
+
+    Parameters
+    ----------
+    rate : float
+        C.
+    steps : int
+        T.
+    form : {"printed", "corrected"}
+    exponent : float
+        e.
+    """
+    t = np.arange(steps)
+    weights = np.power(rate, exponent * (t if form == "printed" else steps - 1 - t))
+    shares: Float = weights / weights.sum()
+    return shares
+
+
+def allocation_objective(rate: float, epsilons: ArrayLike) -> float:
+    """Σ_t C^{T−1−t}/ε(t)²: the noise that is left after T steps, apart from constants.
+
+    Parameters
+    ----------
+    rate : float
+        C.
+    epsilons : array_like, shape (T,)
+        ε(t) > 0.
+    """
+    epsilon = np.asarray(epsilons, dtype=float)
+    return float(np.sum(rate ** np.arange(epsilon.size)[::-1] / epsilon**2))
+
+
+def expected_steps(releases: ArrayLike, agents: int) -> Float:
+    """Expected number of steps until an agent's k-th wake, itself included, of n agents with equal clocks: k·n."""
+    steps: Float = np.asarray(releases, dtype=float) * agents
+    return steps
