@@ -1,29 +1,32 @@
-"""How an agent's budget is spread over its releases, and the most releases that it may make."""
+"""How an agent's budget is spread over its releases, and the most releases that it may make.
+
+An allocation offers ``limit`` and ``weights``. One that is ``clairvoyant`` also offers ``logarithms``: its shares are
+known only after a run's releases are, and its ``weights`` are what is expected beforehand.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from p2psim.options import BY_NAME, Count, Options
+from p2psim.privacy.contraction import Contraction
+from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
 
-#: Stands for no limit on releases.
-UNLIMITED = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class Releases:
-    """Some releases, in the order of the events: whose, its number among that agent's, and the commits before it.
-
-    Shape (releases,) each.
-    """
-
-    agents: np.ndarray
-    numbers: np.ndarray
-    steps: np.ndarray
+__all__ = [
+    "UNLIMITED",
+    "Allocation",
+    "Cap",
+    "Contraction",
+    "Geometric",
+    "Horizon",
+    "Outlook",
+    "Releases",
+    "Uniform",
+    "binomial_cap",
+]
 
 
 class Horizon(Options):
@@ -32,12 +35,20 @@ class Horizon(Options):
     kind: Literal["horizon"] = "horizon"
     clairvoyant: ClassVar[bool] = False
 
-    def limit(self, horizon: int, share: float) -> int:
+    def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent."""
         return horizon
 
-    def weights(self, releases: Releases, limits: np.ndarray) -> np.ndarray:
-        """Share of its agent's budget that each release takes; ``limits`` are those of the releases' agents."""
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+        """Share of its agent's budget that each release takes.
+
+        Parameters
+        ----------
+        releases : Releases
+        limits : ndarray of int64, shape (releases,)
+            The most releases that the agent of each may make.
+        outlook : Outlook
+        """
         return 1.0 / limits
 
 
@@ -59,14 +70,14 @@ class Cap(Options):
             raise ValueError("give exactly one of releases and tail")
         return self
 
-    def limit(self, horizon: int, share: float) -> int:
+    def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent, which answers a share of the horizon's queries."""
         if self.releases is not None:
             return self.releases
         assert self.tail is not None
         return binomial_cap(horizon, share, self.tail)
 
-    def weights(self, releases: Releases, limits: np.ndarray) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return 1.0 / limits
 
@@ -78,16 +89,37 @@ class Geometric(Options):
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
     clairvoyant: ClassVar[bool] = False
 
-    def limit(self, horizon: int, share: float) -> int:
+    def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
         return UNLIMITED
 
-    def weights(self, releases: Releases, limits: np.ndarray) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return (1 - self.ratio) * self.ratio**releases.numbers
 
 
-Allocation = Annotated[Horizon | Cap | Geometric, Field(discriminator="kind"), BY_NAME]
+class Uniform(Options):
+    """Equal parts for all releases that will happen: the budget is spent exactly, by who knows all wakes beforehand."""
+
+    kind: Literal["uniform"] = "uniform"
+    clairvoyant: ClassVar[bool] = True
+
+    def limit(self, horizon: int, share: float, expected: float) -> int:
+        """No limit."""
+        return UNLIMITED
+
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+        """Share of its agent's budget that each release is expected to take, before the run."""
+        return 1.0 / outlook.expected[releases.agents]
+
+    def logarithms(self, releases: Releases, outlook: Outlook) -> np.ndarray:
+        """Logarithm of each release's weight, before it is divided by their sum."""
+        return np.zeros(releases.agents.size)
+
+
+Allocation = Annotated[
+    Horizon | Cap | Geometric | Uniform | Contraction, Field(discriminator="kind"), BY_NAME
+]
 
 
 def binomial_cap(horizon: int, share: float, tail: float) -> int:

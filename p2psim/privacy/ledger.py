@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.privacy.accountants import ACCOUNTANTS
-from p2psim.privacy.allocations import Releases
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import Book, by_agent
+from p2psim.privacy.shares import Releases, Totals
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Caveats:
         Whether the sensitivity was computed from the records, or is one that is known not to hold.
     data_dependent_step, public_graph_assumed, clairvoyant : bool
         Whether the step sizes, the graph or features, or the schedule depend on the records, or on what nobody could
-        know. Then ε holds given those only, and is flagged.
+        know. Then ε holds given those only, and is flagged. A clairvoyant allocation is flagged in any case.
     """
 
     violations: np.ndarray
@@ -39,7 +39,7 @@ def ledger(
     plan: Plan,
     book: Book,
     releases: Releases,
-    totals: np.ndarray | None,
+    totals: Totals | None,
     accountants: Sequence[str],
     caveats: Caveats,
     initial: np.ndarray | None = None,
@@ -57,8 +57,8 @@ def ledger(
         At the end of the run.
     releases : Releases
         All of the run.
-    totals : ndarray or None
-        See `Plan.claimed`.
+    totals : Totals or None
+        From `Plan.totals`.
     accountants : sequence of str
     caveats : Caveats
     initial : ndarray, shape (N,), optional
@@ -96,5 +96,5 @@ def ledger(
     columns["public_graph_assumed"] = np.full(agents, caveats.public_graph_assumed)
     columns["data_dependent_step"] = np.full(agents, caveats.data_dependent_step)
     columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
-    columns["clairvoyant"] = np.full(agents, caveats.clairvoyant)
+    columns["clairvoyant"] = np.full(agents, caveats.clairvoyant or plan.clairvoyant)
     return columns

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.privacy.allocations import UNLIMITED, Allocation, Releases
+from p2psim.privacy.allocations import Allocation, Contraction, Uniform
 from p2psim.privacy.mechanisms import Laplace, NoNoise
+from p2psim.privacy.shares import UNLIMITED, Outlook, Releases, Totals
 
 #: Largest scale of noise: a draw, which can be 37 times as large, must be a number.
 LARGEST = 1e300
@@ -29,9 +31,11 @@ class Plan:
     releases : ndarray of int64, shape (N,)
         The most releases that each agent may make (`UNLIMITED` for any number).
     sensitivity : ndarray, shape (N,)
-        L1 sensitivity of one release, 2Ξ/n_i, for the real records.
+        L1 sensitivity of one release, 2Ξ/n_i, for the real records; 0 without records.
     scale_records : float
         Noise as if each record stood for this many.
+    outlook : Outlook
+        What is known of the run beforehand.
     """
 
     mechanism: NoNoise | Laplace
@@ -40,30 +44,57 @@ class Plan:
     releases: np.ndarray
     sensitivity: np.ndarray
     scale_records: float
+    outlook: Outlook
 
     @property
     def limits(self) -> np.ndarray | None:
         """The one number an agent that privacy tells the network; None where nobody is limited."""
         return None if (self.releases == UNLIMITED).all() else self.releases
 
-    def claimed(self, releases: Releases, totals: np.ndarray | None = None) -> np.ndarray:
+    @property
+    def clairvoyant(self) -> bool:
+        """Whether the noise depends on the releases that will happen, which nobody could know."""
+        return self.mechanism.is_private and self.allocation.clairvoyant
+
+    def totals(self, parts: Iterable[Releases]) -> Totals | None:
+        """Sums of weights that a clairvoyant allocation divides by; None, and nothing is read, for any other.
+
+        Parameters
+        ----------
+        parts : iterable of Releases
+            All of the run.
+        """
+        if not self.clairvoyant:
+            return None
+        totals = Totals.empty(self.budget.size)
+        for part in parts:
+            totals = totals.add(part.agents, self._logarithms(part))
+        return totals
+
+    def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """ε that releases are claimed to cost, as the records are scaled, shape (releases,); infinite without noise.
 
         Parameters
         ----------
         releases : Releases
-        totals : ndarray, shape (N,), optional
-            Sum of each agent's weights over all releases that it will make: for clairvoyant allocations.
+        totals : Totals, optional
+            From `totals`. When left out, a clairvoyant allocation's releases cost what is expected before the run.
         """
         if not self.mechanism.is_private:
             return np.full(releases.agents.size, np.inf)
-        weights = self.allocation.weights(releases, self.releases[releases.agents])
-        if totals is not None:
-            weights = weights / totals[releases.agents]
+        if totals is None:
+            weights = self.allocation.weights(releases, self.releases[releases.agents], self.outlook)
+        else:
+            weights = totals.shares(releases.agents, self._logarithms(releases))
         budget = self.budget[releases.agents]
-        return np.where(np.isinf(budget), np.inf, budget * weights)
+        endless = np.isinf(budget)
+        return np.where(endless, np.inf, np.where(endless, 1.0, budget) * weights)
 
-    def scales(self, releases: Releases, totals: np.ndarray | None = None) -> np.ndarray:
+    def _logarithms(self, releases: Releases) -> np.ndarray:
+        assert isinstance(self.allocation, Uniform | Contraction)
+        return self.allocation.logarithms(releases, self.outlook)
+
+    def scales(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Scale of the noise of releases, shape (releases,); parameters as in `claimed`.
 
         Raises
@@ -78,7 +109,7 @@ class Plan:
             agent, number = releases.agents[lost][0], releases.numbers[lost][0]
             raise MeaningError(
                 "privacy.allocation",
-                f"the noise of release {number} of agent {agent} overflows; its budget is used up",
+                f"the noise of release {number} of agent {agent} overflows; its share of the budget is too small",
             )
         return scales
 
@@ -92,6 +123,9 @@ def plan(
     horizon: int,
     shares: np.ndarray,
     scale_records: float = 1.0,
+    never: bool = False,
+    expected: np.ndarray | None = None,
+    contraction: float | None = None,
 ) -> Plan:
     """Plan the releases of all agents.
 
@@ -106,19 +140,39 @@ def plan(
     records : ndarray of int, shape (N,)
         n_i.
     horizon : int
-        T.
+        T, the most releases that allocation ``horizon`` prepares for.
     shares : ndarray, shape (N,)
-        Probability that a query goes to each agent.
+        Probability that a commit is each agent's.
     scale_records : float
         Noise as if each record stood for this many.
+    never : bool
+        Whether no update ever touches data.
+    expected : ndarray, shape (N,), optional
+        Releases that each agent is expected to make when nothing limits it and no wake is missed; T·share when left
+        out.
+    contraction : float, optional
+        C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
     """
+    shares = np.asarray(shares, dtype=float)
+    expected = np.maximum(1.0, np.rint(horizon * shares if expected is None else expected))
     # An infinite budget cannot be spent, so it limits nobody: such a run is the noiseless one.
     limited = mechanism.is_private & np.isfinite(budget)
     releases = np.array(
         [
-            allocation.limit(horizon, float(share)) if is_limited else UNLIMITED
-            for share, is_limited in zip(shares, limited, strict=True)
+            allocation.limit(horizon, float(share), float(mean)) if is_limited else UNLIMITED
+            for share, mean, is_limited in zip(shares, expected, limited, strict=True)
         ],
         dtype=np.int64,
     )
-    return Plan(mechanism, allocation, budget, releases, 2 * bound / records, scale_records)
+    if never:
+        releases[:] = 0
+    sensitivity = np.where(records > 0, 2 * bound / np.maximum(records, 1), 0.0)
+    return Plan(
+        mechanism,
+        allocation,
+        budget,
+        releases,
+        sensitivity,
+        scale_records,
+        Outlook(expected, 1.0 / shares, contraction),
+    )

@@ -69,6 +69,36 @@ def _noise(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(f"the {privacy.mechanism.kind} mechanism needs {what}", f"privacy.{key}")
 
 
+def _norm(scenario: Scenario) -> Iterator[Fault]:
+    """A bound in a norm that the noise is not for is no bound, unless it is asked for by its name."""
+    sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind == "async-star"
+    if sensitivity is None:
+        return
+    if sensitivity.kind == "as-printed" and star:
+        yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
+    elif sensitivity.kind == "clip" and sensitivity.norm == "l2":
+        if star:
+            yield Fault("async-star clips in l1", "privacy.sensitivity.norm")
+        elif scenario.privacy.mechanism.kind == "laplace":
+            message = (
+                "Laplace noise needs l1: beside l2 clipping the loss is up to √p times the claim; "
+                "as-printed makes that claim, flagged"
+            )
+            yield Fault(message, "privacy.sensitivity.norm")
+
+
+def _contraction(scenario: Scenario) -> Iterator[Fault]:
+    """Only on graphs does theory say by how much a commit contracts."""
+    allocation = scenario.privacy.allocation
+    star = scenario.learning.algorithm.kind == "async-star"
+    if allocation.kind == "contraction" and allocation.rate == "auto" and star:
+        message = "auto is for agents on a graph; give a number between 0 and 1, both excluded"
+        yield Fault(message, "privacy.allocation.rate")
+    if allocation.kind == "contraction" and allocation.wakes == "known" and allocation.releases is not None:
+        message = "limits what is made at expected wakes; known ones are all used"
+        yield Fault(message, "privacy.allocation.releases")
+
+
 def _tail(scenario: Scenario) -> Iterator[Fault]:
     """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
     if getattr(scenario.privacy.allocation, "tail", None) is None:
@@ -123,6 +153,8 @@ RULES: tuple[Rule, ...] = (
     _silence,
     _array_engine,
     _noise,
+    _norm,
+    _contraction,
     _tail,
     _metrics,
     _named_once,

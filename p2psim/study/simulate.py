@@ -13,7 +13,7 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.randomness import Streams
 from p2psim.study.families import family_of
-from p2psim.study.families.stage import Assessment, FamilyCell, Stage
+from p2psim.study.families.stage import Assessment, FamilyCell
 from p2psim.study.outcome import Outcome
 from p2psim.study.tape import Tape
 
@@ -56,7 +56,8 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     stage, record = cell.stage, scenario.record
     keep_noise = record.noise or record.events
     streams, engine = streams_of(scenario, replica), scenario.network.engine
-    totals = _totals(stage, streams, engine, check_events)
+    # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
+    totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
     player = cell.player()
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]
@@ -118,16 +119,3 @@ def _is_redrawn(scenario: Scenario) -> bool:
     """Whether every replica has a graph of its own."""
     topology = scenario.network.topology
     return bool(getattr(topology, "is_random", False)) and getattr(topology, "seed", None) is None
-
-
-def _totals(stage: Stage, streams: Streams, engine: str, check: bool) -> np.ndarray | None:
-    """Sum of each agent's weights over all its releases, for an allocation that must know them beforehand."""
-    plan = stage.plan
-    if not plan.allocation.clairvoyant or not plan.mechanism.is_private:
-        return None
-    totals = np.zeros(stage.network.links.agents)
-    for piece in _TAPE.play(stage, streams, engine, check):
-        releases = piece.releases
-        weights = plan.allocation.weights(releases, plan.releases[releases.agents])
-        np.add.at(totals, releases.agents, weights)
-    return totals

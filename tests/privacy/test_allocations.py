@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p2psim.errors import MeaningError
 from p2psim.privacy.accountants import basic
-from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Releases, binomial_cap
+from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Outlook, Releases, binomial_cap
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 from p2psim.privacy.plan import plan
 
@@ -28,7 +28,8 @@ def some(agent, first, count):
 
 
 def shares(allocation, limit, first, count):
-    return allocation.weights(some(0, first, count), np.full(count, limit))
+    outlook = Outlook(np.array([100.0]), np.array([3.0]))
+    return allocation.weights(some(0, first, count), np.full(count, limit), outlook)
 
 
 def test_horizon_scale_is_the_papers():
@@ -45,7 +46,9 @@ def test_horizon_scale_is_the_papers():
 def test_cap_has_less_noise_by_horizon_over_cap():
     horizon, cap = plans(Horizon()), plans(Cap(releases=40))
     for i in range(3):
-        np.testing.assert_allclose(horizon.scales(some(i, 0, 2)) / cap.scales(some(i, 0, 2)), 1000 / 40, rtol=1e-15)
+        np.testing.assert_allclose(
+            horizon.scales(some(i, 0, 2)) / cap.scales(some(i, 0, 2)), 1000 / 40, rtol=1e-15
+        )
     assert cap.limits.tolist() == [40] * 3
 
 
@@ -114,9 +117,8 @@ def test_noise_without_end_is_an_error(bound):
     assert np.isfinite(scales * 37.5).all()
     with pytest.raises(MeaningError) as error:
         made.scales(some(0, last - 1, 5))
-    assert str(error.value) == (
-        f"privacy.allocation: the noise of release {last + 1} of agent 0 overflows; its budget is used up"
-    )
+    message = f"the noise of release {last + 1} of agent 0 overflows; its share of the budget is too small"
+    assert str(error.value) == f"privacy.allocation: {message}"
     with pytest.raises(MeaningError, match="release 5000 of agent 0"):
         made.scales(some(0, 5000, 1))
 

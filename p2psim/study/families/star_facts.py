@@ -51,7 +51,7 @@ def assess(cell: StarCell) -> Assessment:
             "T·lr·λ_min/(N+1)": contraction,
         }
         warnings += _step_warnings(h, contraction)
-        if plan.allocation.kind != "geometric" and problem.loss.kind == "squared":
+        if plan.allocation.kind not in ("geometric", "contraction") and problem.loss.kind == "squared":
             scales = np.array([one.scale for one in private])
             floor, filling = _noise(cell, steps, scales, hessians)
             facts |= {"noise floor of ψ": floor, "box filling": filling}

@@ -1,0 +1,88 @@
+"""B's Proposition 2: budgets spread by how much of a release's noise the later steps contract away."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.errors import MeaningError
+from p2psim.options import Count, Options
+from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
+
+_EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
+
+
+class Contraction(Options):
+    """ε ∝ C^{(T−1−t)/3} for a release at step t (B, Proposition 2): late releases get more, as their noise stays.
+
+    The noise of step t is contracted by C^{T−1−t} until the end, so Σ C^{T−1−t}/ε(t)² is least under a given Σ ε(t)
+    for the corrected form. The printed one, ε ∝ C^{t/3}, gives late releases less. T cancels in the shares: a run that
+    ends by time needs no T.
+    """
+
+    kind: Literal["contraction"] = "contraction"
+    form: Literal["printed", "corrected"] = Field(
+        "corrected", description="printed: ∝ C^{t/3}, as in the paper; corrected: ∝ C^{(T−1−t)/3}"
+    )
+    wakes: Literal["known", "expected"] = Field(
+        "expected",
+        description="known: shares of the releases that will happen, flagged clairvoyant; expected: an agent takes "
+        "k·n, the expected global time of its k-th wake, spreads its budget over as many as it expects, then stops",
+    )
+    rate: Literal["auto"] | Annotated[float, Field(gt=0, lt=1)] = Field(
+        "auto", description="C; auto: 1 − σ/(n·L_max), from public constants of the graph and the losses"
+    )
+    exponent: Literal["third", "quarter"] = Field(
+        "third",
+        description="third where Σ ε is what is limited; quarter where it is Σ ε², as under zCDP or advanced "
+        "composition",
+    )
+    releases: Count | None = Field(
+        None, description="wakes: expected alone: the most releases; as many as are expected when left out"
+    )
+
+    @property
+    def clairvoyant(self) -> bool:
+        """Whether it knows the wakes that will happen."""
+        return self.wakes == "known"
+
+    def limit(self, horizon: int, share: float, expected: float) -> int:
+        """Most releases of one agent."""
+        if self.clairvoyant:
+            return UNLIMITED
+        return self.releases if self.releases is not None else round(expected)
+
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+        """Share of its agent's budget that each release takes at expected wakes, C^{(K−1−k)n/3} over its sum.
+
+        For K releases k = 0 … K − 1; C^{kn/3} in the printed form. For known wakes, what is expected before the run.
+        """
+        count = outlook.expected[releases.agents] if self.clairvoyant else limits
+        fall = self._fall(outlook) * outlook.periods[releases.agents]
+        # Away from the release with the largest share, so that only what is negligible beside it can underflow.
+        away = count - 1 - releases.numbers if self.form == "corrected" else releases.numbers
+        shares: np.ndarray = np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count))
+        return shares
+
+    def logarithms(self, releases: Releases, outlook: Outlook) -> np.ndarray:
+        """Logarithm of each release's weight before it is divided by their sum."""
+        fall = self._fall(outlook)
+        return releases.steps * (fall if self.form == "corrected" else -fall)
+
+    def _fall(self, outlook: Outlook) -> float:
+        """−ln C times the exponent."""
+        rate = outlook.contraction if self.rate == "auto" else self.rate
+        if rate is None:
+            raise MeaningError(
+                "privacy.allocation.rate",
+                "auto has no theory for this algorithm; give a number between 0 and 1",
+            )
+        if not 0 < rate < 1:
+            raise MeaningError(
+                "privacy.allocation.rate",
+                f"auto found C = {rate}, but needs an objective that is strongly convex: give a number between 0 and 1",
+            )
+        return -math.log(rate) * _EXPONENTS[self.exponent]

@@ -1,0 +1,79 @@
+"""Shares of budgets: whose releases they are for, what is known of a run before it, and sums of weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Stands for no limit on releases.
+UNLIMITED = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Releases:
+    """Some releases, in the order of the events: whose, its number among that agent's, and the commits before it.
+
+    Shape (releases,) each.
+    """
+
+    agents: np.ndarray
+    numbers: np.ndarray
+    steps: np.ndarray
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What anybody can know of a run before it.
+
+    Attributes
+    ----------
+    expected : ndarray, shape (N,)
+        Releases that each agent is expected to make when nothing limits it, at least one.
+    periods : ndarray, shape (N,)
+        Commits of all agents from one of an agent to its next, on average: n where all clocks are equal.
+    contraction : float or None
+        C, by which a commit contracts the objective on average (B, Proposition 1); None where no theory gives one.
+    """
+
+    expected: np.ndarray
+    periods: np.ndarray
+    contraction: float | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sum of each agent's weights over all releases that it makes: what a clairvoyant allocation divides by.
+
+    Weights may lie far outside the range of floating point, such as C^{t/3} at t = 1e6, so they are told by their
+    natural logarithms, and sums are kept relative to the largest weight of their agent.
+
+    Attributes
+    ----------
+    peaks : ndarray, shape (N,)
+        Logarithm of each agent's largest weight; −∞ before its first.
+    sums : ndarray, shape (N,)
+        Sum of its weights divided by the largest.
+    """
+
+    peaks: np.ndarray
+    sums: np.ndarray
+
+    @classmethod
+    def empty(cls, agents: int) -> Totals:
+        """Before the first release."""
+        return cls(np.full(agents, -np.inf), np.zeros(agents))
+
+    def add(self, agents: np.ndarray, logarithms: np.ndarray) -> Totals:
+        """Sums with the weights of further releases, given by agent and logarithm, shape (releases,) each."""
+        peaks = self.peaks.copy()
+        np.maximum.at(peaks, agents, logarithms)
+        seen = np.isfinite(self.peaks)
+        sums = self.sums.copy()
+        sums[seen] *= np.exp(self.peaks[seen] - peaks[seen])
+        np.add.at(sums, agents, np.exp(logarithms - peaks[agents]))
+        return Totals(peaks, sums)
+
+    def shares(self, agents: np.ndarray, logarithms: np.ndarray) -> np.ndarray:
+        """Share of its agent's sum that each weight is, shape (releases,); 0 below the range of floating point."""
+        return np.asarray(np.exp(logarithms - self.peaks[agents]) / self.sums[agents])
