@@ -12,6 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.compiled import njit
+from p2psim.network.array_gossip import MOST, PUSH, meet
+from p2psim.network.array_parts import (
+    ABLE,
+    BY_COMMITS,
+    BY_TIME,
+    EXHAUSTED,
+    LAST,
+    ORDER,
+    RUNNING,
+    SEQ,
+    STATE,
+    TOTAL,
+    commit,
+    make_release,
+    put,
+)
 from p2psim.network.events import (
     COMMIT,
     DELIVER,
@@ -25,18 +41,16 @@ from p2psim.network.events import (
     SPENT,
     WAKE,
 )
+from p2psim.network.exchanges.gossip import Gossip
+from p2psim.network.partners import draw_link, running_weights
 from p2psim.randomness import Streams
-from p2psim.streams import exponential, uniform
+from p2psim.streams import exponential
 
 if TYPE_CHECKING:
     from p2psim.network.simulation import Network
 
-REQUEST, BROADCAST, GOSSIP = 0, 1, 2
-_RUNNING, _COMMITS, _TIME, _EXHAUSTED = 0, 1, 2, 3
+REQUEST, BROADCAST = 0, 1
 _REASONS = ("", "commits", "time", "exhausted")
-
-# Places in the vector of counters that is kept between chunks.
-_SEQ, _TOTAL, _ORDER, _ABLE, _STATE = 0, 1, 2, 3, 4
 
 
 @njit(inline="always")
@@ -73,101 +87,83 @@ def _first_ticks(key, rates, times, orders, agents):  # type: ignore[no-untyped-
         sift_down(times, orders, agents, place, n)
 
 
-@njit(inline="always")
-def _put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
-    event = out[at]
-    event.seq = seq
-    event.time = time
-    event.version = version
-    event.cause = cause
-    event.agent = agent
-    event.peer = peer
-    event.release = release
-    event.kind = kind
-    event.outcome = outcome
-
-
 @njit()
 def _fill(  # type: ignore[no-untyped-def]
-    out, pattern, key, peer_key, rates, indptr, indices, limits, goes_on, last_commit, last_time,
-    times, orders, agents, places, releases, versions, counters,
+    out, pattern, hears, key, peer_key, rates, indptr, indices, running, limits, goes_on, last_time,
+    times, orders, agents, places, begun, releases, versions, counters,
 ):  # fmt: skip
     """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many."""
-    at, seq, size = 0, counters[_SEQ], times.size
-    degree = 0
+    at, size = 0, times.size
+    room = 1 + MOST
     for i in range(indptr.size - 1):
-        degree = max(degree, indptr[i + 1] - indptr[i])
-    room = max(6, 3 + degree)
+        room = max(room, 3 + indptr[i + 1] - indptr[i])
     while at + room <= out.size:
         now, i = times[0], agents[0]
         if now >= last_time:
-            counters[_STATE] = _TIME
+            counters[STATE] = BY_TIME
             break
-        is_spent = releases[i] >= limits[i]
-        if is_spent and not goes_on:
-            _put(out, at, seq, now, WAKE, i, NOBODY, NONE, NONE, NONE, SPENT)
-            at, seq = at + 1, seq + 1
+        wake = counters[SEQ]
+        counters[SEQ] += 1
+        # Who updates on hearing only tells its model when it pushes, which needs no release.
+        if releases[i] >= limits[i] and not goes_on and not (hears and pattern == PUSH):
+            put(out, at, wake, now, WAKE, i, NOBODY, NONE, NONE, NONE, SPENT)
+            at += 1
         else:
-            release = np.int64(NONE)
-            if not is_spent:
-                release = releases[i]
-                releases[i] += 1
-                if releases[i] == limits[i] and not goes_on:
-                    counters[_ABLE] -= 1
-            _put(out, at, seq, now, WAKE, i, NOBODY, NONE, NONE, NONE, OK)
+            put(out, at, wake, now, WAKE, i, NOBODY, NONE, NONE, NONE, OK)
+            at += 1
             if pattern == REQUEST:
-                k = counters[_TOTAL]
-                _put(out, at + 1, seq + 1, now, SEND, LEARNER, i, k, seq, NONE, OK)
-                _put(out, at + 2, seq + 2, now, DELIVER, i, LEARNER, k, seq + 1, NONE, OK)
-                _put(out, at + 3, seq + 3, now, SEND, i, LEARNER, k, seq + 2, release, OK)
-                _put(out, at + 4, seq + 4, now, DELIVER, LEARNER, i, k, seq + 3, release, OK)
-                _put(out, at + 5, seq + 5, now, COMMIT, LEARNER, i, k + 1, seq + 4, release, OK)
-                at, seq = at + 6, seq + 6
-                counters[_TOTAL] += 1
-                done = counters[_TOTAL] == last_commit
+                at = _serve(out, at, now, i, wake, limits, releases, counters)
+            elif pattern == BROADCAST or (pattern == PUSH and not hears):
+                release = make_release(i, limits, goes_on, releases, counters)
+                at = commit(out, at, now, i, NOBODY, wake, release, versions, counters)
+                if counters[STATE] == RUNNING:
+                    first, near = indptr[i], indptr[i + 1] - indptr[i]
+                    if pattern == PUSH:
+                        first, near = draw_link(peer_key, i, begun[i], indptr, running), 1
+                        begun[i] += 1
+                    at = _tell(out, at, now, i, indices[first : first + near], versions[i], release, counters)
             else:
-                versions[i] += 1
-                version, first, near = versions[i], indptr[i], indptr[i + 1] - indptr[i]
-                _put(out, at + 1, seq + 1, now, COMMIT, i, NOBODY, version, seq, release, OK)
-                counters[_TOTAL] += 1
-                done = counters[_TOTAL] == last_commit
-                if done:
-                    at, seq = at + 2, seq + 2
-                else:
-                    if pattern == GOSSIP:
-                        first += np.int64(uniform(peer_key, i, version - 1) * near)
-                        near = 1
-                    peer = indices[first] if near == 1 else NEIGHBOURS
-                    sent = seq + 2
-                    _put(out, at + 2, sent, now, SEND, i, peer, version, seq + 1, release, OK)
-                    for j in range(near):
-                        _put(
-                            out,
-                            at + 3 + j,
-                            sent + 1 + j,
-                            now,
-                            DELIVER,
-                            indices[first + j],
-                            i,
-                            version,
-                            sent,
-                            release,
-                            OK,
-                        )
-                    at, seq = at + 3 + near, seq + 3 + near
-            if done:
-                counters[_STATE] = _COMMITS
-                break
-            if counters[_ABLE] == 0:
-                counters[_STATE] = _EXHAUSTED
+                j = indices[draw_link(peer_key, i, begun[i], indptr, running)]
+                begun[i] += 1
+                at = meet(out, at, now, i, j, wake, pattern, limits, goes_on, releases, versions, counters)
+            if counters[STATE] == RUNNING and counters[ABLE] == 0:
+                counters[STATE] = EXHAUSTED
+            if counters[STATE] != RUNNING:
                 break
         places[i] += 1
         times[0] = now + exponential(key, i, places[i]) / rates[i]
-        orders[0] = counters[_ORDER]
-        counters[_ORDER] += 1
+        orders[0] = counters[ORDER]
+        counters[ORDER] += 1
         sift_down(times, orders, agents, 0, size)
-    counters[_SEQ] = seq
     return at
+
+
+@njit(inline="always")
+def _serve(out, at, now, i, wake, limits, releases, counters):  # type: ignore[no-untyped-def]
+    """Write a query to an owner, its answer and the learner's commit; returns the place after."""
+    k, release = counters[TOTAL], make_release(i, limits, False, releases, counters)
+    put(out, at, wake + 1, now, SEND, LEARNER, i, k, wake, NONE, OK)
+    put(out, at + 1, wake + 2, now, DELIVER, i, LEARNER, k, wake + 1, NONE, OK)
+    put(out, at + 2, wake + 3, now, SEND, i, LEARNER, k, wake + 2, release, OK)
+    put(out, at + 3, wake + 4, now, DELIVER, LEARNER, i, k, wake + 3, release, OK)
+    put(out, at + 4, wake + 5, now, COMMIT, LEARNER, i, k + 1, wake + 4, release, OK)
+    counters[SEQ] += 5
+    counters[TOTAL] += 1
+    if counters[TOTAL] == counters[LAST]:
+        counters[STATE] = BY_COMMITS
+    return at + 5
+
+
+@njit(inline="always")
+def _tell(out, at, now, i, receivers, version, release, counters):  # type: ignore[no-untyped-def]
+    """Write the send of a model just committed, and its deliveries; returns the place after."""
+    sent = counters[SEQ]
+    peer = receivers[0] if receivers.size == 1 else np.int32(NEIGHBOURS)
+    put(out, at, sent, now, SEND, i, peer, version, sent - 1, release, OK)
+    for j in range(receivers.size):
+        put(out, at + 1 + j, sent + 1 + j, now, DELIVER, receivers[j], i, version, sent, release, OK)
+    counters[SEQ] += 1 + receivers.size
+    return at + 1 + receivers.size
 
 
 class ArrayRun:
@@ -186,6 +182,12 @@ class ArrayRun:
     ):
         self._links = network.links
         self._goes_on = network.goes_on
+        self._hears = network.updates == "hear"
+        exchange = network.exchange
+        by_weight = isinstance(exchange, Gossip) and exchange.partner == "weight"
+        self._running = (
+            running_weights(network.links.indptr, network.links.weights) if by_weight else np.empty(0)
+        )
         self._pattern = pattern
         self._rates = rates
         self._streams = streams
@@ -200,21 +202,20 @@ class ArrayRun:
         n, key = self._links.agents, self._streams.key("clocks")
         times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
         _first_ticks(key, self._rates, times, orders, agents)
-        places, releases, versions = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-        counters = np.array([0, 0, n, n, _RUNNING])
-        degree = int(np.diff(self._links.indptr).max())
-        room = self._chunk + max(6, 3 + degree)
+        places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
+        counters = np.array([0, 0, n, n, RUNNING, self._commits])
+        room = self._chunk + max(1 + MOST, 3 + int(np.diff(self._links.indptr).max()))
         kept = np.empty(0, EVENT)
-        while counters[_STATE] == _RUNNING:
+        while counters[STATE] == RUNNING:
             out = np.zeros(room, EVENT)  # the padding too: streams are compared byte by byte
             out[: kept.size] = kept
             written = _fill(
-                out[kept.size :], self._pattern, key, self._streams.key("peers"), self._rates, self._links.indptr,
-                self._links.indices, self._limits, self._goes_on, self._commits, self._time,
-                times, orders, agents, places, releases, versions, counters,
+                out[kept.size :], self._pattern, self._hears, key, self._streams.key("peers"), self._rates,
+                self._links.indptr, self._links.indices, self._running, self._limits, self._goes_on, self._time,
+                times, orders, agents, places, begun, releases, versions, counters,
             )  # fmt: skip
             out = out[: kept.size + written]
-            self.ended = _REASONS[counters[_STATE]]
+            self.ended = _REASONS[counters[STATE]]
             whole = out.size - out.size % self._chunk
             for start in range(0, whole, self._chunk):
                 yield out[start : start + self._chunk]

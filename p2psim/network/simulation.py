@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from p2psim.errors import InputError, MeaningError
 from p2psim.network.availability import Availability
 from p2psim.network.channels import Channel
 from p2psim.network.events import join
+from p2psim.network.exchanges.gossip import Gossip
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import Links, links
 from p2psim.network.section import Engine
@@ -42,6 +43,9 @@ class Network:
     goes_on : bool
         Whether an agent that may make no more releases goes on without its data: it wakes, commits and sends as before,
         releasing nothing. Otherwise it is silent. Not for a star's owners.
+    updates : {"wake", "hear"}
+        Whether the algorithm updates a model when its agent wakes, or when it hears another model. The latter needs an
+        exchange by gossip.
     """
 
     links: Links
@@ -50,6 +54,7 @@ class Network:
     availability: Availability = field(default_factory=Availability)
     rates: np.ndarray | None = None
     goes_on: bool = False
+    updates: Literal["wake", "hear"] = "wake"
 
     @classmethod
     def of_graph(
@@ -68,6 +73,11 @@ class Network:
     def is_ideal(self) -> bool:
         """Whether the array engine can make the events."""
         return self.channel.ideal and self.availability.ideal and self.exchange.array_code is not None
+
+    @property
+    def by_edge(self) -> bool:
+        """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
+        return isinstance(self.exchange, Gossip) and self.exchange.mode == "edge"
 
 
 class Run(Protocol):
@@ -168,7 +178,11 @@ def simulate_events(
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
         )
-    if time is None and pattern.needs_learner and network.channel.loss == 1:
+    if network.updates == "hear" and not isinstance(pattern, Gossip):
+        raise MeaningError(
+            "network.exchange", "an algorithm that updates models when they are heard needs exchange: gossip"
+        )
+    if time is None and pattern.needs_delivery(network.updates) and network.channel.loss == 1:
         raise MeaningError(
             "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )

@@ -6,6 +6,7 @@ The check is a second, plain reading of the event format: it shares no code with
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,6 +42,18 @@ class EventsError(SimulationError):
     """A stream of events breaks an invariant."""
 
 
+@dataclass
+class _Heard:
+    """A delivery from agent to agent, and what it may still cause."""
+
+    agent: int
+    sender: int
+    version: int
+    is_answer: bool
+    answers: bool = True
+    commits: bool = True
+
+
 class EventChecker:
     """Reads a stream chunk by chunk and raises at the first event that breaks an invariant.
 
@@ -49,7 +62,9 @@ class EventChecker:
     a message has a send, of that message and to that receiver, and there is at most one for each; a query is
     superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and
     its cause comes before it; the learner sends the model of that moment, and commits the release that the answer
-    carries; releases of an agent count from 0, each is made once, and none exceeds the limit.
+    carries; who hears another agent's model answers and commits at that moment or never, once each, and answers before
+    it commits; answers are not answered; releases of an agent count from 0, each is made once, where the exchange makes
+    them, and none exceeds the limit.
 
     Parameters
     ----------
@@ -59,20 +74,31 @@ class EventChecker:
         The most releases that each agent may make.
     goes_on : bool
         Whether agents go on without their data when they may make no more.
+    by_edge : bool
+        Whether links wake, so that the releases of agents go with their sends, and their commits carry none.
     """
 
-    def __init__(self, links: Links, limits: np.ndarray | None = None, goes_on: bool = False):
+    def __init__(
+        self,
+        links: Links,
+        limits: np.ndarray | None = None,
+        goes_on: bool = False,
+        by_edge: bool = False,
+    ):
         self._links = links
         self._goes_on = goes_on
+        self._by_edge = by_edge
         self._limits = limits
         self._near = [set(links.of(agent).tolist()) for agent in range(links.agents)]
         self._seq = 0
         self._time = 0.0
         self._away: set[int] = set()
-        # Messages that may still end, by seq of their send: (sender, receivers to come, version, release).
-        self._open: dict[int, tuple[int, set[int], int, int]] = {}
+        # Messages that may still end, by seq of their send: (sender, receivers to come, version, release, answers).
+        self._open: dict[int, tuple[int, set[int], int, int, bool]] = {}
         # What a later event may name as its cause, by seq: (kind, agent, peer, outcome, version, release).
         self._causes: dict[int, tuple[int, int, int, int, int, int]] = {}
+        # What agents heard of each other at this moment, by seq of the delivery.
+        self._heard: dict[int, _Heard] = {}
         self._versions: dict[int, int] = {}
         self._releases = [0] * links.agents
         self._commits = 0
@@ -118,6 +144,8 @@ class EventChecker:
             "there is no such agent",
         )
         must(NONE <= cause < seq, f"its cause, event {cause}, does not come before it")
+        if time > self._time:
+            self._heard.clear()
         self._seq, self._time = seq + 1, time
         if kind in (WAKE, SEND, COMMIT):
             must(agent not in self._away, "the agent is away")
@@ -162,6 +190,10 @@ class EventChecker:
             receivers = set(range(self._links.agents)) if agent == LEARNER else set(self._near[agent])
         if agent != LEARNER:
             self._keep_limit(must, agent, release)
+        if agent != LEARNER and not self._links.star:
+            answer = self._check_gossip(must, agent, peer, version, cause, release)
+            self._open[seq] = (agent, receivers, version, release, answer)
+            return
         origin = self._causes.get(cause)
         must(
             cause == NONE or origin is not None,
@@ -171,15 +203,10 @@ class EventChecker:
             if agent == LEARNER:
                 must(origin[0] == WAKE and origin[1] == peer, "the learner answers a wake of someone else")
             else:
-                must(
-                    origin[0] in (DELIVER, COMMIT) and origin[1] == agent,
-                    "its cause did not happen to its sender",
-                )
+                must(origin[0] == DELIVER and origin[1] == agent, "its cause did not happen to its sender")
                 must(origin[4] == version, "it carries another version than what caused it")
             if origin[0] == DELIVER:
                 self._make_release(must, agent, release)
-            elif origin[0] == COMMIT:
-                must(release == origin[5], "it does not carry the release just made")
             del self._causes[cause]
         else:
             must(agent == LEARNER, "nothing caused it")
@@ -189,7 +216,41 @@ class EventChecker:
                 version == self._versions.get(LEARNER, 0),
                 "it does not carry the learner's model of that moment",
             )
-        self._open[seq] = (agent, receivers, version, release)
+        self._open[seq] = (agent, receivers, version, release, False)
+
+    def _check_gossip(self, must, agent, peer, version, cause, release) -> bool:  # type: ignore[no-untyped-def]
+        """Check a send from agent to agent; returns whether it answers another."""
+        heard, origin = self._heard.get(cause), self._causes.pop(cause, None)
+        must(cause != NONE, "nothing caused it")
+        must(
+            heard is not None or origin is not None,
+            f"its cause, event {cause}, cannot cause a send, or has done so",
+        )
+        if heard is not None:
+            must(heard.agent == agent, "its cause did not happen to its sender")
+            must(peer == heard.sender, "it answers someone else")
+            must(not heard.is_answer, "an answer is not answered")
+            must(heard.answers and heard.commits, "it answers twice, or after its update")
+            heard.answers = False
+        else:
+            assert origin is not None
+            must(origin[0] in (WAKE, COMMIT) and origin[1] == agent, "its cause did not happen to its sender")
+            must(origin[3] == OK, "a wake that waits causes no send")
+            if origin[0] == COMMIT:
+                must(origin[4] == version, "it carries another version than what caused it")
+                must(release == origin[5], "it does not carry the release just made")
+                return False
+            must(peer != NEIGHBOURS, "only a commit is told to all neighbours")
+        asks = version == NONE and heard is None and not self._by_edge
+        must(
+            asks or version == self._versions.get(agent, 0),
+            "it does not carry its sender's model of that moment",
+        )
+        if self._by_edge:
+            self._make_release(must, agent, release)
+        else:
+            must(release == NONE, "it carries a release that no commit made")
+        return heard is not None
 
     def _check_end(self, must, seq, kind, agent, peer, version, cause, release, outcome) -> None:  # type: ignore[no-untyped-def]
         message = self._open.get(cause)
@@ -213,7 +274,7 @@ class EventChecker:
             return
         must(message is not None, f"no message is open at event {cause}")
         assert message is not None
-        sender, receivers, carried, number = message
+        sender, receivers, carried, number, is_answer = message
         must(sender == peer, f"the message was sent by {sender}")
         must(agent in receivers, "the message is not for it, or has ended there")
         must((carried, number) == (version, release), "version or release differ from what was sent")
@@ -221,9 +282,9 @@ class EventChecker:
         must(outcome in ends, "its outcome is not that of a message's end")
         if kind == DELIVER:
             must(agent not in self._away, "the agent is away")
-            if self._links.star and not self._is_spent(
-                agent
-            ):  # elsewhere nothing names a delivery as its cause
+            if not self._links.star:
+                self._heard[seq] = _Heard(agent, sender, version, is_answer)
+            elif not self._is_spent(agent):
                 self._causes[seq] = (kind, agent, peer, outcome, version, release)
         receivers.discard(agent)
         if not receivers:
@@ -236,6 +297,19 @@ class EventChecker:
             f"its version should be {self._versions.get(agent, 0) + 1}",
         )
         self._versions[agent] = version
+        heard = self._heard.get(cause)
+        if heard is not None:
+            must(heard.agent == agent, f"event {cause} cannot cause it, or has caused another commit")
+            must(heard.commits, f"event {cause} cannot cause it, or has caused another commit")
+            must(heard.version != NONE, "it commits with a question, which carries no model")
+            must(peer == heard.sender, "it commits with another model than it heard")
+            heard.commits = False
+            if self._by_edge:
+                must(heard.is_answer, "a link's commit is that of the agent that woke")
+                must(release == NONE, "the releases of a link's ends go with their sends")
+            else:
+                self._make_release(must, agent, release)
+            return
         origin = self._causes.pop(cause, None)
         must(
             origin is not None and origin[1] == agent,
@@ -253,12 +327,13 @@ class EventChecker:
                 origin[0] == WAKE and origin[3] == OK and peer == NOBODY,
                 "it commits without a wake, or with someone",
             )
+            must(not self._by_edge, "a link's commit is caused by an answer")
             self._make_release(must, agent, release)
             self._causes[seq] = (COMMIT, agent, peer, OK, version, release)
 
     def _make_release(self, must, agent, release) -> None:  # type: ignore[no-untyped-def]
         if release == NONE and self._goes_on:
-            must(self._is_spent(agent), "it releases nothing, though it may")
+            must(self._limits is None or self._is_spent(agent), "it releases nothing, though it may")
             return
         must(release == self._releases[agent], f"its release should be number {self._releases[agent]}")
         self._releases[agent] += 1
@@ -273,7 +348,11 @@ _FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release"
 
 
 def verify(
-    chunks: Iterable[np.ndarray], links: Links, limits: np.ndarray | None = None, goes_on: bool = False
+    chunks: Iterable[np.ndarray],
+    links: Links,
+    limits: np.ndarray | None = None,
+    goes_on: bool = False,
+    by_edge: bool = False,
 ) -> int:
     """Check a whole stream; see `EventChecker`.
 
@@ -283,7 +362,7 @@ def verify(
         Chunks of events, in order.
     links : Links
     limits : ndarray of int, shape (n,), optional
-    goes_on : bool
+    goes_on, by_edge : bool
         See `EventChecker`.
 
     Returns
@@ -296,7 +375,7 @@ def verify(
     EventsError
         Naming the first event that breaks an invariant.
     """
-    checker = EventChecker(links, limits, goes_on)
+    checker = EventChecker(links, limits, goes_on, by_edge)
     total = 0
     for events in chunks:
         checker.check(events)

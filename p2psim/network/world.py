@@ -74,6 +74,7 @@ class World:
         self.env = simpy.Environment()
         self.links = network.links
         self.goes_on = network.goes_on
+        self.updates = network.updates
         self.rates = rates
         self.streams = streams
         self.log = EventLog(chunk)
@@ -176,6 +177,10 @@ class World:
         if release == NONE:
             return
         self._answers_in_flight -= 1
+        self.settle()
+
+    def settle(self) -> None:
+        """End the run if nobody may make a release any more, and none is on its way."""
         if not self._able and not self.goes_on and not self._answers_in_flight:
             self.end("exhausted")
 

@@ -1,6 +1,6 @@
 """Small networks and runs that the tests of the network share."""
 
-from typing import Any
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -17,7 +17,7 @@ from p2psim.randomness import Streams
 __all__ = [
     "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",
     "Broadcast", "Channel", "Gossip", "Links", "Network", "Poll", "Request",
-    "complete", "connected_graphs", "glue", "of_kind", "play", "ring", "star",
+    "complete", "connected_graphs", "glue", "is_edge", "of_kind", "play", "ring", "star",
 ]  # fmt: skip
 
 
@@ -40,12 +40,18 @@ def play(
     rates: np.ndarray | None = None,
     seed: int = 0,
     goes_on: bool = False,
+    updates: Literal["wake", "hear"] = "wake",
     **how: Any,
 ) -> tuple[np.ndarray, str]:
     """All events of one run, and how it ended."""
-    network = Network(where, exchange, channel or Channel(), rates=rates, goes_on=goes_on)
+    network = Network(where, exchange, channel or Channel(), rates=rates, goes_on=goes_on, updates=updates)
     stream = simulate_events(network, Streams(seed), **how)
     return stream.read(), stream.ended
+
+
+def is_edge(exchange: ExchangePattern) -> bool:
+    """Whether links wake."""
+    return isinstance(exchange, Gossip) and exchange.mode == "edge"
 
 
 def glue(*parts: np.ndarray) -> np.ndarray:

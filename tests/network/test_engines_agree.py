@@ -2,11 +2,12 @@
 
 import heapq
 
+import networkx as nx
 import numpy as np
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network_cases import Broadcast, Gossip, Links, Network, Request, connected_graphs, play, star
+from network_cases import Broadcast, Gossip, Links, Network, Request, connected_graphs, is_edge, play, star
 
 from p2psim.network.array_engine import sift_down
 from p2psim.network.graphs import links
@@ -14,9 +15,24 @@ from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
 from p2psim.randomness import Streams
 
+
+def weighted(graph: "nx.Graph[int]") -> Links:
+    """Weights from tiny to large, the same for the same graph."""
+    random = np.random.default_rng(graph.number_of_edges())
+    for a, b in graph.edges:
+        graph.edges[a, b]["weight"] = float(10.0 ** random.uniform(-3, 3))
+    return links(graph)
+
+
 STARS = st.tuples(st.integers(1, 30).map(star), st.just(Request()))
-GRAPHS = st.tuples(connected_graphs().map(links), st.sampled_from([Broadcast(), Gossip()]))
+GOSSIPS = st.builds(
+    Gossip,
+    mode=st.sampled_from(["push", "pull", "push-pull", "edge"]),
+    partner=st.sampled_from(["uniform", "weight"]),
+)
+GRAPHS = st.tuples(connected_graphs().map(weighted), st.just(Broadcast()) | GOSSIPS)
 RATES = st.floats(0.01, 100.0) | st.just(1.0)
+
 ENDS = (
     st.builds(dict, commits=st.integers(1, 300))
     | st.builds(dict, time=st.floats(1e-3, 3.0))
@@ -25,7 +41,7 @@ ENDS = (
 
 
 class TestEnginesAgree:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=400, deadline=None)
     @given(case=STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
     def test_bit_for_bit(
         self, case: tuple[Links, Request], end: dict[str, float], seed: int, data: st.DataObject
@@ -35,6 +51,7 @@ class TestEnginesAgree:
         rates = np.array(data.draw(st.lists(RATES, min_size=n, max_size=n)))
         rates *= min(1.0, 200 / rates.sum())  # a few hundred wakes at most
         goes_on = not where.star and data.draw(st.booleans(), label="agents go on without their data")
+        hears = isinstance(exchange, Gossip) and data.draw(st.booleans(), label="updates on hearing")
         least = 0 if goes_on else 1
         limits = data.draw(st.none() | st.lists(st.integers(least, 20), min_size=n, max_size=n).map(np.array))
         made = {}
@@ -49,13 +66,14 @@ class TestEnginesAgree:
                 engine=engine,
                 chunk=chunk,
                 goes_on=goes_on,
+                updates="hear" if hears else "wake",
                 **end,
             )
         (events, ended), (others, ended_too) = made["simpy"], made["array"]
         assert events.tobytes() == others.tobytes()
         assert ended == ended_too
         assert ended in ("commits", "time", "exhausted")
-        verify([events], where, limits, goes_on)
+        verify([events], where, limits, goes_on, by_edge=is_edge(exchange))
 
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 10**9), replica=st.integers(0, 100), variant=st.text(max_size=3))
@@ -71,9 +89,7 @@ class TestEnginesAgree:
         assert simulate_events(Network(star(2), Request(service=0.1)), Streams(), commits=1).engine == "simpy"
 
 
-def simple_grid():  # type: ignore[no-untyped-def]
-    import networkx as nx
-
+def simple_grid() -> "nx.Graph[int]":
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3))
 
 

@@ -27,6 +27,10 @@ class Broadcast(Options):
         """Code in the array engine."""
         return 1
 
+    def needs_delivery(self, _: str) -> bool:
+        """Whether there is no commit without a message that arrives."""
+        return False
+
     def start(self, world: World) -> None:
         """Start the agents' clocks."""
         neighbours = [world.links.of(agent).tolist() for agent in range(world.links.agents)]

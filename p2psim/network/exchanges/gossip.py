@@ -1,12 +1,13 @@
-"""Every agent updates its own model and tells one neighbour."""
+"""Agents tell, ask or meet one neighbour."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
-from p2psim.network.events import NOBODY, SPENT
+from p2psim.network.events import NOBODY, NONE, SPENT
 from p2psim.network.exchanges.broadcast import hear
 from p2psim.options import Options
 
@@ -15,10 +16,39 @@ if TYPE_CHECKING:
 
 
 class Gossip(Options):
-    """On waking, an agent updates its model (a release) and sends it to one neighbour, drawn uniformly."""
+    """On waking, an agent turns to one neighbour.
+
+    What follows depends on whether the algorithm updates a model when its agent wakes (``updates: wake`` of the
+    network: coordinate descent, model propagation) or when it hears another model (``hear``: averaging).
+
+    ``push``
+        Wake: the agent updates its model and sends it. Hear: it sends its model, and who hears it updates.
+    ``pull``
+        The agent asks (a send without a model: version −1); the neighbour sends its model; on hearing it the agent
+        updates. The same for both kinds of algorithms.
+    ``push-pull``
+        The agent sends its model; the neighbour sends its own model back, and then updates with what it heard; on
+        hearing the answer the agent updates. Both models are those from before the exchange. The same for both kinds.
+    ``edge``
+        A link wakes, for algorithms whose variables belong to links (gossip ADMM). The agent makes its local steps
+        and sends; on hearing it the neighbour makes its own and sends back; on hearing that the agent commits. There
+        is one commit for each link woken, with the neighbour as its peer. Local steps touch data, so that each end's
+        release goes with its send, and the commit carries none.
+
+    A commit that follows a delivery names it as its cause, and has the sender as its peer; where an update touches
+    data the commit makes a release. Versions count an agent's commits; a model that is sent without a commit before
+    carries the version that its agent then has. A lost question or answer ends the exchange: nobody waits for it.
+
+    An agent that may make no more releases, and does not go on without its data, makes no more updates nor local
+    steps; its wake is ``spent`` where it would lead to one. It still answers in ``pull`` and ``push-pull``, and still
+    tells its model in ``push`` where waking makes no update.
+    """
 
     kind: Literal["gossip"] = "gossip"
-    mode: Literal["push"] = Field("push", description="which way models go")
+    mode: Literal["push", "pull", "push-pull", "edge"] = Field("push", description="which way models go")
+    partner: Literal["uniform", "weight"] = Field(
+        "uniform", description="how the neighbour is drawn: each alike, or in proportion to the link's weight"
+    )
 
     has_clocks: ClassVar[bool] = True
     needs_learner: ClassVar[bool] = False
@@ -26,24 +56,123 @@ class Gossip(Options):
     @property
     def array_code(self) -> int | None:
         """Code in the array engine."""
-        return 2
+        return ARRAY_CODES[self.mode]
+
+    def needs_delivery(self, updates: str) -> bool:
+        """Whether there is no commit without a message that arrives."""
+        return self.mode != "push" or updates == "hear"
 
     def start(self, world: World) -> None:
         """Start the agents' clocks."""
-        from p2psim.streams import uniform  # compiled: not wanted by who only reads a scenario
+        meet = _Meetings(self, world)
+        if self.mode == "push":
+            world.start_clocks(meet.push if world.updates == "wake" else meet.tell)
+        else:
+            world.start_clocks({"pull": meet.ask, "push-pull": meet.swap, "edge": meet.join}[self.mode])
 
-        neighbours = [world.links.of(agent).tolist() for agent in range(world.links.agents)]
-        key = world.streams.key("peers")
 
-        def tick(agent: int) -> None:
-            if world.is_spent(agent) and not world.goes_on:
-                world.wake(agent, SPENT)
-                return
-            wake = world.wake(agent)
-            release = world.release(agent)
-            commit = world.commit(agent, NOBODY, wake, release)
-            version, near = world.versions[agent], neighbours[agent]
-            peer = near[int(uniform(key, agent, version - 1) * len(near))]
-            world.send(agent, (peer,), version, commit, release, hear, hear)
+#: Codes of the modes in the array engine.
+ARRAY_CODES = {"push": 2, "pull": 3, "push-pull": 4, "edge": 5}
 
-        world.start_clocks(tick)
+
+class _Meetings:
+    """What the agents of one world do when they wake or hear something."""
+
+    def __init__(self, options: Gossip, world: World):
+        from p2psim.network import partners  # compiled: not wanted by who only reads a scenario
+
+        links = world.links
+        self._world = world
+        self._draw = partners.draw_link
+        self._key, self._indptr, self._indices = (
+            world.streams.key("peers"),
+            links.indptr,
+            links.indices.tolist(),
+        )
+        by_weight = options.partner == "weight"
+        self._running = partners.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
+        self._begun = [0] * links.agents
+
+    def _partner(self, agent: int) -> tuple[int]:
+        """Receiver of the next message: its draw is numbered by the exchanges that the agent has begun."""
+        place = self._begun[agent]
+        self._begun[agent] = place + 1
+        return (self._indices[self._draw(self._key, agent, place, self._indptr, self._running)],)
+
+    def _wake(self, agent: int) -> int | None:
+        """Number of the wake of an agent that can make an update."""
+        world = self._world
+        if world.is_spent(agent) and not world.goes_on:
+            world.wake(agent, SPENT)
+            return None
+        return world.wake(agent)
+
+    def _update(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        """Commit with a model that was heard."""
+        world = self._world
+        if world.is_spent(agent) and not world.goes_on:
+            return
+        world.commit(agent, sender, delivery, world.release(agent))
+        world.settle()
+
+    # push
+
+    def push(self, agent: int) -> None:
+        """Update on waking, and tell a neighbour."""
+        world, wake = self._world, self._wake(agent)
+        if wake is None:
+            return
+        release = world.release(agent)
+        commit = world.commit(agent, NOBODY, wake, release)
+        world.send(agent, self._partner(agent), world.versions[agent], commit, release, hear, hear)
+
+    def tell(self, agent: int) -> None:
+        """Tell a neighbour, which then updates."""
+        world = self._world
+        wake = world.wake(agent)
+        world.send(agent, self._partner(agent), world.versions[agent], wake, NONE, self._update, hear)
+
+    # pull
+
+    def ask(self, agent: int) -> None:
+        """Ask a neighbour for its model."""
+        wake = self._wake(agent)
+        if wake is not None:
+            self._world.send(agent, self._partner(agent), NONE, wake, NONE, self._answer, hear)
+
+    def _answer(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        """Send one's model to who asked or told."""
+        world = self._world
+        world.send(agent, (sender,), world.versions[agent], delivery, NONE, self._update, hear)
+
+    # push-pull
+
+    def swap(self, agent: int) -> None:
+        """Send one's model to a neighbour, which answers with its own."""
+        world, wake = self._world, self._wake(agent)
+        if wake is not None:
+            world.send(agent, self._partner(agent), world.versions[agent], wake, NONE, self._swap_back, hear)
+
+    def _swap_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        self._answer(sender, agent, delivery)
+        self._update(sender, agent, delivery)
+
+    # edge
+
+    def join(self, agent: int) -> None:
+        """Make local steps, and send to the other end of a link."""
+        wake = self._wake(agent)
+        if wake is not None:
+            self._send_steps(agent, self._partner(agent), wake, first=True)
+
+    def _join_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        if not self._world.is_spent(agent) or self._world.goes_on:
+            self._send_steps(agent, (sender,), delivery, first=False)
+
+    def _send_steps(self, agent: int, receiver: tuple[int], cause: int, first: bool) -> None:
+        world = self._world
+        release, then = world.release(agent), self._join_back if first else self._close
+        world.send(agent, receiver, world.versions[agent], cause, release, then, hear)
+
+    def _close(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        self._world.commit(agent, sender, delivery, NONE)

@@ -46,6 +46,10 @@ class Poll(Options):
             )
         return self
 
+    def needs_delivery(self, _: str) -> bool:
+        """Whether there is no commit without a message that arrives."""
+        return True
+
     def start(self, world: World) -> None:
         """Start the learner's rounds."""
         world.env.process(_Rounds(self, world).ask())

@@ -27,5 +27,8 @@ class ExchangePattern(Protocol):
     def array_code(self) -> int | None:
         """Code of the pattern in the array engine, None where only SimPy can run it as configured."""
 
+    def needs_delivery(self, updates: str) -> bool:
+        """Whether there is no commit without a message that arrives; ``updates`` as in the network."""
+
     def start(self, world: World) -> None:
         """Begin to act on the world."""

@@ -36,6 +36,10 @@ class Request(Options):
         """Code in the array engine; a service that takes time needs SimPy."""
         return 0 if self.service == 0 else None
 
+    def needs_delivery(self, _: str) -> bool:
+        """Whether there is no commit without a message that arrives."""
+        return True
+
     def start(self, world: World) -> None:
         """Start the owners' clocks."""
         world.start_clocks(_Desk(self, world).ask)

@@ -1,0 +1,49 @@
+"""What the patterns of the array engine share: how an event is written, and the counters of a run."""
+
+from p2psim.compiled import njit
+from p2psim.network.events import COMMIT, NONE, OK
+
+RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED = 0, 1, 2, 3
+
+# Places in the vector of counters that is kept between chunks: the next event's number, commits, the next order of
+# scheduling, agents that may make releases, state of the run, and the commit that ends it.
+SEQ, TOTAL, ORDER, ABLE, STATE, LAST = 0, 1, 2, 3, 4, 5
+
+
+@njit(inline="always")
+def put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
+    """Write one event."""
+    event = out[at]
+    event.seq = seq
+    event.time = time
+    event.version = version
+    event.cause = cause
+    event.agent = agent
+    event.peer = peer
+    event.release = release
+    event.kind = kind
+    event.outcome = outcome
+
+
+@njit(inline="always")
+def make_release(agent, limits, goes_on, releases, counters):  # type: ignore[no-untyped-def]
+    """Number of the release that an agent makes now; `NONE` if it may make no more."""
+    number = releases[agent]
+    if number >= limits[agent]:
+        return NONE
+    releases[agent] = number + 1
+    if number + 1 == limits[agent] and not goes_on:
+        counters[ABLE] -= 1
+    return number
+
+
+@njit()
+def commit(out, at, now, agent, peer, cause, release, versions, counters):  # type: ignore[no-untyped-def]
+    """Write an agent's commit; ends the run if it was the last."""
+    versions[agent] += 1
+    put(out, at, counters[SEQ], now, COMMIT, agent, peer, versions[agent], cause, release, OK)
+    counters[SEQ] += 1
+    counters[TOTAL] += 1
+    if counters[TOTAL] == counters[LAST]:
+        counters[STATE] = BY_COMMITS
+    return at + 1
