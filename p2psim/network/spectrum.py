@@ -70,6 +70,13 @@ def spectral_facts(links: Links) -> dict[str, float]:
         numbers of neighbours. ``weight_min``, ``_mean``, ``_max``: of links. ``weighted_degree_min``, ``_max``:
         D_ii. ``diameter``: most links on a shortest path, up to 2,000 nodes of a connected graph.
     """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
+        return _facts(links)
+
+
+def _facts(links: Links) -> dict[str, float]:
     matrix = weight_matrix(links)
     counts, strengths = np.diff(matrix.indptr), np.asarray(matrix.sum(axis=1)).ravel()
     joined = components(links) == 1
