@@ -26,6 +26,8 @@ PURPOSES = (
     "topology",
     "data",
     "noise",
+    "start",
+    "baselines",
 )
 
 

@@ -99,6 +99,11 @@ class GraphProblem:
         """Lower bound μ·min_i D_ii·c_i·2λ_i on the strong convexity of Q_L."""
         return float((self.pull * 2 * self.ridge).min())
 
+    @property
+    def contraction(self) -> float:
+        """C = 1 − σ/(n·L_max), by which an update shrinks the expected gap at least (B, Proposition 1)."""
+        return 1.0 - self.strong_convexity / (self.agents * float(self.lipschitz.max()))
+
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """θ_iᵀx of each record, shape (n, p) to (records,)."""
         return np.einsum("rp,rp->r", self.X, theta[self._owner])

@@ -1,20 +1,33 @@
 """The ``learning`` section of a scenario."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from p2psim.learning.async_star import AsyncStar
+from p2psim.learning.baselines import Baseline
+from p2psim.learning.coordinate_descent import CoordinateDescent, ModelPropagation
 from p2psim.learning.losses import Loss
 from p2psim.options import BY_NAME, NonNegative, Options
 
-Algorithm = Annotated[AsyncStar, BY_NAME]
+Algorithm = Annotated[AsyncStar | CoordinateDescent | ModelPropagation, Field(discriminator="kind"), BY_NAME]
+
+
+def _number_or_name(value: Any) -> str:
+    return "name" if isinstance(value, str) else "number"
 
 
 class Regularizer(Options):
-    """The regulariser g(θ) = l2·‖θ‖²."""
+    """The regulariser l2·‖θ‖²: of the whole fitness of a star, of each agent's loss on a graph."""
 
-    l2: NonNegative = Field(description="weight of the squared Euclidean norm")
+    l2: Annotated[
+        Annotated[NonNegative, Tag("number")] | Annotated[Literal["inverse-size"], Tag("name")],
+        Discriminator(_number_or_name),
+    ] = Field(description="weight of the squared Euclidean norm; inverse-size is λ_i = 1/m_i")
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | dict) else value
 
 
 class LearningSection(Options):
@@ -22,4 +35,7 @@ class LearningSection(Options):
 
     algorithm: Algorithm = Field(description="the update rule")
     loss: Loss = Field(description="the loss of one record")
-    regularizer: Regularizer = Field(description="g")
+    regularizer: Regularizer = Field(description="l2·‖θ‖²")
+    baselines: Annotated[list[Baseline], BeforeValidator(_listed)] = Field(
+        [], description="models to compare with, on a graph"
+    )

@@ -27,8 +27,10 @@ class PrivacySection(Options):
         None, description="where the bound on one record's gradient comes from"
     )
     allocation: Allocation = Field(Horizon(), description="how a budget is spread over releases")
-    when_spent: Literal["silent"] = Field(
-        "silent", description="what an agent does when it may release no more"
+    when_spent: Literal["silent", "coast", "anchored"] = Field(
+        "silent",
+        description="what an agent does when it may release no more: nothing, average its neighbours' models, or do so "
+        "towards its own last model that touched its data",
     )
     accountant: Annotated[list[AccountantName], BeforeValidator(_listed)] = Field(
         ["basic"], description="who adds up the losses; the first one's budget stops releases"

@@ -4,10 +4,11 @@ Each rule is a short function from a scenario (of one cell) to faults with a key
 itself, such as sizes, is judged where the data is prepared.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from p2psim.errors import Fault
-from p2psim.learning.metrics import METRICS
+from p2psim.learning.graph_metrics import GRAPH_METRICS, GraphMetric
+from p2psim.learning.metrics import METRICS, Metric
 from p2psim.study.faults import unknown
 from p2psim.study.scenario import Scenario
 
@@ -21,15 +22,43 @@ def contradictions(scenario: Scenario) -> list[Fault]:
 
 def _star(scenario: Scenario) -> Iterator[Fault]:
     """The asynchronous star is what its name says."""
-    network = scenario.network
+    network, learning = scenario.network, scenario.learning
+    if learning.algorithm.kind != "async-star":
+        return
     if network.topology.kind != "star":
         yield Fault(f"async-star needs a star, got {network.topology.kind}", "network.topology")
     if network.exchange.kind not in ("request", "poll"):
         yield Fault(f"async-star needs request or poll, got {network.exchange.kind}", "network.exchange")
-    if scenario.learning.regularizer.l2 == 0:
+    if isinstance(learning.regularizer.l2, str):
+        message = f"{learning.regularizer.l2} is for agents on a graph; async-star needs a positive number"
+        yield Fault(message, "learning.regularizer.l2")
+    elif learning.regularizer.l2 == 0:
         yield Fault(
             "async-star divides by 2·l2, which must be a positive number, got 0", "learning.regularizer.l2"
         )
+    if scenario.privacy.when_spent != "silent":
+        message = "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
+        yield Fault(message, "privacy.when_spent")
+    if learning.baselines:
+        yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
+    for key in ("per_agent", "by"):
+        if getattr(scenario.record, key):
+            yield Fault("is for agents on a graph", f"record.{key}")
+
+
+def _graph(scenario: Scenario) -> Iterator[Fault]:
+    """Algorithms of agents who learn their own models each."""
+    network, learning = scenario.network, scenario.learning
+    kind = learning.algorithm.kind
+    if kind == "async-star":
+        return
+    if network.exchange.kind not in ("broadcast", "gossip"):
+        yield Fault(f"{kind} needs broadcast or gossip, got {network.exchange.kind}", "network.exchange")
+    if learning.loss.kind not in ("squared", "logistic"):
+        yield Fault(f"{kind} needs a smooth loss: squared or logistic", "learning.loss")
+    if scenario.privacy.mechanism.is_private and scenario.privacy.allocation.kind == "horizon":
+        message = "horizon is for a star, whose horizon it divides by; give another allocation, such as cap"
+        yield Fault(message, "privacy.allocation")
 
 
 def _clock(scenario: Scenario) -> Iterator[Fault]:
@@ -43,7 +72,7 @@ def _clock(scenario: Scenario) -> Iterator[Fault]:
 
 def _silence(scenario: Scenario) -> Iterator[Fault]:
     """A run to a number of commits ends only if messages arrive."""
-    if scenario.network.channel.loss == 1:
+    if scenario.learning.algorithm.kind == "async-star" and scenario.network.channel.loss == 1:
         yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
 
 
@@ -115,9 +144,20 @@ def _tail(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _metrics(scenario: Scenario) -> Iterator[Fault]:
+    known = {name: metric.meaning for name, metric in metrics_of(scenario).items()}
     for i, name in enumerate(scenario.record.metrics):
-        if name not in METRICS:
-            yield Fault(unknown("metric", name, list(METRICS)), f"record.metrics.{i}")
+        if name not in known:
+            yield Fault(unknown("metric", name, list(known)), f"record.metrics.{i}")
+    for i, name in enumerate(scenario.record.per_agent):
+        if name not in known:
+            yield Fault(unknown("metric", name, list(known)), f"record.per_agent.{i}")
+        elif name in GRAPH_METRICS and not GRAPH_METRICS[name].each:
+            yield Fault(f"{name} is one number for all agents; record it under metrics", f"record.per_agent.{i}")
+
+
+def metrics_of(scenario: Scenario) -> Mapping[str, Metric | GraphMetric]:
+    """What can be recorded with the scenario's algorithm."""
+    return METRICS if scenario.learning.algorithm.kind == "async-star" else GRAPH_METRICS
 
 
 def _named_once(scenario: Scenario) -> Iterator[Fault]:
@@ -149,6 +189,7 @@ def _labels(scenario: Scenario) -> Iterator[Fault]:
 
 RULES: tuple[Rule, ...] = (
     _star,
+    _graph,
     _clock,
     _silence,
     _array_engine,

@@ -1,6 +1,6 @@
 """The ``record`` section of a scenario."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -21,6 +21,8 @@ class RecordSection(Options):
     """What is kept."""
 
     metrics: list[str] = Field(["relative_fitness"], description="metrics to record")
+    per_agent: list[str] = Field([], description="metrics to record for each agent as well, where they are of each")
+    by: Literal["group"] | None = Field(None, description="also give the mean over each group of agents")
     every: Annotated[
         Annotated[Count, Tag("steps")] | Annotated[EveryTime, Tag("time")], Discriminator(_kind)
     ] = Field(1, description="steps between records, or {time: simulated time between records}")

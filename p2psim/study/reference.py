@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import p2psim
+from p2psim.learning.graph_metrics import GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.study.catalogue import Part, parts
 from p2psim.study.cells import display
@@ -48,7 +49,7 @@ def reference() -> str:
         lines += _section(schemas, part)
     lines += ["## Metrics", "", "What `record.metrics` can name.", ""]
     lines += _table(
-        ["metric", "meaning"], [[f"`{name}`", metric.meaning] for name, metric in METRICS.items()]
+        ["metric", "meaning"], [[f"`{name}`", metric.meaning] for name, metric in (METRICS | GRAPH_METRICS).items()]
     )
     return "\n".join(lines).rstrip() + "\n"
 

@@ -11,10 +11,10 @@ from p2psim.network.events import join
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import Book, by_agent, joined
-from p2psim.randomness import Streams
 from p2psim.study.families import family_of
 from p2psim.study.families.stage import Assessment, FamilyCell
 from p2psim.study.outcome import Outcome
+from p2psim.study.streams import streams_of
 from p2psim.study.tape import Tape
 
 if TYPE_CHECKING:
@@ -90,16 +90,6 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
     return family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0).assess()
-
-
-def streams_of(scenario: Scenario, replica: int) -> Streams:
-    """Random streams of a replica; those in ``independent`` are told apart by the cell's content."""
-    if not scenario.independent:
-        return Streams(scenario.seed, replica)
-    from p2psim.study.cells import content
-
-    variant = content(scenario)
-    return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, variant))
 
 
 def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:

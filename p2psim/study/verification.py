@@ -156,9 +156,11 @@ def _broken_invariant(
     """Check the stream as a stream; returns what is wrong with it."""
     from p2psim.network.verify import verify
     from p2psim.study.families import family_of
+    from p2psim.study.families.stage import goes_on
 
     try:
-        verify([stream], family_of(scenario).links_of(scenario, result.data(*run), run[1]))
+        links = family_of(scenario).links_of(scenario, result.data(*run), run[1])
+        verify([stream], links, goes_on=goes_on(scenario))
     except SimulationError as error:
         return str(error)
     return ""

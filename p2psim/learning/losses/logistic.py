@@ -12,7 +12,7 @@ class Logistic(Options):
     """log(1 + exp(−y·θᵀx)), y = ±1."""
 
     kind: Literal["logistic"] = "logistic"
-    intercept: bool = Field(True, description="append a feature that is always one")
+    intercept: bool = Field(False, description="append a feature that is always one")
 
     code: ClassVar[int] = 2
     curvature: ClassVar[float] = 0.25

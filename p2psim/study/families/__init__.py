@@ -49,7 +49,7 @@ class Family(Protocol):
 
 
 #: Module of the family of each algorithm.
-FAMILIES = {"async-star": "star"}
+FAMILIES = {"async-star": "star", "coordinate-descent": "graph", "model-propagation": "graph"}
 
 
 def family_of(scenario: Scenario) -> Family:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from p2psim.network.graphs import Links
     from p2psim.study.workspace import Case
 
 
@@ -41,3 +42,31 @@ def _star_centralities(owners: int) -> dict[str, np.ndarray]:
         "closeness_centrality": np.full(owners, others / (1 + 2 * (owners - 1))),
         "betweenness_centrality": np.zeros(owners),
     }
+
+
+#: Beyond so many agents only degrees are given: betweenness takes time in n·links.
+_MOST_CENTRALITIES = 2000
+
+
+def graph_centralities(links: Links) -> dict[str, np.ndarray]:
+    """Degrees and normalised centralities (Freeman 1979), unweighted; NaN where there are too many agents."""
+    key = links.indptr.tobytes(), links.indices.tobytes()
+    return _centralities(*key)
+
+
+@lru_cache(maxsize=8)
+def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.ndarray]:
+    indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
+    degrees = np.diff(indptr)
+    n = degrees.size
+    made: dict[str, np.ndarray] = {"degree": degrees.astype(np.int32), "degree_centrality": degrees / max(n - 1, 1)}
+    if n > _MOST_CENTRALITIES:
+        return {**made, "closeness_centrality": np.full(n, np.nan), "betweenness_centrality": np.full(n, np.nan)}
+    import networkx as nx
+    from scipy.sparse import csr_array
+
+    graph = nx.from_scipy_sparse_array(csr_array((np.ones(indices.size), indices, indptr), shape=(n, n)))
+    closeness, betweenness = nx.closeness_centrality(graph), nx.betweenness_centrality(graph)
+    made["closeness_centrality"] = np.array([closeness[i] for i in range(n)])
+    made["betweenness_centrality"] = np.array([betweenness[i] for i in range(n)])
+    return made

@@ -61,6 +61,12 @@ def stage(
     return Stage(network, plan, commits, time, dimension, json.dumps(parts))
 
 
+def goes_on(scenario: Scenario) -> bool:
+    """Whether agents that may release nothing more go on without their data."""
+    touches_data = getattr(scenario.learning.algorithm, "touches_data", True)
+    return scenario.privacy.when_spent != "silent" or not touches_data
+
+
 @dataclass(frozen=True)
 class Played:
     """What a replica gave.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import MeaningError, SimulationError
-from p2psim.learning.async_star import RhoFromH, StarMethod, star_method
+from p2psim.learning.async_star import AsyncStar, RhoFromH, StarMethod, star_method
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.star_problem import StarProblem, star_problem
 from p2psim.learning.star_reference import replay_plainly
@@ -36,13 +36,26 @@ if TYPE_CHECKING:
 _ARRAYS = ("X", "y", "offsets", "x_l1", "gram", "moment", "energy", "optimum")
 
 
+def algorithm_of(scenario: Scenario) -> AsyncStar:
+    """The algorithm, which is this family's."""
+    algorithm = scenario.learning.algorithm
+    assert isinstance(algorithm, AsyncStar)
+    return algorithm
+
+
+def _l2(scenario: Scenario) -> float:
+    l2 = scenario.learning.regularizer.l2
+    assert not isinstance(l2, str)  # refused by p2psim.study.meaning
+    return l2
+
+
 def identify(scenario: Scenario) -> dict[str, Any]:
     """Return what determines the arrays of a case, beside the data section."""
     learning = scenario.learning
     return {
         "loss": learning.loss.model_dump(),
-        "l2": learning.regularizer.l2,
-        "theta_max": learning.algorithm.theta_max,
+        "l2": _l2(scenario),
+        "theta_max": algorithm_of(scenario).theta_max,
     }
 
 
@@ -56,8 +69,8 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
         prepared.y,
         prepared.offsets,
         learning.loss,
-        learning.regularizer.l2,
-        learning.algorithm.theta_max,
+        _l2(scenario),
+        algorithm_of(scenario).theta_max,
     )
     made = {name: np.asarray(getattr(problem, name)) for name in _ARRAYS}
     made["minimum"] = np.array(problem.minimum)
@@ -74,8 +87,8 @@ def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray]) -> StarProble
     learning = scenario.learning
     return StarProblem(
         loss=learning.loss,
-        l2=learning.regularizer.l2,
-        theta_max=learning.algorithm.theta_max,
+        l2=_l2(scenario),
+        theta_max=algorithm_of(scenario).theta_max,
         minimum=float(arrays["minimum"]),
         **{name: np.asarray(arrays[name]) for name in _ARRAYS},
     )
@@ -109,6 +122,11 @@ class StarCell:
     rule: GradientRule
     initial: np.ndarray | None = None
 
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return algorithm_of(self.scenario).horizon
+
     def player(self) -> Player:
         """Begin a replica."""
         return _StarPlayer(self)
@@ -119,7 +137,7 @@ class StarCell:
         return Caveats(
             violations,
             void=sensitivity is not None and sensitivity.kind == "empirical",
-            data_dependent_step=isinstance(self.scenario.learning.algorithm.rho, RhoFromH),
+            data_dependent_step=isinstance(algorithm_of(self.scenario).rho, RhoFromH),
         )
 
     def agents(self) -> dict[str, np.ndarray]:
@@ -165,8 +183,8 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         If something that depends on the data means nothing: an agent without a budget, ρ from the h of a hinge loss,
         a sensitivity from bounds that nobody gives.
     """
-    problem, learning, privacy = _problem(scenario, case.arrays), scenario.learning, scenario.privacy
-    algorithm, owners = learning.algorithm, problem.owners
+    problem, privacy = _problem(scenario, case.arrays), scenario.privacy
+    algorithm, owners = algorithm_of(scenario), problem.owners
     clock = scenario.network.clock or Clock()
     rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
     network = Network(
@@ -197,7 +215,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         problem,
         stage(scenario, network, plans, algorithm.horizon, None, problem.dimension),
         rho,
-        star_method(algorithm, rho, learning.regularizer.l2, owners),
+        star_method(algorithm, rho, _l2(scenario), owners),
         bound,
         gradient_rule(problem, clip, claim),
     )
@@ -213,7 +231,7 @@ def recompute(
     models: np.ndarray | None,
 ) -> Iterator[tuple[int, float]]:
     """Recompute a recorded replica plainly; yields numbers compared, and the largest difference: of ψ, to 1 + ψ."""
-    problem, algorithm = _problem(scenario, arrays), scenario.learning.algorithm
+    problem, algorithm = _problem(scenario, arrays), algorithm_of(scenario)
     method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
     sensitivity = scenario.privacy.sensitivity
     clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
@@ -234,7 +252,7 @@ def _links(topology: AnyTopology, agents: int) -> Links:
 
 
 def _rho(scenario: Scenario, problem: StarProblem) -> float:
-    rho = scenario.learning.algorithm.rho
+    rho = algorithm_of(scenario).rho
     if not isinstance(rho, RhoFromH):
         return rho
     peaks = problem.hessian_peaks()
@@ -242,7 +260,7 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
         raise MeaningError(
             "learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
         )
-    return rho_for_h(rho.h, scenario.learning.algorithm.horizon, problem.l2, problem.records, peaks)
+    return rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
 
 
 def _bound(scenario: Scenario, case: Case, problem: StarProblem) -> tuple[float, float, float]:

@@ -21,8 +21,7 @@ _EVENTS_A_COMMIT = {"request": 6, "poll": 4}
 
 def assess(cell: StarCell) -> Assessment:
     """Draw up the facts of one cell."""
-    problem, algorithm, plan = cell.problem, cell.scenario.learning.algorithm, cell.stage.plan
-    horizon = algorithm.horizon
+    problem, plan, horizon = cell.problem, cell.stage.plan, cell.horizon
     steps = star.step_sizes(cell.rho, horizon, problem.l2, problem.records)
     facts: dict[str, object] = {
         "owners": problem.owners,

@@ -1,0 +1,410 @@
+"""Personalised models on a graph: coordinate descent and model propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.errors import MeaningError
+from p2psim.learning.coordinate_descent import CoordinateDescent, Local, ModelPropagation, PrivateWarmStart
+from p2psim.learning.graph_optimum import minimise_alone, propagate
+from p2psim.learning.graph_problem import GraphProblem, confidences
+from p2psim.learning.graph_reference import replay_plainly
+from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.network.clocks import Clock
+from p2psim.network.graphs import Given, Links, draw_links
+from p2psim.network.simulation import Network
+from p2psim.options import per_agent
+from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.plan import plan
+from p2psim.study.families.agents import agents_table, graph_centralities
+from p2psim.study.families.baseline_models import baseline_models
+from p2psim.study.families.graph_facts import assess
+from p2psim.study.families.observer import Observer, compare
+from p2psim.study.families.stage import Assessment, Played, Player, Stage, goes_on, stage
+from p2psim.study.streams import streams_of
+
+if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
+    from p2psim.study.outcome import Series
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
+
+
+def algorithm_of(scenario: Scenario) -> CoordinateDescent | ModelPropagation:
+    """The algorithm, which is one of this family's."""
+    algorithm = scenario.learning.algorithm
+    assert isinstance(algorithm, CoordinateDescent | ModelPropagation)
+    return algorithm
+
+
+def identify(scenario: Scenario) -> dict[str, Any]:
+    """Return what determines the arrays of a case, beside the data section."""
+    loss = scenario.learning.loss
+    return {"intercept": loss.intercept, "classes": loss.needs_classes}
+
+
+def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Records, held-out records, public bounds, and what neighbours are found by."""
+    loss = scenario.learning.loss
+    if loss.needs_classes and not prepared.classes:
+        raise MeaningError("learning.loss", f"{loss.kind} needs labels that are +1 or −1; these are not")
+    bounds = [np.nan if bound is None else bound for bound in (prepared.x_l1, prepared.x_max, prepared.y_max)]
+    made = {
+        "X": _with_intercept(prepared.X, loss.intercept),
+        "y": prepared.y,
+        "offsets": prepared.offsets,
+        "test_X": _with_intercept(prepared.test_X, loss.intercept),
+        "test_y": prepared.test_y,
+        "test_offsets": prepared.test_offsets,
+        "bounds": np.array(bounds),
+        "data_dependent": np.array(bool(prepared.data_dependent)),
+    }
+    if prepared.targets is not None:
+        made["targets"] = prepared.targets
+    if prepared.profiles is not None:
+        made["profiles_data"], made["profiles_indices"] = prepared.profiles.data, prepared.profiles.indices
+        made["profiles_indptr"], made["profiles_shape"] = prepared.profiles.indptr, np.array(prepared.profiles.shape)
+    return made, ()
+
+
+def _with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
+    return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
+
+
+def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
+    """Who is linked with whom in a replica."""
+    profiles = None
+    if "profiles_data" in arrays:
+        from scipy.sparse import csr_array
+
+        parts = arrays["profiles_data"], arrays["profiles_indices"], arrays["profiles_indptr"]
+        profiles = csr_array(parts, shape=tuple(arrays["profiles_shape"]))
+    given = Given(arrays["offsets"].size - 1, profiles, arrays.get("targets"))
+    streams = streams_of(scenario, replica)
+    variant = streams.variants.get("topology", "")
+    return draw_links(scenario.network.topology, given, seed=streams.seed, replica=replica, variant=variant)
+
+
+@dataclass(frozen=True)
+class GraphCell:
+    """A graph's cell; see `p2psim.study.families.stage.FamilyCell`.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    case : Case
+    replica : int
+        The one whose graph and data these are, where they differ between replicas.
+    problem : GraphProblem
+    links : Links
+    stage : Stage
+    rule : GraphRule
+    start, anchor : ndarray, shape (n, p)
+    bound : float
+        Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
+    initial : ndarray, shape (n,), or None
+        ε of the release that the start is.
+    public_smoothness : bool
+        Whether the step sizes follow from public bounds.
+    """
+
+    scenario: Scenario
+    case: Case
+    replica: int
+    problem: GraphProblem
+    links: Links
+    stage: Stage
+    rule: GraphRule
+    start: np.ndarray
+    anchor: np.ndarray
+    bound: float
+    initial: np.ndarray | None
+    public_smoothness: bool
+
+    def player(self) -> Player:
+        """Begin a replica."""
+        return _GraphPlayer(self)
+
+    def caveats(self, violations: np.ndarray) -> Caveats:
+        """Return what limits the guarantee."""
+        sensitivity, topology = self.scenario.privacy.sensitivity, self.scenario.network.topology
+        return Caveats(
+            violations,
+            void=sensitivity is not None and sensitivity.kind in ("empirical", "as-printed"),
+            data_dependent_step=not self.public_smoothness,
+            public_graph_assumed=bool(self.case.arrays["data_dependent"]) or topology.kind in ("knn", "similarity"),
+        )
+
+    def agents(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents."""
+        centralities = graph_centralities(self.links)
+        return agents_table(self.case, self.problem.records, centralities, self.stage.plan.budget)
+
+    def assess(self) -> Assessment:
+        """Say what can be said before the run."""
+        return assess(self)
+
+
+class _GraphPlayer:
+    """One replica on a graph."""
+
+    def __init__(self, cell: GraphCell):
+        record = cell.scenario.record
+        wanted = {*record.metrics, *record.per_agent}
+        track = bool(wanted & {"objective", "objective_gap"})
+        self._replay = GraphReplay(cell.problem, cell.rule, cell.start, cell.anchor, track)
+        self._observer = Observer(record, cell.problem, cell.case.groups, baseline_models(cell))
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay a chunk of events, stopping where something is to be recorded."""
+        row = 0
+        for piece, releases, step, time in self._observer.pieces(events):
+            self._replay.feed(piece, noise[row : row + releases])
+            row += releases
+            if step is not None:
+                self._observer.observe(step, time, self._replay)
+
+    def finish(self) -> Played:
+        """Record the last models, and the baselines."""
+        self._replay.check()
+        series, models = self._observer.finish(self._replay)
+        return Played(series, models, self._replay.violations)
+
+
+def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
+    """Turn a scenario (without a sweep) and its case into numbers.
+
+    Raises
+    ------
+    MeaningError
+        If something that depends on the data means nothing.
+    """
+    links = links_of(scenario, case.arrays, replica)
+    problem, public = _problem(scenario, case.arrays, links)
+    algorithm, privacy = algorithm_of(scenario), scenario.privacy
+    if not problem.test_y.size:
+        _refuse_tests(scenario)
+    n = problem.agents
+    clock = scenario.network.clock or Clock()
+    rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
+    bound, rule = _rule(scenario, case, problem)
+    budget = np.full(n, np.inf)
+    if privacy.mechanism.is_private and privacy.epsilon is not None:
+        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
+    start, alone, initial = _start(scenario, problem, bound, replica)
+    time, updates = _end(algorithm, rates, n)
+    if initial is not None and np.isfinite(initial).all():
+        budget = _after_start(budget, initial)
+    plans = plan(
+        privacy.mechanism,
+        privacy.allocation,
+        budget,
+        bound,
+        np.maximum(problem.records, 1),
+        max(1, round(updates * n)),
+        rates / rates.sum(),
+        privacy.scale_records,
+        never=not algorithm.touches_data,
+        contraction=problem.contraction,
+    )
+    network = Network(
+        links,
+        scenario.network.exchange,
+        scenario.network.channel,
+        scenario.network.availability,
+        rates,
+        goes_on=goes_on(scenario),
+    )
+    return GraphCell(
+        scenario,
+        case,
+        replica,
+        problem,
+        links,
+        stage(scenario, network, plans, algorithm.commits, time, problem.dimension),
+        rule,
+        start,
+        alone,
+        bound,
+        initial,
+        public,
+    )
+
+
+def _end(algorithm: Any, rates: np.ndarray, agents: int) -> tuple[float | None, float]:
+    """Time at which a run ends, and how often an agent wakes until then, on average."""
+    if algorithm.updates_per_agent is not None:
+        return float(algorithm.updates_per_agent / rates.mean()), float(algorithm.updates_per_agent)
+    if algorithm.time is not None:
+        return float(algorithm.time), float(algorithm.time * rates.mean())
+    return None, algorithm.commits / agents
+
+
+def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Links) -> tuple[GraphProblem, bool]:
+    """The problem, and whether its step sizes follow from public bounds."""
+    learning = scenario.learning
+    X, offsets = np.asarray(arrays["X"]), np.asarray(arrays["offsets"])
+    records = np.diff(offsets)
+    l2 = learning.regularizer.l2
+    ridge = 1.0 / np.maximum(records, 1) if l2 == "inverse-size" else np.full(records.size, float(l2))
+    bound = x_bound(arrays["bounds"], X.shape[1] - learning.loss.intercept)
+    if bound is not None:
+        # ‖x‖₂ ≤ ‖x‖₁ ≤ B; an intercept adds one to its square.
+        curvature = np.full(records.size, learning.loss.curvature * (bound**2 + learning.loss.intercept))
+    else:
+        curvature = learning.loss.curvature * _peaks(X, offsets)
+    problem = GraphProblem(
+        loss=learning.loss,
+        mu=algorithm_of(scenario).mu,
+        X=X,
+        y=np.asarray(arrays["y"]),
+        offsets=offsets,
+        ridge=ridge,
+        confidence=confidences(records),
+        smoothness=curvature + 2 * ridge,
+        indptr=links.indptr,
+        indices=links.indices,
+        weights=links.weights,
+        test_X=np.asarray(arrays["test_X"]),
+        test_y=np.asarray(arrays["test_y"]),
+        test_offsets=np.asarray(arrays["test_offsets"]),
+    )
+    return problem, bound is not None
+
+
+def x_bound(bounds: np.ndarray, features: int) -> float | None:
+    """Public bound on ‖x‖₁, the intercept not counted; None if there is none."""
+    known = [value for value in (bounds[0], features * bounds[1]) if np.isfinite(value)]
+    return float(min(known)) if known else None
+
+
+def _peaks(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Largest eigenvalue of XᵀX/m of each agent, shape (n,)."""
+    peaks = np.zeros(offsets.size - 1)
+    for i in range(peaks.size):
+        Xi = X[offsets[i] : offsets[i + 1]]
+        if len(Xi):
+            peaks[i] = np.linalg.norm(Xi, ord=2) ** 2 / len(Xi)
+    return peaks
+
+
+def _refuse_tests(scenario: Scenario) -> None:
+    from p2psim.learning.graph_metrics import NEED_TESTS
+
+    for i, name in enumerate(scenario.record.metrics):
+        if name in NEED_TESTS:
+            raise MeaningError(
+                f"record.metrics.{i}",
+                f"{name} needs records held out: test_points of the source, or data.test_fraction",
+            )
+
+
+def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float, GraphRule]:
+    """Ξ, and how an agent computes its gradient and what it does without."""
+    sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
+    anchored = scenario.privacy.when_spent == "anchored" or not algorithm_of(scenario).touches_data
+    if sensitivity is None:
+        return 0.0, GraphRule(anchored=anchored)
+    if sensitivity.kind in ("clip", "as-printed"):
+        order = 1 if sensitivity.norm == "l1" else 2
+        claimed = sensitivity.bound if mechanism.is_private else 0.0
+        return claimed, GraphRule(sensitivity.bound, order, anchored=anchored)
+    if not mechanism.is_private:
+        return 0.0, GraphRule(anchored=anchored)
+    if sensitivity.kind == "declared":
+        return sensitivity.bound, GraphRule(bound=sensitivity.bound * (1 + 1e-12), anchored=anchored)
+    if not problem.loss.needs_classes:
+        raise MeaningError(
+            "privacy.sensitivity",
+            f"{sensitivity.kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
+        )
+    if sensitivity.kind == "empirical":
+        return float(problem.norms[1].max()), GraphRule(anchored=anchored)
+    bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept)
+    if bound is None:
+        raise MeaningError("privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip")
+    bound += problem.loss.intercept
+    return bound, GraphRule(bound=bound * (1 + 1e-12), anchored=anchored)
+
+
+def _start(
+    scenario: Scenario, problem: GraphProblem, bound: float, replica: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """First models, what updates without a release pull towards at first, and the ε of the release that this is."""
+    start = algorithm_of(scenario).start
+    private = scenario.privacy.mechanism.is_private
+    if isinstance(start, Local):
+        alone = minimise_alone(problem, start.reduction)
+        return alone, alone, np.full(problem.agents, np.inf) if private else None
+    if isinstance(start, PrivateWarmStart):
+        alone = _perturbed(scenario, problem, bound, replica, start)
+        initial = np.full(problem.agents, start.epsilon if private else np.inf)
+        return (propagate(problem, alone) if start.propagate else alone), alone, initial if private else None
+    zero = np.zeros((problem.agents, problem.dimension))
+    return zero, zero, None
+
+
+def _perturbed(
+    scenario: Scenario, problem: GraphProblem, bound: float, replica: int, start: PrivateWarmStart
+) -> np.ndarray:
+    """Minimisers of the agents' own losses with noise for their release."""
+    from p2psim.privacy.output_perturbation import minimiser_sensitivity
+    from p2psim.streams import unit_laplace
+
+    alone = minimise_alone(problem)
+    if not scenario.privacy.mechanism.is_private:
+        return alone
+    sensitivity = scenario.privacy.sensitivity
+    if sensitivity is None or sensitivity.kind not in ("bounds", "declared"):
+        raise MeaningError(
+            "learning.algorithm.start",
+            "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
+        )
+    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
+    scales = scenario.privacy.mechanism.scales(moves, np.full(problem.agents, start.epsilon))
+    noise = np.empty_like(alone)
+    key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)
+    unit_laplace(key, agents, np.zeros(problem.agents, np.int64), noise)
+    return alone + noise * scales[:, None]
+
+
+def _after_start(budget: np.ndarray, initial: np.ndarray) -> np.ndarray:
+    """What is left of the budgets after the start.
+
+    Raises
+    ------
+    MeaningError
+        If nothing is left.
+    """
+    left = budget - initial
+    if (left <= 0).any():
+        agent = int(np.argmax(left <= 0))
+        raise MeaningError(
+            "learning.algorithm.start.epsilon",
+            f"must be less than privacy.epsilon, {budget[agent]:g} for agent {agent}, of which it is a part",
+        )
+    return left
+
+
+def recompute(
+    scenario: Scenario,
+    arrays: Mapping[str, np.ndarray],
+    replica: int,
+    events: np.ndarray,
+    noise: np.ndarray,
+    series: tuple[Series, ...],
+    models: np.ndarray | None,
+) -> Iterator[tuple[int, float]]:
+    """Recompute a recorded replica plainly; yields numbers compared, and their largest relative difference."""
+    from p2psim.study.workspace import Case
+
+    blank = Case("", dict(arrays), (), None, None, None, None, {}, ())
+    problem, _ = _problem(scenario, arrays, links_of(scenario, arrays, replica))
+    bound, rule = _rule(scenario, blank, problem)
+    start, anchor, _ = _start(scenario, problem, bound, replica)
+    theta = replay_plainly(problem, rule, start, events, noise, anchor)
+    yield from compare(problem, theta, series, models)

@@ -1,0 +1,214 @@
+"""Records metrics of models on a graph: when, of whom, and of which baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from p2psim.errors import SimulationError
+from p2psim.learning.graph_metrics import GRAPH_METRICS, GraphMetric, Seen
+from p2psim.learning.graph_optimum import minimise_together
+from p2psim.learning.graph_problem import GraphProblem
+from p2psim.network.events import COMMIT
+from p2psim.study.outcome import Series
+from p2psim.study.record import EveryTime, RecordSection
+
+
+class Replayed(Protocol):
+    """What is seen of a replay."""
+
+    theta: np.ndarray
+
+    @property
+    def objective(self) -> float:
+        """Q_L."""
+
+    @property
+    def vectors_sent(self) -> int:
+        """Models sent so far."""
+
+
+class Observer:
+    """Series in progress.
+
+    Parameters
+    ----------
+    record : RecordSection
+    problem : GraphProblem
+    groups : sequence of str or None
+        The agents' groups.
+    baselines : dict of ndarray, shape (n, p) each
+        Models to compare with, by name.
+    """
+
+    def __init__(
+        self,
+        record: RecordSection,
+        problem: GraphProblem,
+        groups: Sequence[str] | None,
+        baselines: dict[str, np.ndarray],
+    ):
+        self._record, self._problem, self._baselines = record, problem, baselines
+        self._groups = np.array(groups) if record.by == "group" and groups is not None else None
+        every = record.every
+        self._every_step, self._every_time = (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+        self._next_time = self._every_time
+        self._step, self._time = 0, 0.0
+        self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
+        self._models: list[np.ndarray] = []
+        self._observed: tuple[int, float] | None = None
+
+    def pieces(self, events: np.ndarray) -> Iterator[tuple[np.ndarray, int, int | None, float]]:
+        """Cut a chunk where something is to be recorded.
+
+        Yields
+        ------
+        piece : ndarray of EVENT
+        releases : int
+            Made in the piece.
+        step : int or None
+            Commits so far if something is to be recorded after the piece.
+        time : float
+        """
+        commits = events["kind"] == COMMIT
+        releases = commits & (events["release"] >= 0)
+        if not self._observed:
+            yield events[:0], 0, 0, 0.0
+        start = 0
+        for stop, step, time in self._marks(events, commits):
+            yield events[start:stop], int(np.count_nonzero(releases[start:stop])), step, time
+            start = stop
+        yield events[start:], int(np.count_nonzero(releases[start:])), None, 0.0
+        self._step += int(np.count_nonzero(commits))
+        self._time = float(events[-1]["time"])
+
+    def _marks(self, events: np.ndarray, commits: np.ndarray) -> Iterator[tuple[int, int, float]]:
+        """Where to stop, with the commits so far and the time to write down."""
+        if self._every_step:
+            places = np.flatnonzero(commits)
+            first = self._every_step - self._step % self._every_step - 1
+            for k in range(first, places.size, self._every_step):
+                yield int(places[k]) + 1, self._step + k + 1, float(events[places[k]]["time"])
+            return
+        counts = np.cumsum(commits)
+        while self._next_time < events[-1]["time"]:
+            stop = int(np.searchsorted(events["time"], self._next_time, side="right"))
+            yield stop, self._step + (int(counts[stop - 1]) if stop else 0), self._next_time
+            self._next_time = self._every_time * np.rint(self._next_time / self._every_time + 1.0)
+
+    def observe(self, step: int, time: float, replay: Replayed) -> None:
+        """Measure all models now."""
+        self._observed = step, time
+        seen = Seen(
+            self._problem, replay.theta, lambda: replay.objective, lambda: self._minimum, replay.vectors_sent
+        )
+        self._measure("main", step, time, seen)
+        if self._record.models:
+            self._models.append(replay.theta.copy())
+
+    def finish(self, replay: Replayed) -> tuple[tuple[Series, ...], np.ndarray]:
+        """Measure the last models if that has not been done, then the baselines at the first and the last record."""
+        if self._observed is None:
+            self.observe(0, 0.0, replay)
+        elif self._observed[0] != self._step or np.isfinite(self._every_time):
+            self.observe(self._step, self._time, replay)
+        assert self._observed is not None
+        ends = dict.fromkeys([(0, 0.0), self._observed])
+        for name, theta in self._baselines.items():
+            seen = self._of_baseline(theta)
+            for step, time in ends:
+                self._measure(name, step, time, seen)
+        series = tuple(_series(key, rows) for key, rows in self._rows.items())
+        return series, np.array(self._models)
+
+    def _of_baseline(self, theta: np.ndarray) -> Seen:
+        return Seen(self._problem, theta, lambda: self._problem.objective(theta), lambda: self._minimum, 0)
+
+    @cached_property
+    def _minimum(self) -> float:
+        return self._problem.objective(minimise_together(self._problem))
+
+    def _measure(self, model: str, step: int, time: float, seen: Seen) -> None:
+        for name in dict.fromkeys([*self._record.metrics, *self._record.per_agent]):
+            metric = GRAPH_METRICS[name]
+            if model != "main" and name == "vectors_sent":
+                continue
+            for key, value in self._values(name, metric, model, seen):
+                self._rows.setdefault(key, []).append((step, time, value))
+
+    def _values(
+        self, name: str, metric: GraphMetric, model: str, seen: Seen
+    ) -> Iterator[tuple[tuple[str, str, int | None], float]]:
+        value = metric.measure(seen)
+        if not metric.each:
+            yield (name, model, None), _finite(name, float(value))
+            return
+        values = np.asarray(value)
+        known = ~np.isnan(values)  # agents without records held out have none
+        if name in self._record.metrics:
+            yield (name, model, None), _finite(name, float(values[known].mean()))
+            if self._groups is not None:
+                for group in dict.fromkeys(self._groups.tolist()):
+                    members = known & (self._groups == group)
+                    if members.any():
+                        yield (f"{name}[{group}]", model, None), _finite(name, float(values[members].mean()))
+        if name in self._record.per_agent:
+            for agent in np.flatnonzero(known):
+                yield (name, model, int(agent)), _finite(name, float(values[agent]))
+
+
+def _finite(name: str, value: float) -> float:
+    if not np.isfinite(value):
+        raise SimulationError(f"{name} is not finite")
+    return value
+
+
+def _series(key: tuple[str, str, int | None], rows: list[tuple[int, float, float]]) -> Series:
+    step, time, value = zip(*rows, strict=True)
+    return Series(*key, np.array(step, np.int64), np.array(time, np.float64), np.array(value, np.float64))
+
+
+#: Metrics that follow from the models alone, and so can be compared with recomputed ones.
+_COMPARED = ("objective", "test_accuracy", "test_rmse", "consensus_distance")
+
+
+def compare(
+    problem: GraphProblem, theta: Sequence[np.ndarray], series: Sequence[Series], models: np.ndarray | None
+) -> Iterator[tuple[int, float]]:
+    """Compare records with recomputed models; yields numbers compared, and their largest relative difference.
+
+    Parameters
+    ----------
+    problem : GraphProblem
+    theta : sequence of ndarray, shape (n, p)
+        All models after every commit; the first is the start.
+    series : sequence of Series
+    models : ndarray, shape (records, n, p), optional
+    """
+    main = [one for one in series if one.model == "main" and one.agent is None]
+    gaps = [one for one in main if one.metric == "objective_gap"]
+    for one in main:
+        if one.metric in _COMPARED:
+            again = np.array([_measured(one.metric, problem, theta[step]) for step in one.step])
+            yield one.value.size, _largest(again, one.value)
+    for one in gaps:
+        # Differences of the gap, so that the minimum, which is not recorded, drops out.
+        again = np.array([problem.objective(theta[step]) for step in one.step])
+        scale = max(float(np.abs(again).max()), np.finfo(float).tiny)
+        yield one.value.size, float(np.ptp(again - one.value) / scale)
+    if models is not None and main:
+        for step, recorded in zip(main[0].step, models, strict=True):
+            yield recorded.size, _largest(theta[step], recorded)
+
+
+def _measured(name: str, problem: GraphProblem, theta: np.ndarray) -> float:
+    seen = Seen(problem, theta, lambda: problem.objective(theta), lambda: 0.0, 0)
+    return float(np.nanmean(GRAPH_METRICS[name].measure(seen)))
+
+
+def _largest(a: np.ndarray, b: np.ndarray) -> float:
+    scale = max(float(np.abs(a).max()), float(np.abs(b).max()), np.finfo(float).tiny)
+    return float(np.abs(a - b).max() / scale)
