@@ -60,14 +60,16 @@ def _run(asked: argparse.Namespace) -> int:
 
 def _show_result(result: "Result", as_json: bool, told: set[str]) -> None:
     """A short table of results, where they are, and every flag and warning that belongs to them."""
+    from p2psim.study.notices import is_told
+
     rows = _records(result.summary())
-    warnings = [{"message": text, "times": n} for text, n in sorted(result.described.warnings.items())]
     if as_json:
-        print_json({"folder": str(result.path), "table": rows, "warnings": warnings})
+        print_json({"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]})
         return
     print_table(rows, f"{result.described.name}: last recorded values over replicas")
-    for message in sorted(set(result.described.warnings) - told):
-        complain(f"warning: {message}")
+    for line in result.warnings:
+        if not is_told(line, told):
+            complain(f"warning: {line}")
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
 
 

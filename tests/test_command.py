@@ -104,6 +104,34 @@ def test_quiet_leaves_nothing_but_warnings(
     assert "warnings stay" in " ".join(capsys.readouterr().out.split())
 
 
+def test_warnings_name_the_cells_that_they_concern(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = ["--set", "sweep={learning.algorithm.rho: [1, 9000], privacy.epsilon: [1, 100]}"]
+    fixed = ["--set", "data.redraw=never"]
+    told = []
+    for command in (["check"], ["run", "--jobs", "1"], ["run", "--jobs", "1"]):
+        assert main([*command, scenario, *sweep, *fixed]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        told.append(sorted(line for line in lines if line.startswith("warning: ")))
+    # Known before the run, told during it, and read again from a folder that is complete.
+    assert told[0] == told[1] == told[2]
+    assert len(told[0]) == len(set(told[0]))
+    (steps,) = [line for line in told[0] if "step size outside" in line]
+    assert steps.endswith("(cells 2, 3: learning.algorithm.rho = 9000)")
+    entries = json.loads(Path("runs/tiny/manifest.json").read_text())["warnings"]
+    (entry,) = [entry for entry in entries if "step size outside" in entry["message"]]
+    assert (entry["times"], entry["cells"]) == (4, "2-3")
+
+
+def test_the_manifest_has_the_facts_that_check_prints(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", scenario, "--json"]) == 0
+    (checked,) = json.loads(capsys.readouterr().out)
+    for replicas in ("2", "2", "3"):
+        assert main(["run", scenario, "--jobs", "1", "--replicas", replicas]) == 0
+        manifest = json.loads(Path("runs/tiny/manifest.json").read_text())
+        assert [cell["facts"] for cell in manifest["cells"]] == [cell["facts"] for cell in checked["cells"]]
+    assert manifest["cells"][1]["facts"]["owners"] == 3
+
+
 def test_run_as_json(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", scenario, "--jobs", "1", "--out", "here", "--json", "--quiet"]) == 0
     tree = json.loads(capsys.readouterr().out)

@@ -2,12 +2,13 @@
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
 from p2psim.printing import complain, print_table
+from p2psim.study.notices import lines
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -59,7 +60,7 @@ class Checked:
         )
         print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
         print_table(self._privacy(), "\nprivacy of each agent")
-        for warning in warnings_of(self.facts):
+        for warning in warnings_of(self.cells, self.facts):
             complain(f"warning: {warning}")
 
     def _privacy(self) -> list[dict[str, Any]]:
@@ -82,13 +83,14 @@ def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
     return {"cell": cell.index, **cell.swept, **fact.facts}
 
 
-def warnings_of(facts: "Sequence[Assessment]") -> list[str]:
-    """Warnings of all cells, each once."""
-    return list(dict.fromkeys(warning for fact in facts for warning in fact.warnings))
+def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:
+    """Warnings of all cells, each text once, with the cells that it concerns."""
+    found = [(warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings]
+    return lines(found, [cell.swept for cell in grid])
 
 
 def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Workspace") -> "list[Assessment]":
-    """Prepare the data of all cells, and see what each is.
+    """Prepare the data of all cells, and see what each is; warnings about its data are among them.
 
     Raises
     ------
@@ -102,7 +104,8 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
     for cell in grid:
         try:
             workspace.prepare(cell.scenario)
-            facts.append(check(cell.scenario, workspace))
+            fact = check(cell.scenario, workspace)
+            facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
         except InputError as error:
             faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
     if faults:

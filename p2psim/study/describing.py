@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from p2psim.errors import InputError
 from p2psim.study import manifest, store
 from p2psim.study.manifest import CellEntry, Manifest
+from p2psim.study.notices import Warned
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -22,11 +23,16 @@ def describe(
     content: store.Content | None,
     folder: Path,
     preparation: dict[str, Any],
+    facts: dict[str, dict[str, Any]],
 ) -> Manifest:
     """The manifest of the study that begins: the present grid, then earlier cells."""
     old = content.manifest if content is not None else None
     present = {cell.content for cell in grid}
-    entries = [CellEntry(cell.content, dict(cell.swept), _notes(cell)) for cell in grid]
+    # Of cells that need no work nothing was found out anew.
+    facts = ({cell.content: cell.facts for cell in old.cells} if old is not None else {}) | facts
+    entries = [
+        CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
+    ]
     if old is not None:
         entries += _left_over([cell for cell in old.cells if cell.content not in present], folder)
     return Manifest(
@@ -46,7 +52,7 @@ def describe(
     )
 
 
-def _with_version_warning(old: Manifest | None) -> dict[str, int]:
+def _with_version_warning(old: Manifest | None) -> dict[str, Warned]:
     if old is None:
         return {}
     warnings, now = dict(old.warnings), manifest.versions()
@@ -55,7 +61,7 @@ def _with_version_warning(old: Manifest | None) -> dict[str, int]:
             f"part of the results was made by p2psim {old.made_by.get('p2psim')} with other libraries or on "
             "another platform: the same bytes are promised for the same versions only"
         )
-        warnings[message] = 1
+        warnings[message] = Warned(1)
     return warnings
 
 
@@ -76,10 +82,7 @@ def _left_over(cells: Sequence[CellEntry], folder: Path) -> list[CellEntry]:
     with contextlib.suppress(InputError, OSError):
         old = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
         texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old, confirm_cells=True)}
-    return [
-        CellEntry(cell.content, cell.swept, cell.notes, cell.scenario or texts.get(cell.content, ""))
-        for cell in cells
-    ]
+    return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
 
 
 def without_empty(described: Manifest, content: store.Content) -> Manifest:

@@ -14,6 +14,7 @@ from p2psim import __version__
 from p2psim.errors import FolderError
 from p2psim.printing import plain
 from p2psim.study.aside import write_text
+from p2psim.study.notices import Warned
 from p2psim.study.parts import RunKey
 
 #: Raised whenever the layout of a run folder changes.
@@ -37,6 +38,8 @@ class CellEntry:
         Value of each swept key.
     notes : tuple of str
         Choices that every output repeats, such as ``form: printed``.
+    facts : dict
+        What ``p2psim check`` says of it: sizes, step, stability, noise; of the first replica where they differ.
     scenario : str
         YAML of a cell that is no longer in the scenario's grid; empty for the others.
     """
@@ -44,6 +47,7 @@ class CellEntry:
     content: str
     swept: dict[str, Any]
     notes: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
 
 
@@ -80,8 +84,8 @@ class Manifest:
         The simulations that are in the tables.
     failed : dict
         Message of each simulation that failed.
-    warnings : dict of str to int
-        Messages, and how often.
+    warnings : dict of str to Warned
+        Messages, how often, and in which cells.
     files : dict
         Size and SHA-256 of each table and archive.
     preparation : dict
@@ -100,7 +104,7 @@ class Manifest:
     stored: tuple[str, ...] = ()
     runs: dict[RunKey, RunEntry] = field(default_factory=dict)
     failed: dict[RunKey, str] = field(default_factory=dict)
-    warnings: dict[str, int] = field(default_factory=dict)
+    warnings: dict[str, Warned] = field(default_factory=dict)
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
     preparation: dict[str, Any] = field(default_factory=dict)
     made_by: dict[str, Any] = field(default_factory=dict)
@@ -136,7 +140,10 @@ def dump(manifest: Manifest) -> str:
         "grid": manifest.grid,
         "stored": list(manifest.stored),
         "cells": [_cell_tree(number, cell, manifest) for number, cell in enumerate(manifest.cells)],
-        "warnings": [{"message": text, "times": n} for text, n in sorted(manifest.warnings.items())],
+        "warnings": [
+            {"message": text, "times": warned.times, "cells": to_ranges(numbers_in(manifest.cells, warned))}
+            for text, warned in sorted(manifest.warnings.items())
+        ],
         "preparation": plain(manifest.preparation),
         "files": {
             name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
@@ -159,7 +166,8 @@ def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, An
         "data": _by_value({replica: run.problem for replica, run in runs.items()}),
         "seconds": round(sum(run.seconds for run in runs.values()), 3),
     }
-    for name, value in (("failed", failed), ("notes", list(cell.notes)), ("scenario", cell.scenario)):
+    extras = {"facts": plain(cell.facts), "failed": failed, "notes": list(cell.notes), "scenario": cell.scenario}
+    for name, value in extras.items():
         if value:
             tree[name] = value
     return tree
@@ -240,6 +248,7 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
                 content=cell["content"],
                 swept={key: _number(value) for key, value in cell["swept"].items()},
                 notes=tuple(cell.get("notes", ())),
+                facts={name: _number(value) for name, value in cell.get("facts", {}).items()},
                 scenario=cell.get("scenario", ""),
             )
             for cell in tree["cells"]
@@ -248,7 +257,13 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         stored=tuple(tree["stored"]),
         runs=runs,
         failed=failed,
-        warnings={entry["message"]: entry["times"] for entry in tree["warnings"]},
+        warnings={
+            entry["message"]: Warned(
+                entry["times"],
+                frozenset(tree["cells"][number]["content"] for number in from_ranges(entry.get("cells", ""))),
+            )
+            for entry in tree["warnings"]
+        },
         files={name: (entry["bytes"], entry["sha256"]) for name, entry in tree["files"].items()},
         preparation=tree["preparation"],
         made_by=tree["made_by"],
@@ -261,6 +276,11 @@ def _by_replica(values: Mapping[str, str]) -> dict[int, str]:
 
 def _number(value: Any) -> Any:
     return _NON_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def numbers_in(cells: Sequence[CellEntry], warned: Warned) -> list[int]:
+    """Numbers of the cells that a warning concerns."""
+    return [number for number, cell in enumerate(cells) if cell.content in warned.cells]
 
 
 def numbers_of(cells: Sequence[CellEntry]) -> dict[str, int]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from p2psim.errors import FolderError
 from p2psim.study.archives import read_member, write_archive
+from p2psim.study.notices import Warned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from p2psim.study.outcome import Outcome
 
 #: Version of the layout of parts; parts of another version are refused.
-PART_FORMAT = 1
+PART_FORMAT = 2
 TABLES = ("metrics", "ledger", "agents", "events")
 ARCHIVES = ("noise", "models")
 #: Fields of an event in the order of the columns of ``events.parquet``.
@@ -105,7 +106,11 @@ def encode(finished: Sequence[Finished]) -> Part:
         }
         for i, one in enumerate(finished)
     ]
-    warnings = Counter(warning for outcome in outcomes for warning in outcome.warnings)
+    # By message, then by cell.
+    warnings: dict[str, Counter[str]] = {}
+    for one in finished:
+        for warning in one.outcome.warnings:
+            warnings.setdefault(warning, Counter())[one.key[0]] += 1
     listing = {
         "format": PART_FORMAT,
         "runs": runs,
@@ -203,13 +208,13 @@ class StoredPart:
         Its directory.
     runs : dict
         From `RunKey` to what ``part.json`` says of it.
-    warnings : dict of str to int
-        Messages, and how often.
+    warnings : dict of str to Warned
+        Messages, how often, and in which cells.
     """
 
     path: Path
     runs: dict[RunKey, dict[str, Any]]
-    warnings: dict[str, int]
+    warnings: dict[str, Warned]
 
     @cached_property
     def _starts(self) -> dict[str, dict[RunKey, tuple[int, int]]]:
@@ -260,8 +265,10 @@ def read_part(path: Path) -> StoredPart:
         listing = json.loads(listing_path.read_text(encoding="utf-8"))
         version, entries = listing["format"], listing["files"]
         runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
-        warnings = dict(listing["warnings"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        warnings = {
+            message: Warned(sum(times.values()), frozenset(times)) for message, times in listing["warnings"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"{listing_path}: damaged ({error}); {_cure(path)}") from None
     if version != PART_FORMAT:
         raise FolderError(f"{listing_path}: format {version}, this p2psim reads {PART_FORMAT}; {_cure(path)}")

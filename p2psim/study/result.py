@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import FolderError
 from p2psim.study import manifest as manifests
+from p2psim.study import notices
 from p2psim.study.archives import RunArrays
 
 if TYPE_CHECKING:
@@ -78,6 +79,15 @@ class Result:
     def swept(self) -> list[str]:
         """Names of the swept columns."""
         return list(self.described.cells[0].swept)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings as a person is told them: each once, with the cells that it concerns."""
+        cells = self.described.cells
+        found = [
+            (text, manifests.numbers_in(cells, warned)) for text, warned in sorted(self.described.warnings.items())
+        ]
+        return notices.lines(notices.one_of_each(found), [cell.swept for cell in cells])
 
     @cached_property
     def scenario(self) -> "Scenario":

@@ -148,7 +148,7 @@ def _run_into(
         content = store.read_content(folder) if found is not None and not options.overwrite else None
         items = _missing(scenario, grid, content, options)
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
-        workspace, preparation = _prepare(scenario, grid, Path(directory), bool(items), tell)
+        workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(items), tell)
         if content is not None and not items and _is_complete(content, grid):
             return {}
         client = stack.enter_context(connect(options.scheduler)) if options.executor == "dask" else None
@@ -163,7 +163,7 @@ def _run_into(
         if options.overwrite:
             store.clear(folder)
         text = _resolved_text(scenario, preparation)
-        described = describe(scenario, grid, content, folder, preparation)
+        described = describe(scenario, grid, content, folder, preparation, facts)
         store.begin(folder, described, text)
         try:
             failed = _execute(folder, grid, items, workspace, options, _keeps_data(scenario), client)
@@ -206,20 +206,26 @@ def _is_complete(content: store.Content, grid: "Sequence[Cell]") -> bool:
 
 def _prepare(
     scenario: "Scenario", grid: "Sequence[Cell]", directory: Path, needed: bool, tell: Callable[[str], None]
-) -> "tuple[Workspace, dict[str, Any]]":
-    """Prepare the data of all cells before anything is written, so that bad input leaves no trace."""
+) -> "tuple[Workspace, dict[str, Any], dict[str, dict[str, Any]]]":
+    """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
+
+    Also returned: what the preparation found, and the facts of each cell, by content hash.
+    """
+    from p2psim.study.scenario import explicit
     from p2psim.study.workspace import Workspace
 
     workspace = Workspace(directory)
     if not needed:
-        return workspace, {}
-    for warning in warnings_of(assess_cells(scenario, grid, workspace)):
+        return workspace, {}, {}
+    assessed = assess_cells(scenario, grid, workspace)
+    for warning in warnings_of(grid, assessed):
         tell(warning)
+    facts = {cell.content: explicit(fact.facts) for cell, fact in zip(grid, assessed, strict=True)}
     fitted = {cell.content: workspace.fitted(cell.scenario) for cell in grid}
     values = list(fitted.values())
     if all(value == values[0] for value in values):
-        return workspace, {"all": values[0]} if values[0] else {}
-    return workspace, fitted
+        return workspace, {"all": values[0]} if values[0] else {}, facts
+    return workspace, fitted, facts
 
 
 def _resolved_text(scenario: "Scenario", preparation: dict[str, Any]) -> str:

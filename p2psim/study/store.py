@@ -23,6 +23,7 @@ from p2psim.study import aside, manifest
 from p2psim.study.archives import write_archive
 from p2psim.study.earlier import Earlier
 from p2psim.study.manifest import Manifest, RunEntry
+from p2psim.study.notices import Warned
 from p2psim.study.parts import TABLES, Part, RunKey, StoredPart, read_part
 
 SCENARIO = "scenario.yaml"
@@ -158,12 +159,12 @@ class Content:
         }
         return found | self.manifest.runs
 
-    def warnings(self) -> dict[str, int]:
-        """All warnings, with counts."""
+    def warnings(self) -> dict[str, Warned]:
+        """All warnings, with counts and cells."""
         total = dict(self.manifest.warnings)
         for part in self.parts:
-            for message, times in part.warnings.items():
-                total[message] = total.get(message, 0) + times
+            for message, warned in part.warnings.items():
+                total[message] = total[message] + warned if message in total else warned
         return total
 
 

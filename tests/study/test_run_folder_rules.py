@@ -145,7 +145,7 @@ def test_damaged_part_is_named_and_nothing_changes(
     folder = interrupted(tmp_path, monkeypatch)
     part = next(path for path in (folder / "parts").iterdir() if path.name != "data")
     if (name, how) == ("part.json", "changed"):
-        (part / name).write_text('{"format": 2, "runs": [], "files": {}, "warnings": {}}')
+        (part / name).write_text('{"format": 1, "runs": [], "files": {}, "warnings": {}}')
     else:
         damage(part / name, how)
     before = small.snapshot(folder)
