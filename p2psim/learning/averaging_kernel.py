@@ -1,0 +1,52 @@
+"""The compiled replay of gossip averaging: who hears a model takes the mean of it and its own.
+
+State: ``models`` (n, p); ``heard`` (n, p) and ``heard_seq`` (n,), what each agent heard last and the delivery that
+brought it, since an agent may answer between hearing a model and using it; messages on their way
+(:mod:`p2psim.learning.in_flight`); ``sums`` (p,) and ``squares`` (1,), Σ(x_i − c) and Σ‖x_i − c‖² about the mean c of
+the start, which push-pull over an ideal channel keeps, so that the spread is not a difference of large numbers.
+"""
+
+from p2psim.compiled import njit
+from p2psim.learning.in_flight import post, take
+from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
+
+#: Status of a stream in which a model is updated without one that was heard; `DONE` when all events are replayed.
+UNHEARD, DONE = -3, 0
+
+# Places in the vector of counters.
+COMMITS, SENT, COUNTERS = 0, 1, 2
+
+
+@njit()
+def replay(  # type: ignore[no-untyped-def]
+    events, start, models, heard, heard_seq, places, payloads, free, free_rows, counters, centre, sums, squares,
+):  # fmt: skip
+    """Replay events from ``start``; returns (status, next event)."""
+    p = models.shape[1]
+    for at in range(start, events.size):
+        event = events[at]
+        kind, i = event.kind, event.agent
+        if kind == SEND and event.version >= 0:
+            row = post(event.seq, 0, places, free, free_rows)
+            if row < 0:
+                return row, at
+            for a in range(p):
+                payloads[row, a] = models[i, a]
+            counters[SENT] += 1
+        elif kind in (DELIVER, DROP):
+            row, _ = take(event.cause, places, free, free_rows)
+            if kind == DELIVER and row >= 0:
+                for a in range(p):
+                    heard[i, a] = payloads[row, a]
+                heard_seq[i] = event.seq
+        elif kind == COMMIT:
+            if heard_seq[i] != event.cause:
+                return UNHEARD, at
+            for a in range(p):
+                old = models[i, a]
+                new = 0.5 * (old + heard[i, a])
+                models[i, a] = new
+                sums[a] += new - old
+                squares[0] += (new - old) * (new + old - 2.0 * centre[a])
+            counters[COMMITS] += 1
+    return DONE, events.size

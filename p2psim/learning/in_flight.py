@@ -1,0 +1,76 @@
+"""Models on their way to one receiver each, for compiled replays.
+
+A message is found by the sequence number of its send: ``places`` (places, 3) holds, at ``seq of the send mod places``,
+that number (−1 for none), the row of its payload, and a tag. Payloads lie in the rows of a pool, of which ``free``
+(rows,) stacks those that hold none and ``free_rows`` (1,) tells how many; so memory follows the number of messages that
+are on their way at the same time, whether they arrive or are lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2psim.compiled import njit
+
+#: What `post` returns in place of a row, when the driver has to make room.
+PLACES_FULL, ROWS_FULL = -1, -2
+
+
+@njit(inline="always")
+def post(seq, tag, places, free, free_rows):  # type: ignore[no-untyped-def]
+    """Row for the payload of a message that is sent now."""
+    place = seq % places.shape[0]
+    if places[place, 0] >= 0:
+        return PLACES_FULL
+    if free_rows[0] == 0:
+        return ROWS_FULL
+    free_rows[0] -= 1
+    row = free[free_rows[0]]
+    places[place, 0], places[place, 1], places[place, 2] = seq, row, tag
+    return row
+
+
+@njit(inline="always")
+def take(seq, places, free, free_rows):  # type: ignore[no-untyped-def]
+    """Row and tag of a message that ends; −1 for one that carried no model. The row is free from now on."""
+    place = seq % places.shape[0]
+    if places[place, 0] != seq:
+        return -1, -1
+    places[place, 0] = -1
+    row = places[place, 1]
+    free[free_rows[0]] = row
+    free_rows[0] += 1
+    return row, places[place, 2]
+
+
+class InFlight:
+    """The arrays of `post` and `take`.
+
+    Parameters
+    ----------
+    width : int
+        Numbers in a payload.
+    """
+
+    def __init__(self, width: int):
+        self.places = np.full((64, 3), -1, np.int64)
+        self.payloads = np.empty((16, width))
+        self.free = np.arange(16)[::-1].astype(np.int64)
+        self.free_rows = np.array([16])
+
+    @property
+    def held(self) -> int:
+        """Messages on their way."""
+        return int(self.free.size - self.free_rows[0])
+
+    def make_room(self, status: int) -> None:
+        """Double what `post` found to be full."""
+        if status == ROWS_FULL:
+            rows = self.free.size
+            self.payloads = np.vstack([self.payloads, np.empty_like(self.payloads)])
+            self.free = np.concatenate([np.arange(rows, 2 * rows)[::-1], np.zeros(rows, np.int64)])
+            self.free_rows[0] = rows
+        else:
+            old, size = self.places[self.places[:, 0] >= 0], 2 * len(self.places)
+            self.places = np.full((size, 3), -1, np.int64)
+            self.places[old[:, 0] % size] = old
