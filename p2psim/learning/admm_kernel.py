@@ -1,0 +1,135 @@
+"""The compiled replay of gossip ADMM; see :mod:`p2psim.learning.admm` for the method.
+
+An agent makes its local steps when it sends: its model changes there. Link variables change at the neighbour when it
+sends back, and at the agent that woke when it commits. State, with directed edges as the ends of links:
+
+- ``theta`` (n, p): own models; ``slopes`` (records,), ``local`` (n,) and ``sums`` (2,) as in the graph's kernel;
+- ``pulled`` (ends, 2, p): z − u for the own model and for the copy, which is what the other end sent last;
+- ``multipliers`` (ends, 2, p): u for the own model and for the copy;
+- ``newest`` (ends,): the exchange that set an end last, by the seq of its first send: an older one never overwrites it;
+- messages on their way (:mod:`p2psim.learning.in_flight`), tagged with their exchange: s of the own model and of the
+  copy, and in an answer those of the message that it answers, which the receiver sent and so knows;
+- ``heard`` (4p,) and ``heard_of`` (2,): the message that was delivered last, the seq of this delivery, its exchange.
+"""
+
+import math
+
+import numpy as np
+
+from p2psim.compiled import njit
+from p2psim.learning.graph_kernel import (
+    AVERAGE,
+    edge_of,
+    exceeds,
+    mean_gradient,
+    refresh,
+    track_objective,
+)
+from p2psim.learning.in_flight import post, take
+from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
+
+DONE = 0
+
+# Places in the vector of counters.
+COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
+
+
+@njit()
+def replay(  # type: ignore[no-untyped-def]
+    events, start, theta, slopes, anchor, pulled, multipliers, newest, heard, heard_of,
+    places, payloads, free, free_rows, counters, sums, local,
+    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, bound, violations,
+    smoothness, pull, ridge, rho, inner, without_release, noise, track,
+):  # fmt: skip
+    """Replay events from ``start``; returns (status, next event)."""
+    p = theta.shape[1]
+    old, mix, target, gradient = np.empty(p), np.empty(p), np.empty(p), np.empty(p)
+    for at in range(start, events.size):
+        event = events[at]
+        kind, i = event.kind, event.agent
+        if kind == SEND:
+            answers = event.cause == heard_of[0]
+            exchange = heard_of[1] if answers else event.seq
+            row = post(event.seq, exchange, places, free, free_rows)
+            if row < 0:
+                return row, at
+            end = edge_of(indices, indptr[i], indptr[i + 1], event.peer)
+            touches = event.release >= 0
+            for a in range(p):
+                old[a] = theta[i, a]
+            stiffness = _aim(i, indptr, weights, rho, pulled, target)
+            if touches:
+                first, last = offsets[i], offsets[i + 1]
+                step = 1.0 / (stiffness + pull[i] * smoothness[i])
+                noise_row, exceeded, new = counters[NOISE_ROW], False, local[i]
+                for _ in range(inner):
+                    mean_gradient(X, slopes, norms, first, last, clip, gradient)
+                    if math.isfinite(bound):
+                        exceeded |= exceeds(slopes, norms, first, last, bound)
+                    for a in range(p):
+                        t = theta[i, a]
+                        g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]
+                        theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
+                    new = refresh(loss, X, y, first, last, theta[i], slopes)
+                violations[i] += exceeded
+                counters[NOISE_ROW] += 1
+                for a in range(p):
+                    anchor[i, a] = theta[i, a]
+            else:
+                c = 0.0 if without_release == AVERAGE else pull[i]
+                for a in range(p):
+                    theta[i, a] = (target[a] + c * anchor[i, a]) / (stiffness + c)
+                new = refresh(loss, X, y, offsets[i], offsets[i + 1], theta[i], slopes)
+            if track:
+                track_objective(
+                    i, old, mix, True, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
+                )
+            half = 0.5 * weights[end]
+            for a in range(p):
+                copy = (half * theta[i, a] + rho * pulled[end, 1, a]) / (half + rho)
+                payloads[row, a] = theta[i, a] + multipliers[end, 0, a]
+                payloads[row, p + a] = copy + multipliers[end, 1, a]
+            if answers:
+                for a in range(2 * p):
+                    payloads[row, 2 * p + a] = heard[a]
+                _set_end(end, exchange, payloads[row], heard, pulled, multipliers, newest)
+            counters[SENT] += 2
+        elif kind in (DELIVER, DROP):
+            row, exchange = take(event.cause, places, free, free_rows)
+            if kind == DELIVER:
+                for a in range(4 * p):
+                    heard[a] = payloads[row, a]
+                heard_of[0], heard_of[1] = event.seq, exchange
+        elif kind == COMMIT:
+            end = edge_of(indices, indptr[i], indptr[i + 1], event.peer)
+            _set_end(end, heard_of[1], heard[2 * p :], heard, pulled, multipliers, newest)
+            counters[COMMITS] += 1
+    return DONE, events.size
+
+
+@njit(inline="always")
+def _aim(i, indptr, weights, rho, pulled, target):  # type: ignore[no-untyped-def]
+    """Σ_e (ρ + h_e), returned, and Σ_e (ρ(z_i − u_i) + h_e(z_ij − u_ij)), written to ``target``."""
+    stiffness = 0.0
+    target[:] = 0.0
+    for e in range(indptr[i], indptr[i + 1]):
+        half = 0.5 * weights[e]
+        h = half * rho / (half + rho)
+        stiffness += rho + h
+        for a in range(target.size):
+            target[a] += rho * pulled[e, 0, a] + h * pulled[e, 1, a]
+    return stiffness
+
+
+@njit(inline="always")
+def _set_end(end, exchange, sent, heard, pulled, multipliers, newest):  # type: ignore[no-untyped-def]
+    """Set z and u of one end from what it sent and heard: its model meets the other's copy, its copy the model."""
+    if exchange <= newest[end]:
+        return
+    newest[end] = exchange
+    p = pulled.shape[2]
+    for a in range(p):
+        pulled[end, 0, a] = heard[p + a]
+        pulled[end, 1, a] = heard[a]
+        multipliers[end, 0, a] = 0.5 * (sent[a] - heard[p + a])
+        multipliers[end, 1, a] = 0.5 * (sent[p + a] - heard[a])
