@@ -147,7 +147,8 @@ def test_infinite_epsilon_is_strict_json(scenario: str, capsys: pytest.CaptureFi
         raise AssertionError(constant)
 
     tree = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert tree["table"][0]["epsilon"] == ".inf"
+    assert tree["table"][0]["epsilon spent"] == ".inf"
+    assert tree["table"][0]["budget"] == ".inf"
     assert "not_private" in tree["table"][0]["flags"]
 
 

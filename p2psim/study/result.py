@@ -158,18 +158,17 @@ class Result:
         Returns
         -------
         DataFrame
-            One row a cell, model and global metric: swept columns, ``cell``, ``model``, ``metric``,
-            ``replicas``, ``q25``, ``median``, ``q75`` of the last recorded value, ``epsilon`` (the largest of
-            any agent by any of the accountants), ``flags`` (what must be said with every number,
-            comma-separated).
+            One row a cell, model and metric: swept columns, ``cell``, ``model``, ``metric``, ``replicas``,
+            ``q25``, ``median``, ``q75`` over replicas of the last recorded value, ``epsilon spent`` (the
+            largest of any agent by any of the accountants), ``budget`` (the largest of any agent), ``flags``
+            (what must be said with every number, comma-separated). A metric that only single agents have is
+            averaged over them, and its name says so.
         """
         import numpy as np
         import pandas as pd
 
-        metrics = self.metrics
-        whole = metrics[metrics["agent"].isna()]
         keys = ["cell", "model", "metric"]
-        last = whole.groupby([*keys, "replica"], observed=True, sort=True)["value"].last()
+        last = self._last_values([*keys, "replica"])
         quantiles = (
             last.groupby(keys, observed=True, sort=True).quantile(np.array([0.25, 0.5, 0.75])).unstack()
         )
@@ -184,8 +183,22 @@ class Result:
             table.insert(position, key, [values[number] for number in table["cell"]])
         return table
 
+    def _last_values(self, keys: list[str]) -> "pd.Series[float]":
+        """Last recorded value of each metric by ``keys``; of agents' own metrics, the mean over agents."""
+        import pandas as pd
+
+        metrics = self.metrics.astype({"metric": "str"})
+        of_none = metrics["agent"].isna()
+        last = metrics[of_none].groupby(keys, observed=True, sort=True)["value"].last()
+        single = metrics[~of_none & ~metrics["metric"].isin(metrics.loc[of_none, "metric"].unique())]
+        if single.empty:
+            return last
+        each = single.groupby([*keys, "agent"], observed=True, sort=True)["value"].last().reset_index()
+        each["metric"] += " (mean over agents)"
+        return pd.concat([last, each.groupby(keys, observed=True, sort=True)["value"].mean()])
+
     def _privacy(self) -> list[dict[str, Any]]:
-        """Largest ε, and flags, of each cell."""
+        """Largest ε and budget, and flags, of each cell."""
         ledger = self.ledger
         epsilons = [
             str(name) for name in ledger if str(name).startswith("epsilon_") and name != "epsilon_claimed"
@@ -198,7 +211,8 @@ class Result:
             rows.append(
                 {
                     "cell": number,
-                    "epsilon": float(group[epsilons].max().max()) if epsilons else float("nan"),
+                    "epsilon spent": float(group[epsilons].max().max()) if epsilons else float("nan"),
+                    "budget": float(group["budget"].max()),
                     "flags": ", ".join((*raised, *self.described.cells[number].notes)),
                 }
             )

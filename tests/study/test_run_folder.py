@@ -306,7 +306,29 @@ def test_summary_is_of_the_last_step(reference: p2psim.Result) -> None:
     assert row["privacy.epsilon"] == 100
     assert row["flags"] == "data_dependent_step"
     ledger = reference.ledger
-    assert row["epsilon"] == ledger[ledger["cell"] == 1]["epsilon_basic"].max()
+    assert row["epsilon spent"] == ledger[ledger["cell"] == 1]["epsilon_basic"].max()
+    assert row["budget"] == 100
+
+
+def test_summary_has_the_largest_budget_of_any_agent(tmp_path: Path) -> None:
+    study = small.tree(sweep={}, replicas=1)
+    study["privacy"]["epsilon"] = {"0": 1, "1": 20, "2": 3}
+    result = p2psim.run(p2psim.Scenario.from_dict(study), tmp_path / "run", progress=False)
+    assert result.summary()["budget"].tolist() == [20]
+    assert result.summary()["epsilon spent"].tolist() == [result.ledger["epsilon_basic"].max()]
+
+
+def test_summary_averages_the_metrics_of_single_agents(tmp_path: Path) -> None:
+    record = {"metrics": ["isolated_fitness", "relative_fitness"], "every": 10}
+    study = small.tree(record=record, data=small.tree()["data"] | {"redraw": "replica"})
+    result = p2psim.run(p2psim.Scenario.from_dict(study), tmp_path / "run", progress=False)
+    summary = result.summary()
+    assert summary["metric"].tolist() == ["isolated_fitness (mean over agents)", "relative_fitness"] * 2
+    assert summary["replicas"].tolist() == [3] * 4
+    own = result.metrics[(result.metrics["metric"] == "isolated_fitness") & (result.metrics["cell"] == 1)]
+    means = [own[(own["replica"] == r) & (own["step"] == 40)]["value"].mean() for r in range(3)]
+    assert summary["median"][2] == pytest.approx(sorted(means)[1], rel=1e-12)
+    assert summary["q25"][2] == pytest.approx((sorted(means)[0] + sorted(means)[1]) / 2, rel=1e-12)
 
 
 def test_printed_form_and_scaled_records_stand_in_the_summary(tmp_path: Path) -> None:
