@@ -12,7 +12,7 @@ from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
 from p2psim.errors import MeaningError, MissingSourceError
 
-SCENARIO = Path(__file__).parents[1] / "study" / "later" / "movielens.yaml"
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "movielens.yaml"
 HEAD = "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
 
 
