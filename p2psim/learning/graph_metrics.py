@@ -87,3 +87,12 @@ GRAPH_METRICS: dict[str, GraphMetric] = {
 
 #: Metrics that need records held out for tests.
 NEED_TESTS = frozenset({"test_accuracy", "test_rmse", "worst_decile_accuracy", "worst_decile_rmse"})
+
+#: Facts of the graph, which are recorded once, with the first models.
+GRAPH_FACTS: dict[str, str] = {
+    "lambda2": "second smallest eigenvalue of the Laplacian D − W",
+    "spectral_gap": "gap of the normalised walk on the graph",
+    "degree_mean": "mean number of neighbours",
+    "degree_std": "standard deviation of the number of neighbours",
+    "diameter": "longest of the shortest paths, for up to 2,000 agents",
+}

@@ -85,9 +85,18 @@ class GraphProblem:
         return 1.0 / (1.0 + self.mu * self.confidence * self.smoothness)
 
     @cached_property
-    def norms(self) -> dict[int, np.ndarray]:
-        """‖x‖₁ and ‖x‖₂ of each record, by the order of the norm."""
-        return {1: np.abs(self.X).sum(axis=1), 2: np.sqrt(np.einsum("rp,rp->r", self.X, self.X))}
+    def l1_norms(self) -> np.ndarray:
+        """‖x‖₁ of each record."""
+        return np.abs(self.X).sum(axis=1)
+
+    @cached_property
+    def l2_norms(self) -> np.ndarray:
+        """‖x‖₂ of each record."""
+        return np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
+
+    def norms(self, order: int) -> np.ndarray:
+        """‖x‖ of each record, of order 1 or 2."""
+        return self.l1_norms if order == 1 else self.l2_norms
 
     @property
     def lipschitz(self) -> np.ndarray:

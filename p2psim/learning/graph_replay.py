@@ -107,7 +107,7 @@ class GraphReplay:
                 self._pool, self._references, self._free, self._edge_slot, self._edge_version,
                 *self._messages, self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.weights, problem.degrees,
-                problem.loss.code, problem.X, problem.y, problem.norms[rule.order], problem.offsets,
+                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.bound, self.violations,
                 problem.alpha, problem.pull, problem.ridge,
                 kernel.ANCHORED if rule.anchored else kernel.AVERAGE, noise, self._track,

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2psim.distributions import Distribution
-from p2psim.learning.graph_metrics import GRAPH_METRICS
-from p2psim.learning.metrics import METRICS
 from p2psim.study.choices import CHOICES
 from p2psim.study.core_schema import Schema, Schemas, kind_of
+from p2psim.study.meaning import all_meanings
 from p2psim.study.scenario import Scenario
 
 
@@ -65,7 +64,7 @@ def catalogue() -> list[Entry]:
                 description = part.schema["cls"].model_fields[key].description or ""
                 for name in _choices(schemas, schema):
                     entries.append(Entry(dotted, name, known.get(name, description)))
-    entries += [Entry("record.metrics", name, metric.meaning) for name, metric in (METRICS | GRAPH_METRICS).items()]
+    entries += [Entry("record.metrics", name, meaning) for name, meaning in all_meanings().items()]
     return list(dict.fromkeys(entries))
 
 

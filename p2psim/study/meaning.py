@@ -4,11 +4,11 @@ Each rule is a short function from a scenario (of one cell) to faults with a key
 itself, such as sizes, is judged where the data is prepared.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from p2psim.errors import Fault
-from p2psim.learning.graph_metrics import GRAPH_METRICS, GraphMetric
-from p2psim.learning.metrics import METRICS, Metric
+from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
+from p2psim.learning.metrics import METRICS
 from p2psim.study.faults import unknown
 from p2psim.study.scenario import Scenario
 
@@ -144,20 +144,29 @@ def _tail(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _metrics(scenario: Scenario) -> Iterator[Fault]:
-    known = {name: metric.meaning for name, metric in metrics_of(scenario).items()}
+    known = meanings_of(scenario)
     for i, name in enumerate(scenario.record.metrics):
         if name not in known:
             yield Fault(unknown("metric", name, list(known)), f"record.metrics.{i}")
     for i, name in enumerate(scenario.record.per_agent):
         if name not in known:
             yield Fault(unknown("metric", name, list(known)), f"record.per_agent.{i}")
-        elif name in GRAPH_METRICS and not GRAPH_METRICS[name].each:
+        elif name not in GRAPH_METRICS or not GRAPH_METRICS[name].each:
             yield Fault(f"{name} is one number for all agents; record it under metrics", f"record.per_agent.{i}")
 
 
-def metrics_of(scenario: Scenario) -> Mapping[str, Metric | GraphMetric]:
-    """What can be recorded with the scenario's algorithm."""
-    return METRICS if scenario.learning.algorithm.kind == "async-star" else GRAPH_METRICS
+def meanings_of(scenario: Scenario) -> dict[str, str]:
+    """What can be recorded with the scenario's algorithm, and what it means."""
+    return _STAR_MEANINGS if scenario.learning.algorithm.kind == "async-star" else _GRAPH_MEANINGS
+
+
+def all_meanings() -> dict[str, str]:
+    """What can be recorded with any algorithm, and what it means."""
+    return _STAR_MEANINGS | _GRAPH_MEANINGS
+
+
+_STAR_MEANINGS = {name: metric.meaning for name, metric in METRICS.items()}
+_GRAPH_MEANINGS = {name: metric.meaning for name, metric in GRAPH_METRICS.items()} | GRAPH_FACTS
 
 
 def _named_once(scenario: Scenario) -> Iterator[Fault]:

@@ -12,11 +12,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import p2psim
-from p2psim.learning.graph_metrics import GRAPH_METRICS
-from p2psim.learning.metrics import METRICS
 from p2psim.study.catalogue import Part, parts
 from p2psim.study.cells import display
 from p2psim.study.core_schema import Schemas, phrase
+from p2psim.study.meaning import all_meanings
 from p2psim.study.scenario import Scenario
 from p2psim.study.sweep import MOST_CELLS
 
@@ -49,7 +48,7 @@ def reference() -> str:
         lines += _section(schemas, part)
     lines += ["## Metrics", "", "What `record.metrics` can name.", ""]
     lines += _table(
-        ["metric", "meaning"], [[f"`{name}`", metric.meaning] for name, metric in (METRICS | GRAPH_METRICS).items()]
+        ["metric", "meaning"], [[f"`{name}`", meaning] for name, meaning in all_meanings().items()]
     )
     return "\n".join(lines).rstrip() + "\n"
 

@@ -98,7 +98,7 @@ def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case,
     key = id(scenario), case.problem_id, replica if _is_redrawn(scenario) else None
     if key not in _CELLS or _CELLS[key][1] is not case:
         cell = family_of(scenario).cell(scenario, case, replica)
-        _CELLS[key] = scenario, case, cell, cell.assess().warnings
+        _CELLS[key] = scenario, case, cell, cell.warnings
     _CELLS.move_to_end(key)
     while len(_CELLS) > _KEPT_CELLS:
         _CELLS.popitem(last=False)

@@ -17,6 +17,7 @@ from p2psim.learning.graph_replay import GraphReplay, GraphRule
 from p2psim.network.clocks import Clock
 from p2psim.network.graphs import Given, Links, draw_links
 from p2psim.network.simulation import Network
+from p2psim.network.spectrum import spectral_facts
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
@@ -24,7 +25,7 @@ from p2psim.study.families.agents import agents_table, graph_centralities
 from p2psim.study.families.baseline_models import baseline_models
 from p2psim.study.families.graph_facts import assess
 from p2psim.study.families.observer import Observer, compare
-from p2psim.study.families.stage import Assessment, Played, Player, Stage, goes_on, stage
+from p2psim.study.families.stage import Assessment, Played, Player, Stage, delta_warning, goes_on, stage
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
@@ -144,6 +145,11 @@ class GraphCell:
         centralities = graph_centralities(self.links)
         return agents_table(self.case, self.problem.records, centralities, self.stage.plan.budget)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of a run."""
+        return tuple(delta_warning(self.scenario.privacy.delta, self.problem.records))
+
     def assess(self) -> Assessment:
         """Say what can be said before the run."""
         return assess(self)
@@ -157,7 +163,8 @@ class _GraphPlayer:
         wanted = {*record.metrics, *record.per_agent}
         track = bool(wanted & {"objective", "objective_gap"})
         self._replay = GraphReplay(cell.problem, cell.rule, cell.start, cell.anchor, track)
-        self._observer = Observer(record, cell.problem, cell.case.groups, baseline_models(cell))
+        models = baseline_models(cell)
+        self._observer = Observer(record, cell.problem, cell.case.groups, models, lambda: spectral_facts(cell.links))
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay a chunk of events, stopping where something is to be recorded."""
@@ -323,7 +330,7 @@ def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float,
             f"{sensitivity.kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
         )
     if sensitivity.kind == "empirical":
-        return float(problem.norms[1].max()), GraphRule(anchored=anchored)
+        return float(problem.norms(1).max()), GraphRule(anchored=anchored)
     bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept)
     if bound is None:
         raise MeaningError("privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip")
@@ -365,6 +372,8 @@ def _perturbed(
             "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
         )
     moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
+    # As for all releases, noise is as if each record stood for many; the ledger puts that right.
+    moves = moves / scenario.privacy.scale_records
     scales = scenario.privacy.mechanism.scales(moves, np.full(problem.agents, start.epsilon))
     noise = np.empty_like(alone)
     key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)

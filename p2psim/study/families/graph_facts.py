@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.network.events import EVENT
 from p2psim.network.spectrum import spectral_facts
-from p2psim.study.families.stage import Assessment, delta_warning, privacy_of
+from p2psim.study.families.stage import Assessment, privacy_of
 
 if TYPE_CHECKING:
     from p2psim.study.families.graph import GraphCell
@@ -35,5 +35,5 @@ def assess(cell: GraphCell) -> Assessment:
         bytes_of_events=events * EVENT.itemsize,
         bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.test_X.nbytes,
         privacy=privacy_of(stage.plan),
-        warnings=tuple(delta_warning(cell.scenario.privacy.delta, problem.records)),
+        warnings=cell.warnings,
     )

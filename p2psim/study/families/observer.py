@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from p2psim.errors import SimulationError
-from p2psim.learning.graph_metrics import GRAPH_METRICS, GraphMetric, Seen
+from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Seen
 from p2psim.learning.graph_optimum import minimise_together
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.network.events import COMMIT
@@ -42,6 +42,8 @@ class Observer:
         The agents' groups.
     baselines : dict of ndarray, shape (n, p) each
         Models to compare with, by name.
+    facts : callable
+        Gives the facts of the graph.
     """
 
     def __init__(
@@ -50,8 +52,9 @@ class Observer:
         problem: GraphProblem,
         groups: Sequence[str] | None,
         baselines: dict[str, np.ndarray],
+        facts: Callable[[], dict[str, float]],
     ):
-        self._record, self._problem, self._baselines = record, problem, baselines
+        self._record, self._problem, self._baselines, self._facts = record, problem, baselines, facts
         self._groups = np.array(groups) if record.by == "group" and groups is not None else None
         every = record.every
         self._every_step, self._every_time = (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
@@ -101,6 +104,8 @@ class Observer:
 
     def observe(self, step: int, time: float, replay: Replayed) -> None:
         """Measure all models now."""
+        if self._observed is None:
+            self._note_facts(step, time)
         self._observed = step, time
         seen = Seen(
             self._problem, replay.theta, lambda: replay.objective, lambda: self._minimum, replay.vectors_sent
@@ -124,6 +129,13 @@ class Observer:
         series = tuple(_series(key, rows) for key, rows in self._rows.items())
         return series, np.array(self._models)
 
+    def _note_facts(self, step: int, time: float) -> None:
+        wanted = [name for name in self._record.metrics if name in GRAPH_FACTS]
+        facts = self._facts() if wanted else {}
+        for name in wanted:
+            if name in facts:  # some are left out where the graph is large
+                self._rows[name, "main", None] = [(step, time, float(facts[name]))]
+
     def _of_baseline(self, theta: np.ndarray) -> Seen:
         return Seen(self._problem, theta, lambda: self._problem.objective(theta), lambda: self._minimum, 0)
 
@@ -133,6 +145,8 @@ class Observer:
 
     def _measure(self, model: str, step: int, time: float, seen: Seen) -> None:
         for name in dict.fromkeys([*self._record.metrics, *self._record.per_agent]):
+            if name in GRAPH_FACTS:
+                continue
             metric = GRAPH_METRICS[name]
             if model != "main" and name == "vectors_sent":
                 continue

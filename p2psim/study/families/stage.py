@@ -152,6 +152,10 @@ class FamilyCell(Protocol):
     def agents(self) -> dict[str, np.ndarray]:
         """Columns of the table of agents, from ``index`` on."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of a run, told with its results."""
+
     def assess(self) -> Assessment:
         """Say what can be said before the run."""
 

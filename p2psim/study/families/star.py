@@ -144,6 +144,11 @@ class StarCell:
         """Columns of the table of agents."""
         return star_agents(self.case, self.problem.records, self.stage.plan.budget)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of a run."""
+        return assess(self).warnings
+
     def assess(self) -> Assessment:
         """Say what can be said before the run."""
         return assess(self)
