@@ -9,6 +9,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from p2psim.learning.graph_metrics import GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.options import BY_NAME
 from p2psim.study.core_schema import Schemas, kind_of
@@ -39,7 +40,9 @@ def json_schema() -> dict[str, Any]:
         },
         "additionalProperties": False,
     }
-    schema["$defs"]["RecordSection"]["properties"]["metrics"]["items"] = {"enum": list(METRICS)}
+    metrics = {"enum": [*METRICS, *GRAPH_METRICS]}
+    for key in ("metrics", "per_agent"):
+        schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics
     return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": "p2psim scenario"}
 
 
