@@ -62,7 +62,8 @@ def ledger(
     accountants : sequence of str
     caveats : Caveats
     initial : ndarray, shape (N,), optional
-        ε of a release that each agent made before the first event, for its start.
+        ε of a release that each agent made before the first event, for its start; where it is finite, the plan's budget
+        is what that left.
 
     Returns
     -------
@@ -77,6 +78,7 @@ def ledger(
         order = np.argsort(owners, kind="stable")
         owners, losses = owners[order], losses[order]
     offsets = np.searchsorted(owners, np.arange(agents + 1))
+    budget = plan.budget if initial is None else plan.budget + np.where(np.isinf(initial), 0.0, initial)
     void = (caveats.violations > 0) | caveats.void
     real = np.where(void[owners], np.inf, losses * plan.scale_records)
     made = np.diff(offsets)
@@ -84,7 +86,7 @@ def ledger(
         "agent": np.arange(agents, dtype=np.int32),
         "releases": made,
         "lost": book.lost,
-        "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
+        "budget": budget if plan.mechanism.is_private else np.full(agents, np.inf),
         "epsilon_claimed": ACCOUNTANTS["basic"](losses, offsets)[0],
     }
     for name in accountants:

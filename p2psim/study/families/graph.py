@@ -374,6 +374,8 @@ def _perturbed(
     moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
     # As for all releases, noise is as if each record stood for many; the ledger puts that right.
     moves = moves / scenario.privacy.scale_records
+    # As for all releases, noise is as if each record stood for many; the ledger puts that right.
+    moves = moves / scenario.privacy.scale_records
     scales = scenario.privacy.mechanism.scales(moves, np.full(problem.agents, start.epsilon))
     noise = np.empty_like(alone)
     key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)
