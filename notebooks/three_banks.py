@@ -46,11 +46,11 @@ print(text)
 # %%
 scenario = p2psim.Scenario.parse(text, overrides=[f"replicas={replicas}"])
 result = p2psim.run(scenario, folder / "banks", progress=False)
-result.summary()[["privacy.epsilon", "replicas", "q25", "median", "q75", "epsilon", "flags"]]
+result.summary()[["privacy.epsilon", "replicas", "q25", "median", "q75", "epsilon spent", "budget", "flags"]]
 
 # %% [markdown]
 # **A reader may conclude**: ten times the budget buys about a hundred times less ψ, as long as noise is what
-# holds ψ up. No row has a flag, so each bank's promise holds as it was made. The column `epsilon` is what the
+# holds ψ up. No row has a flag, so each bank's promise holds as it was made. The column `epsilon spent` is what the
 # most exposed bank has spent: about a third of its budget, since the budget was spread over 1,000 answers and
 # a bank gives about 333.
 
@@ -149,10 +149,10 @@ capped = p2psim.Scenario.parse(
     ],
 )
 compared = p2psim.run(capped, folder / "caps", progress=False)
-compared.summary()[["privacy.allocation", "q25", "median", "q75", "epsilon"]]
+compared.summary()[["privacy.allocation", "q25", "median", "q75", "epsilon spent", "budget"]]
 
 # %% [markdown]
 # **A reader may conclude**: at the same promise of ε = 10, a cap makes ψ several times smaller, about (T/m)²
 # times where noise is all that matters. It costs nothing but silence in the rare case. The cheaper cap (10⁻²)
-# is a little better still, and now and then a bank does fall silent. The column `epsilon` is closer to the
-# budget: less of it is wasted.
+# is a little better still, and now and then a bank does fall silent. The column `epsilon spent` is closer to
+# the budget: less of it is wasted.
