@@ -1,0 +1,147 @@
+"""Exact minimisers on a graph, against general solvers of linear systems and of smooth problems."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graph_cases import LOSSES, problem_of, random_links, record_counts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse.linalg import spsolve
+
+from p2psim.learning.graph_baselines import from_private_records, global_model, local_models
+from p2psim.learning.graph_optimum import minimise_alone, minimise_together
+from p2psim.learning.losses import Logistic, Squared
+from p2psim.network.graphs import Given, RandomRegular, draw_links
+
+
+def gradient(problem, theta):
+    """∇Q_L from its definition, and the largest of what is added up in it."""
+    W = sp.csr_array((problem.weights, problem.indices, problem.indptr), shape=(problem.agents,) * 2)
+    D = np.asarray(W.sum(axis=1)).ravel()
+    owner = np.repeat(np.arange(problem.agents), np.diff(problem.offsets))
+    z = (problem.X * theta[owner]).sum(axis=1)
+    slopes = 2 * (z - problem.y) if problem.loss.kind == "squared" else -problem.y / (1 + np.exp(problem.y * z))
+    sums = sp.csr_array((np.ones(owner.size), (owner, np.arange(owner.size)))) @ (slopes[:, None] * problem.X)
+    local = sums / np.diff(problem.offsets)[:, None] + 2 * problem.ridge[:, None] * theta
+    parts = D[:, None] * theta, W @ theta, (problem.mu * D * problem.confidence)[:, None] * local
+    return parts[0] - parts[1] + parts[2], max(np.abs(part).max() for part in parts)
+
+
+@settings(max_examples=30)
+@given(sizes=record_counts, seed=st.integers(0, 10_000), mu=st.sampled_from([0.01, 1.0, 50.0]), intercept=st.booleans())
+def test_squared_loss_is_one_linear_system(sizes, seed, mu, intercept):
+    problem = problem_of(Squared(intercept=intercept), random_links(len(sizes), seed, 5), sizes, 3, mu, seed)
+    n, p = problem.agents, problem.dimension
+    W = sp.csr_array((problem.weights, problem.indices, problem.indptr), shape=(n, n))
+    D = np.asarray(W.sum(axis=1)).ravel()
+    blocks, right = [], []
+    for i in range(n):
+        X, y = (rows[problem.offsets[i] : problem.offsets[i + 1]] for rows in (problem.X, problem.y))
+        weight = mu * D[i] * problem.confidence[i]
+        blocks.append(weight * (2 * X.T @ X / len(y) + 2 * problem.ridge[i] * np.eye(p)))
+        right.append(weight * 2 * X.T @ y / len(y))
+    matrix = sp.kron(sp.diags_array(D) - W, sp.eye_array(p)) + sp.block_diag(blocks)
+    expected = spsolve(matrix.tocsc(), np.concatenate(right)).reshape(n, p)
+    np.testing.assert_allclose(minimise_together(problem), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@settings(max_examples=20)
+@given(sizes=record_counts, seed=st.integers(0, 10_000), mu=st.sampled_from([0.05, 1.0, 10.0]))
+def test_logistic_loss_is_what_a_general_method_finds(sizes, seed, mu):
+    problem = problem_of(Logistic(), random_links(len(sizes), seed, 5), sizes, 3, mu, seed)
+    shape = problem.agents, problem.dimension
+    theta = minimise_together(problem)
+    away = minimise_together(problem, 5 * np.random.default_rng(seed).standard_normal(shape))
+    np.testing.assert_allclose(away, theta, rtol=0, atol=1e-7 * max(np.abs(theta).max(), 1e-3))
+    found = minimize(
+        lambda flat: problem.objective(flat.reshape(shape)),
+        np.zeros(theta.size),
+        jac=lambda flat: gradient(problem, flat.reshape(shape))[0].ravel(),
+        method="BFGS",
+        options={"gtol": 1e-7, "maxiter": 2000},
+    )
+    assert problem.objective(theta) <= found.fun * (1 + 1e-12)
+    np.testing.assert_allclose(theta, found.x.reshape(shape), rtol=0, atol=1e-3 * max(np.abs(theta).max(), 1e-2))
+    slope, scale = gradient(problem, theta)
+    assert np.abs(slope).max() <= 1e-10 * scale
+
+
+def test_records_of_very_unequal_number_and_agents_without_any():
+    """c = 1e-3 and no loss but the regulariser's for an agent without records."""
+    for loss in LOSSES.values():
+        problem = problem_of(loss(), random_links(5, 1, 3), [1, 2000, 0, 3, 0], 3, 1.0)
+        assert problem.confidence.tolist() == [1 / 2000, 1.0, 1e-3, 3 / 2000, 1e-3]
+        theta = minimise_together(problem)
+        eps = 1e-6
+        for agent, coordinate in ((0, 0), (1, 1), (2, 2), (4, 0)):
+            moved = np.zeros_like(theta)
+            moved[agent, coordinate] = eps
+            slope = (problem.objective(theta + moved) - problem.objective(theta - moved)) / (2 * eps)
+            assert slope == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.verification
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+def test_ten_thousand_agents(kind):
+    where = draw_links(RandomRegular(degree=10), Given(10_000), seed=0, replica=0)
+    problem = problem_of(LOSSES[kind](), where, [5 + i % 20 for i in range(10_000)], 20, 1.0)
+    begun = time.perf_counter()
+    theta = minimise_together(problem)
+    seconds = time.perf_counter() - begun
+    print(f"{kind}: minimised in {seconds:.1f} s")
+    slope, scale = gradient(problem, theta)
+    assert np.abs(slope).max() <= 1e-10 * scale
+    assert seconds < 60
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_agents_alone(kind, reduction):
+    """Zero gradient of the mean, or the sum, of an agent's losses plus λ_i‖θ‖²."""
+    problem = problem_of(LOSSES[kind](), random_links(6, 1), [1, 2, 5, 9, 40, 0], 3, 1.0)
+    theta = minimise_alone(problem, reduction)
+    assert (theta[5] == 0).all()
+    assert (local_models(problem, reduction) == theta).all()
+    for i in range(5):
+        X, y = (rows[problem.offsets[i] : problem.offsets[i + 1]] for rows in (problem.X, problem.y))
+        z = X @ theta[i]
+        slopes = 2 * (z - y) if kind == "squared" else -y / (1 + np.exp(y * z))
+        weight = 1 if reduction == "sum" else len(y)
+        np.testing.assert_allclose(X.T @ slopes / weight + 2 * problem.ridge[i] * theta[i], 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+def test_one_model_for_all(kind):
+    problem = problem_of(LOSSES[kind](), random_links(4, 1), [3, 2, 5, 9], 3, 1.0)
+    theta = global_model(problem)
+    assert (theta == theta[0]).all()
+    z = problem.X @ theta[0]
+    slopes = 2 * (z - problem.y) if kind == "squared" else -problem.y / (1 + np.exp(problem.y * z))
+    np.testing.assert_allclose(problem.X.T @ slopes / 19 + 2 * theta[0] / 19, 0, atol=1e-9)
+
+
+def perturbed_by_hand(problem, epsilon, x_l1, random):
+    """Records as theory's local privacy makes them: draws for x row by row, then for the labels."""
+    half = np.repeat(epsilon, problem.records) / 2
+    X = problem.X.copy()
+    X[:, :3] += np.array([random.laplace(size=3) * 2 * x_l1 / e for e in half])
+    told = np.array([random.random() < np.exp(e) / (1 + np.exp(e)) for e in half])
+    return X, np.where(told, problem.y, -problem.y)
+
+
+def test_local_privacy_minimises_on_private_records():
+    from dataclasses import replace
+
+    problem = problem_of(Logistic(intercept=True), random_links(4, 1), [3, 2, 5, 9], 3, 1.0)
+    epsilon = np.array([1.0, 5.0, 0.5, 20.0])
+    theta = from_private_records(problem, epsilon, 2.0, 1.0, np.random.default_rng(7))
+    X, y = perturbed_by_hand(problem, epsilon, 2.0, np.random.default_rng(7))
+    assert (X[:, 3] == 1).all()
+    slope, scale = gradient(replace(problem, X=X, y=y), theta)
+    assert np.abs(slope).max() <= 1e-10 * scale
+    # Without a limit on ε nothing is changed.
+    free = from_private_records(problem, np.full(4, np.inf), 2.0, 1.0, np.random.default_rng(7))
+    np.testing.assert_array_equal(free, minimise_together(problem))
