@@ -23,12 +23,14 @@ ends, and multipliers are zero.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from p2psim.options import Options, Positive
+from p2psim.learning.run_end import RunEnd
+from p2psim.learning.starts import Start, Zero
+from p2psim.options import Count, Options, Positive
 
 
 class RelativePenalty(Options):
@@ -46,6 +48,19 @@ Penalty = Annotated[
     Annotated[Positive, Tag("number")] | Annotated[RelativePenalty, Tag("part")],
     Discriminator(_number_or_part),
 ]
+
+
+class GossipAdmm(RunEnd):
+    """Links wake; both ends make local steps and agree a little more (Vanhaesebrouck, Bellet, Tommasi 2017)."""
+
+    kind: Literal["gossip-admm"] = "gossip-admm"
+    mu: Positive = Field(description="μ, the weight of the agents' own losses")
+    rho: Penalty = Field(RelativePenalty(mean_weight=0.3), description="penalty ρ, or {mean_weight: …}")
+    inner: Count = Field(10, description="gradient steps of each local problem")
+    start: Start = Field(Zero(), description="the agents' first models")
+
+    touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
 
 
 def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,8 @@ class LocalPrivacy(Options):
     """Every record is made private by itself, then the agents minimise Q_L exactly, without further noise."""
 
     kind: Literal["local-dp"] = "local-dp"
+
+    is_random: ClassVar[bool] = True
 
 
 Baseline = Annotated[LocalModels | GlobalModel | LocalPrivacy, Field(discriminator="kind"), BY_NAME]

@@ -64,7 +64,9 @@ GRAPH_METRICS: dict[str, GraphMetric] = {
     "objective": GraphMetric(lambda seen: seen.objective(), False, "Q_L"),
     "objective_gap": GraphMetric(_objective_gap, False, "Q_L − Q_L*"),
     "test_accuracy": GraphMetric(
-        lambda seen: seen.problem.test_accuracy(seen.theta), True, "share of right classes on held-out records"
+        lambda seen: seen.problem.test_accuracy(seen.theta),
+        True,
+        "share of right classes on held-out records",
     ),
     "test_rmse": GraphMetric(
         lambda seen: seen.problem.test_rmse(seen.theta), True, "root mean squared error on held-out records"

@@ -4,17 +4,30 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from p2psim.learning.admm import GossipAdmm
 from p2psim.learning.async_star import AsyncStar
+from p2psim.learning.averaging import Averaging
 from p2psim.learning.baselines import Baseline
-from p2psim.learning.coordinate_descent import CoordinateDescent, ModelPropagation
+from p2psim.learning.coordinate_descent import CoordinateDescent
 from p2psim.learning.losses import Loss
+from p2psim.learning.model_propagation import ModelPropagation
 from p2psim.options import BY_NAME, NonNegative, Options
 
-Algorithm = Annotated[AsyncStar | CoordinateDescent | ModelPropagation, Field(discriminator="kind"), BY_NAME]
+Algorithm = Annotated[
+    AsyncStar | CoordinateDescent | ModelPropagation | GossipAdmm | Averaging,
+    Field(discriminator="kind"),
+    BY_NAME,
+]
 
 
 def _number_or_name(value: Any) -> str:
-    return "name" if isinstance(value, str) else "number"
+    if not isinstance(value, str):
+        return "number"
+    try:
+        float(value)
+    except ValueError:
+        return "name"
+    return "number"  # which a number in quotes is not, and will be told so
 
 
 class Regularizer(Options):

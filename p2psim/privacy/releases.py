@@ -14,7 +14,7 @@ from p2psim.privacy.plan import Plan
 
 
 @njit()
-def find_releases(events, made, lost, commits, agents, numbers, steps):  # type: ignore[no-untyped-def]
+def find_releases(events, made, lost, commits, agents, numbers, steps, places):  # type: ignore[no-untyped-def]
     """Write down a chunk's releases in order, and add them, and those lost on their way, to each agent's counts.
 
     A release counts once, where it first appears: at the commit or the send that touches the data. Returns the number
@@ -27,6 +27,7 @@ def find_releases(events, made, lost, commits, agents, numbers, steps):  # type:
             if event.kind in (SEND, COMMIT) and event.agent >= 0:
                 if event.release == made[event.agent]:
                     agents[found], numbers[found], steps[found] = event.agent, event.release, commits
+                    places[found] = e
                     made[event.agent] += 1
                     found += 1
             elif event.kind == DROP and event.peer >= 0:
@@ -59,10 +60,9 @@ class Book:
     def read(self, events: np.ndarray) -> tuple[Releases, Book]:
         """Releases of a further chunk, in the order of its events, and where the count then stands."""
         made, lost = self.made.copy(), self.lost.copy()
-        size = events.size
-        agents, numbers, steps = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-        found, commits = find_releases(events, made, lost, self.commits, agents, numbers, steps)
-        return Releases(agents[:found], numbers[:found], steps[:found]), Book(made, lost, int(commits))
+        columns = np.empty((4, events.size), np.int64)
+        found, commits = find_releases(events, made, lost, self.commits, *columns)
+        return Releases(*columns[:, :found].copy()), Book(made, lost, int(commits))
 
 
 def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) -> np.ndarray:

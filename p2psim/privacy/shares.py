@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,12 +14,14 @@ UNLIMITED = np.iinfo(np.int64).max
 class Releases:
     """Some releases, in the order of the events: whose, its number among that agent's, and the commits before it.
 
-    Shape (releases,) each.
+    Shape (releases,) each. ``places`` are those in the chunk of events that they were read from; empty when they were
+    not read from one.
     """
 
     agents: np.ndarray
     numbers: np.ndarray
     steps: np.ndarray
+    places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)

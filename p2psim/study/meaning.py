@@ -54,6 +54,15 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
         return
     if network.exchange.kind not in ("broadcast", "gossip"):
         yield Fault(f"{kind} needs broadcast or gossip, got {network.exchange.kind}", "network.exchange")
+    meets = network.exchange.kind == "gossip"
+    joins = meets and getattr(network.exchange, "mode", "") == "edge"
+    if kind == "gossip-admm" and not joins:
+        yield Fault("gossip-admm is for links that wake: {kind: gossip, mode: edge}", "network.exchange")
+    if kind != "gossip-admm" and joins:
+        message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
+        yield Fault(message, "network.exchange.mode")
+    if kind == "averaging" and network.exchange.kind == "broadcast":
+        yield Fault("averaging needs gossip: it updates a model when it hears another", "network.exchange")
     if learning.loss.kind not in ("squared", "logistic"):
         yield Fault(f"{kind} needs a smooth loss: squared or logistic", "learning.loss")
     if scenario.privacy.mechanism.is_private and scenario.privacy.allocation.kind == "horizon":

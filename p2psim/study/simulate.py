@@ -65,7 +65,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     book = Book.empty(stage.network.links.agents)
     for piece in _TAPE.play(stage, streams, engine, check_events):
         noise = piece.unit * stage.plan.scales(piece.releases, totals)[:, None]
-        player.feed(piece.events, noise)
+        player.feed(piece.events, noise, piece.releases.places)
         released.append(piece.releases)
         book = piece.book
         if record.events:
@@ -95,7 +95,7 @@ def check(scenario: Scenario, workspace: Workspace) -> Assessment:
 def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:
     """Case, cell and warnings, kept between replicas; with the scenario, so that its id stays its own."""
     case = workspace.case(scenario, replica)
-    key = id(scenario), case.problem_id, replica if _is_redrawn(scenario) else None
+    key = id(scenario), case.problem_id, replica if _is_drawn(scenario) else None
     if key not in _CELLS or _CELLS[key][1] is not case:
         cell = family_of(scenario).cell(scenario, case, replica)
         _CELLS[key] = scenario, case, cell, cell.warnings
@@ -105,7 +105,8 @@ def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case,
     return _CELLS[key][1:]
 
 
-def _is_redrawn(scenario: Scenario) -> bool:
-    """Whether every replica has a graph of its own."""
-    topology = scenario.network.topology
-    return bool(getattr(topology, "is_random", False)) and getattr(topology, "seed", None) is None
+def _is_drawn(scenario: Scenario) -> bool:
+    """Whether every replica draws something of a cell anew: its graph, its first models, or a baseline's noise."""
+    learning = scenario.learning
+    parts = [scenario.network.topology, getattr(learning.algorithm, "start", None), *learning.baselines]
+    return any(getattr(part, "is_random", False) and getattr(part, "seed", None) is None for part in parts)

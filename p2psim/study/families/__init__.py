@@ -49,7 +49,13 @@ class Family(Protocol):
 
 
 #: Module of the family of each algorithm.
-FAMILIES = {"async-star": "star", "coordinate-descent": "graph", "model-propagation": "graph"}
+FAMILIES = {
+    "async-star": "star",
+    "coordinate-descent": "graph",
+    "model-propagation": "graph",
+    "gossip-admm": "graph",
+    "averaging": "graph",
+}
 
 
 def family_of(scenario: Scenario) -> Family:

@@ -59,9 +59,16 @@ def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.nda
     indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
     degrees = np.diff(indptr)
     n = degrees.size
-    made: dict[str, np.ndarray] = {"degree": degrees.astype(np.int32), "degree_centrality": degrees / max(n - 1, 1)}
+    made: dict[str, np.ndarray] = {
+        "degree": degrees.astype(np.int32),
+        "degree_centrality": degrees / max(n - 1, 1),
+    }
     if n > _MOST_CENTRALITIES:
-        return {**made, "closeness_centrality": np.full(n, np.nan), "betweenness_centrality": np.full(n, np.nan)}
+        return {
+            **made,
+            "closeness_centrality": np.full(n, np.nan),
+            "betweenness_centrality": np.full(n, np.nan),
+        }
     import networkx as nx
     from scipy.sparse import csr_array
 

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.learning.coordinate_descent import CoordinateDescent, Local, ModelPropagation, PrivateWarmStart
-from p2psim.learning.graph_optimum import minimise_alone, propagate
+from p2psim.learning.admm import GossipAdmm, penalty
+from p2psim.learning.admm_reference import replay_admm_plainly
+from p2psim.learning.admm_replay import AdmmReplay, AdmmRule
+from p2psim.learning.averaging import Averaging
+from p2psim.learning.averaging_reference import average_plainly
+from p2psim.learning.averaging_replay import AveragingReplay
+from p2psim.learning.coordinate_descent import CoordinateDescent
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_reference import replay_plainly
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.learning.model_propagation import ModelPropagation
 from p2psim.network.clocks import Clock
 from p2psim.network.graphs import Given, Links, draw_links
 from p2psim.network.simulation import Network
@@ -24,6 +30,7 @@ from p2psim.privacy.plan import plan
 from p2psim.study.families.agents import agents_table, graph_centralities
 from p2psim.study.families.baseline_models import baseline_models
 from p2psim.study.families.graph_facts import assess
+from p2psim.study.families.graph_start import after_start, first_models
 from p2psim.study.families.observer import Observer, compare
 from p2psim.study.families.stage import Assessment, Played, Player, Stage, delta_warning, goes_on, stage
 from p2psim.study.streams import streams_of
@@ -35,10 +42,13 @@ if TYPE_CHECKING:
     from p2psim.study.workspace import Case
 
 
-def algorithm_of(scenario: Scenario) -> CoordinateDescent | ModelPropagation:
+OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging
+
+
+def algorithm_of(scenario: Scenario) -> OnGraph:
     """The algorithm, which is one of this family's."""
     algorithm = scenario.learning.algorithm
-    assert isinstance(algorithm, CoordinateDescent | ModelPropagation)
+    assert isinstance(algorithm, OnGraph)
     return algorithm
 
 
@@ -68,7 +78,10 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
         made["targets"] = prepared.targets
     if prepared.profiles is not None:
         made["profiles_data"], made["profiles_indices"] = prepared.profiles.data, prepared.profiles.indices
-        made["profiles_indptr"], made["profiles_shape"] = prepared.profiles.indptr, np.array(prepared.profiles.shape)
+        made["profiles_indptr"], made["profiles_shape"] = (
+            prepared.profiles.indptr,
+            np.array(prepared.profiles.shape),
+        )
     return made, ()
 
 
@@ -137,7 +150,8 @@ class GraphCell:
             violations,
             void=sensitivity is not None and sensitivity.kind in ("empirical", "as-printed"),
             data_dependent_step=not self.public_smoothness,
-            public_graph_assumed=bool(self.case.arrays["data_dependent"]) or topology.kind in ("knn", "similarity"),
+            public_graph_assumed=bool(self.case.arrays["data_dependent"])
+            or topology.kind in ("knn", "similarity"),
         )
 
     def agents(self) -> dict[str, np.ndarray]:
@@ -160,16 +174,24 @@ class _GraphPlayer:
 
     def __init__(self, cell: GraphCell):
         record = cell.scenario.record
-        wanted = {*record.metrics, *record.per_agent}
-        track = bool(wanted & {"objective", "objective_gap"})
-        self._replay = GraphReplay(cell.problem, cell.rule, cell.start, cell.anchor, track)
-        models = baseline_models(cell)
-        self._observer = Observer(record, cell.problem, cell.case.groups, models, lambda: spectral_facts(cell.links))
+        track = bool({*record.metrics, *record.per_agent} & {"objective", "objective_gap"})
+        self._replay = replay = _replay(cell, track)
+        problem = cell.problem
 
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        def objective() -> float:
+            # Averaging does not know what the others minimise.
+            return (
+                problem.objective(replay.theta) if isinstance(replay, AveragingReplay) else replay.objective
+            )
+
+        models = baseline_models(cell)
+        facts = lambda: spectral_facts(cell.links)  # noqa: E731
+        self._observer = Observer(record, problem, cell.case.groups, models, facts, objective)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
         """Replay a chunk of events, stopping where something is to be recorded."""
         row = 0
-        for piece, releases, step, time in self._observer.pieces(events):
+        for piece, releases, step, time in self._observer.pieces(events, places):
             self._replay.feed(piece, noise[row : row + releases])
             row += releases
             if step is not None:
@@ -180,6 +202,22 @@ class _GraphPlayer:
         self._replay.check()
         series, models = self._observer.finish(self._replay)
         return Played(series, models, self._replay.violations)
+
+
+def _replay(cell: GraphCell, track: bool) -> GraphReplay | AdmmReplay | AveragingReplay:
+    algorithm = algorithm_of(cell.scenario)
+    if isinstance(algorithm, Averaging):
+        return AveragingReplay(cell.start)
+    if isinstance(algorithm, GossipAdmm):
+        return AdmmReplay(
+            cell.problem, _admm_rule(algorithm, cell.rule, cell.problem), cell.start, cell.anchor, track
+        )
+    return GraphReplay(cell.problem, cell.rule, cell.start, cell.anchor, track)
+
+
+def _admm_rule(algorithm: GossipAdmm, rule: GraphRule, problem: GraphProblem) -> AdmmRule:
+    rho = penalty(algorithm.rho, problem.weights)
+    return AdmmRule(rho, algorithm.inner, rule.clip, rule.order, rule.bound, rule.anchored)
 
 
 def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
@@ -202,10 +240,10 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
     budget = np.full(n, np.inf)
     if privacy.mechanism.is_private and privacy.epsilon is not None:
         budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
-    start, alone, initial = _start(scenario, problem, bound, replica)
+    start, alone, initial = first_models(scenario, algorithm.start, problem, bound, replica)
     time, updates = _end(algorithm, rates, n)
     if initial is not None and np.isfinite(initial).all():
-        budget = _after_start(budget, initial)
+        budget = after_start(budget, initial)
     plans = plan(
         privacy.mechanism,
         privacy.allocation,
@@ -225,6 +263,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         scenario.network.availability,
         rates,
         goes_on=goes_on(scenario),
+        updates=algorithm.updates,
     )
     return GraphCell(
         scenario,
@@ -333,72 +372,11 @@ def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float,
         return float(problem.norms(1).max()), GraphRule(anchored=anchored)
     bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept)
     if bound is None:
-        raise MeaningError("privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip")
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
+        )
     bound += problem.loss.intercept
     return bound, GraphRule(bound=bound * (1 + 1e-12), anchored=anchored)
-
-
-def _start(
-    scenario: Scenario, problem: GraphProblem, bound: float, replica: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """First models, what updates without a release pull towards at first, and the ε of the release that this is."""
-    start = algorithm_of(scenario).start
-    private = scenario.privacy.mechanism.is_private
-    if isinstance(start, Local):
-        alone = minimise_alone(problem, start.reduction)
-        return alone, alone, np.full(problem.agents, np.inf) if private else None
-    if isinstance(start, PrivateWarmStart):
-        alone = _perturbed(scenario, problem, bound, replica, start)
-        initial = np.full(problem.agents, start.epsilon if private else np.inf)
-        return (propagate(problem, alone) if start.propagate else alone), alone, initial if private else None
-    zero = np.zeros((problem.agents, problem.dimension))
-    return zero, zero, None
-
-
-def _perturbed(
-    scenario: Scenario, problem: GraphProblem, bound: float, replica: int, start: PrivateWarmStart
-) -> np.ndarray:
-    """Minimisers of the agents' own losses with noise for their release."""
-    from p2psim.privacy.output_perturbation import minimiser_sensitivity
-    from p2psim.streams import unit_laplace
-
-    alone = minimise_alone(problem)
-    if not scenario.privacy.mechanism.is_private:
-        return alone
-    sensitivity = scenario.privacy.sensitivity
-    if sensitivity is None or sensitivity.kind not in ("bounds", "declared"):
-        raise MeaningError(
-            "learning.algorithm.start",
-            "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
-        )
-    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
-    # As for all releases, noise is as if each record stood for many; the ledger puts that right.
-    moves = moves / scenario.privacy.scale_records
-    # As for all releases, noise is as if each record stood for many; the ledger puts that right.
-    moves = moves / scenario.privacy.scale_records
-    scales = scenario.privacy.mechanism.scales(moves, np.full(problem.agents, start.epsilon))
-    noise = np.empty_like(alone)
-    key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)
-    unit_laplace(key, agents, np.zeros(problem.agents, np.int64), noise)
-    return alone + noise * scales[:, None]
-
-
-def _after_start(budget: np.ndarray, initial: np.ndarray) -> np.ndarray:
-    """What is left of the budgets after the start.
-
-    Raises
-    ------
-    MeaningError
-        If nothing is left.
-    """
-    left = budget - initial
-    if (left <= 0).any():
-        agent = int(np.argmax(left <= 0))
-        raise MeaningError(
-            "learning.algorithm.start.epsilon",
-            f"must be less than privacy.epsilon, {budget[agent]:g} for agent {agent}, of which it is a part",
-        )
-    return left
 
 
 def recompute(
@@ -416,6 +394,14 @@ def recompute(
     blank = Case("", dict(arrays), (), None, None, None, None, {}, ())
     problem, _ = _problem(scenario, arrays, links_of(scenario, arrays, replica))
     bound, rule = _rule(scenario, blank, problem)
-    start, anchor, _ = _start(scenario, problem, bound, replica)
-    theta = replay_plainly(problem, rule, start, events, noise, anchor)
+    algorithm = algorithm_of(scenario)
+    start, anchor, _ = first_models(scenario, algorithm.start, problem, bound, replica)
+    if isinstance(algorithm, Averaging):
+        theta = average_plainly(start, events)
+    elif isinstance(algorithm, GossipAdmm):
+        theta = replay_admm_plainly(
+            problem, _admm_rule(algorithm, rule, problem), start, events, noise, anchor
+        )
+    else:
+        theta = replay_plainly(problem, rule, start, events, noise, anchor)
     yield from compare(problem, theta, series, models)

@@ -23,10 +23,6 @@ class Replayed(Protocol):
     theta: np.ndarray
 
     @property
-    def objective(self) -> float:
-        """Q_L."""
-
-    @property
     def vectors_sent(self) -> int:
         """Models sent so far."""
 
@@ -44,6 +40,8 @@ class Observer:
         Models to compare with, by name.
     facts : callable
         Gives the facts of the graph.
+    objective : callable
+        Gives Q_L at the models of the replay.
     """
 
     def __init__(
@@ -53,19 +51,25 @@ class Observer:
         groups: Sequence[str] | None,
         baselines: dict[str, np.ndarray],
         facts: Callable[[], dict[str, float]],
+        objective: Callable[[], float],
     ):
-        self._record, self._problem, self._baselines, self._facts = record, problem, baselines, facts
+        self._record, self._problem, self._baselines = record, problem, baselines
+        self._facts, self._objective = facts, objective
         self._groups = np.array(groups) if record.by == "group" and groups is not None else None
         every = record.every
-        self._every_step, self._every_time = (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+        self._every_step, self._every_time = (
+            (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+        )
         self._next_time = self._every_time
         self._step, self._time = 0, 0.0
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
 
-    def pieces(self, events: np.ndarray) -> Iterator[tuple[np.ndarray, int, int | None, float]]:
-        """Cut a chunk where something is to be recorded.
+    def pieces(
+        self, events: np.ndarray, places: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, int, int | None, float]]:
+        """Cut a chunk where something is to be recorded; ``places`` are those that make releases.
 
         Yields
         ------
@@ -77,14 +81,18 @@ class Observer:
         time : float
         """
         commits = events["kind"] == COMMIT
-        releases = commits & (events["release"] >= 0)
         if not self._observed:
             yield events[:0], 0, 0, 0.0
         start = 0
         for stop, step, time in self._marks(events, commits):
-            yield events[start:stop], int(np.count_nonzero(releases[start:stop])), step, time
+            yield (
+                events[start:stop],
+                int(np.searchsorted(places, stop) - np.searchsorted(places, start)),
+                step,
+                time,
+            )
             start = stop
-        yield events[start:], int(np.count_nonzero(releases[start:])), None, 0.0
+        yield events[start:], int(places.size - np.searchsorted(places, start)), None, 0.0
         self._step += int(np.count_nonzero(commits))
         self._time = float(events[-1]["time"])
 
@@ -107,9 +115,7 @@ class Observer:
         if self._observed is None:
             self._note_facts(step, time)
         self._observed = step, time
-        seen = Seen(
-            self._problem, replay.theta, lambda: replay.objective, lambda: self._minimum, replay.vectors_sent
-        )
+        seen = Seen(self._problem, replay.theta, self._objective, lambda: self._minimum, replay.vectors_sent)
         self._measure("main", step, time, seen)
         if self._record.models:
             self._models.append(replay.theta.copy())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from p2psim.network.graphs import Links
 from p2psim.network.simulation import Network
 from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.ledger import Caveats
@@ -49,16 +51,25 @@ def stage(
     limits, rates = plan.limits, network.rates
     parts = [
         scenario.network.model_dump(mode="json"),
-        network.links.agents,
+        # What a topology makes can depend on the data.
+        _digest(network.links),
+        network.goes_on,
+        network.updates,
         None if rates is None or (rates == 1).all() else rates.tolist(),
         None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist(),
         commits,
         time,
         dimension,
         plan.mechanism.kind,
-        scenario.privacy.when_spent,
     ]
     return Stage(network, plan, commits, time, dimension, json.dumps(parts))
+
+
+def _digest(links: Links) -> str:
+    made = hashlib.blake2b(digest_size=16)
+    for array in (links.indptr, links.indices, links.weights):
+        made.update(np.ascontiguousarray(array))
+    return made.hexdigest()
 
 
 def goes_on(scenario: Scenario) -> bool:
@@ -88,8 +99,8 @@ class Played:
 class Player(Protocol):
     """One replica in progress."""
 
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
-        """Replay a chunk of events, with the noise of its releases in the order of the events."""
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
+        """Replay a chunk of events, with the noise of its releases, in order, and the places in it that make them."""
 
     def finish(self) -> Played:
         """Return what was recorded."""
@@ -181,4 +192,6 @@ def delta_warning(delta: float | None, records: np.ndarray) -> list[str]:
     smallest = int(records.min())
     if delta is None or delta * smallest < 1:
         return []
-    return [f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"]
+    return [
+        f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"
+    ]

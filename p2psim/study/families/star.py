@@ -63,7 +63,9 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
     """Arrays of `StarProblem` and its minimum, and warnings."""
     learning = scenario.learning
     if learning.loss.needs_classes and not prepared.classes:
-        raise MeaningError("learning.loss", f"{learning.loss.kind} needs labels that are +1 or −1; these are not")
+        raise MeaningError(
+            "learning.loss", f"{learning.loss.kind} needs labels that are +1 or −1; these are not"
+        )
     problem = star_problem(
         prepared.X,
         prepared.y,
@@ -163,7 +165,7 @@ class _StarPlayer:
         self._cell = cell
         self._replay = StarReplay(cell.problem, cell.method, cell.rule, every_step=steps, every_time=time)
 
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
         """Replay a chunk of events."""
         self._replay.feed(events, noise)
 

@@ -67,7 +67,9 @@ def assess(cell: StarCell) -> Assessment:
     )
 
 
-def _noise(cell: StarCell, steps: np.ndarray, scales: np.ndarray, hessians: np.ndarray) -> tuple[float, float]:
+def _noise(
+    cell: StarCell, steps: np.ndarray, scales: np.ndarray, hessians: np.ndarray
+) -> tuple[float, float]:
     """Expected ψ from noise alone after convergence, and how far noise fills the box.
 
     In the eigenvectors of the mean Hessian: exact for as far as owners share them, and neither clipping nor the box
@@ -94,7 +96,9 @@ def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
             if verdict == "unstable"
             else "unequal owners are surely stable only up to 2"
         )
-        found.append(f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho")
+        found.append(
+            f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
+        )
     if contraction < 4:
         found.append(
             f"the slowest direction does not converge: T·lr·λ_min/(N+1) = {contraction:.3g}, and 4 is needed; "

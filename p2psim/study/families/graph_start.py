@@ -1,0 +1,109 @@
+"""Where the models of a graph's cell start, and what that costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.errors import MeaningError
+from p2psim.learning.graph_optimum import minimise_alone, propagate
+from p2psim.learning.graph_problem import GraphProblem
+from p2psim.learning.starts import Given, Local, PrivateWarmStart, Start
+from p2psim.paths import checked
+from p2psim.study.streams import streams_of
+
+if TYPE_CHECKING:
+    from p2psim.study.scenario import Scenario
+
+
+def first_models(
+    scenario: Scenario, start: Start, problem: GraphProblem, bound: float, replica: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """First models, what updates without a release pull towards at first, and the ε of the release that this is."""
+    private = scenario.privacy.mechanism.is_private
+    if isinstance(start, Local):
+        alone = minimise_alone(problem, start.reduction)
+        return alone, alone, np.full(problem.agents, np.inf) if private else None
+    if isinstance(start, PrivateWarmStart):
+        alone = _perturbed(scenario, problem, bound, replica, start)
+        initial = np.full(problem.agents, start.epsilon if private else np.inf)
+        return (propagate(problem, alone) if start.propagate else alone), alone, initial if private else None
+    if isinstance(start, Given):
+        given = _read(start.path, (problem.agents, problem.dimension))
+        return given, given, None
+    zero = np.zeros((problem.agents, problem.dimension))
+    return zero, zero, None
+
+
+def _read(path: str, shape: tuple[int, int]) -> np.ndarray:
+    """Models from a file.
+
+    Raises
+    ------
+    MeaningError
+        If they have another shape, or are not finite numbers.
+    MissingSourceError
+        If there is no such file.
+    """
+    key = "learning.algorithm.start.path"
+    place = checked(path, key)
+    try:
+        models = (
+            np.load(place, allow_pickle=False)
+            if place.suffix == ".npy"
+            else np.loadtxt(place, delimiter=",", ndmin=2)
+        )
+    except (ValueError, OSError) as error:
+        raise MeaningError(key, f"{path} cannot be read: {error}") from None
+    if models.shape != shape or models.dtype.kind not in "fiu" or not np.isfinite(models).all():
+        raise MeaningError(key, f"{path} must hold finite numbers of shape {shape}, got shape {models.shape}")
+    return models.astype(np.float64)
+
+
+def _perturbed(
+    scenario: Scenario, problem: GraphProblem, bound: float, replica: int, start: PrivateWarmStart
+) -> np.ndarray:
+    """Minimisers of the agents' own losses with noise for their release."""
+    from p2psim.privacy.output_perturbation import minimiser_sensitivity
+    from p2psim.streams import unit_laplace
+
+    alone = minimise_alone(problem)
+    if not scenario.privacy.mechanism.is_private:
+        return alone
+    sensitivity = scenario.privacy.sensitivity
+    if sensitivity is None or sensitivity.kind not in ("bounds", "declared"):
+        raise MeaningError(
+            "learning.algorithm.start",
+            "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
+        )
+    if not (problem.ridge > 0).all():
+        raise MeaningError(
+            "learning.regularizer.l2", "must be positive for a private warm start: without it a minimiser may move anywhere"
+        )
+    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
+    # As for all releases, noise is as if each record stood for many; the ledger puts that right.
+    moves = moves / scenario.privacy.scale_records
+    scales = scenario.privacy.mechanism.scales(moves, np.full(problem.agents, start.epsilon))
+    noise = np.empty_like(alone)
+    key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)
+    unit_laplace(key, agents, np.zeros(problem.agents, np.int64), noise)
+    return alone + noise * scales[:, None]
+
+
+def after_start(budget: np.ndarray, initial: np.ndarray) -> np.ndarray:
+    """What is left of the budgets after the start.
+
+    Raises
+    ------
+    MeaningError
+        If nothing is left.
+    """
+    left = budget - initial
+    if (left <= 0).any():
+        agent = int(np.argmax(left <= 0))
+        raise MeaningError(
+            "learning.algorithm.start.epsilon",
+            f"must be less than privacy.epsilon, {budget[agent]:g} for agent {agent}, of which it is a part",
+        )
+    return left
