@@ -1,10 +1,12 @@
 """Kills, interrupts and full disks at any moment: what was finished is kept, and the end is the same."""
 
 import contextlib
+import json
 import multiprocessing
 import os
 import random
 import resource
+import select
 import shutil
 import signal
 import struct
@@ -12,7 +14,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import small_study as small
@@ -28,6 +32,49 @@ COMMAND = (
     "from p2psim.cli import main; sys.exit(main(sys.argv[1:]))"
 )
 
+#: The same, but it stops itself when it has kept some batches: it waits there, however slow the machine is.
+STOPPING = """
+import os, signal, sys
+from p2psim.cli import main
+from p2psim.study import batches, store
+
+batches.BATCH_SECONDS = 0.02
+keep, left = store.add_part, int(sys.argv.pop(1))
+
+def keep_and_stop(*part):
+    global left
+    keep(*part)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+store.add_part = keep_and_stop
+sys.exit(main(sys.argv[1:]))
+"""
+
+#: Runs a study, so that all is imported and compiled; then forks a process for the command in each line.
+FORKING = """
+import json, os, sys
+import p2psim
+from p2psim.cli import main
+from p2psim.study import batches
+
+first = p2psim.Scenario.load(sys.argv[1], ["replicas=1"])
+p2psim.run(first, sys.argv[2], progress=False)
+batches.BATCH_SECONDS = 0.02
+for line in sys.stdin:
+    pid = os.fork()
+    if not pid:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nothing, descriptor)
+        os._exit(main(json.loads(line)))
+    print(pid, flush=True)
+    os.waitpid(pid, 0)
+    print("ended", flush=True)
+"""
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -39,11 +86,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def start(study: Path, folder: Path, jobs: int, **options):  # type: ignore[no-untyped-def]
-    """Start the command in a process group of its own."""
-    arguments = ["run", str(study / "study.yaml"), "--out", str(folder), "--jobs", str(jobs)]
+def arguments(study: Path, folder: Path, jobs: int) -> list[str]:
+    return ["run", str(study / "study.yaml"), "--out", str(folder), "--jobs", str(jobs)]
+
+
+def start(*command: str, **options: Any) -> "subprocess.Popen[str]":
+    """Start a command in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *arguments],
+        [sys.executable, "-c", *command],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -52,10 +102,38 @@ def start(study: Path, folder: Path, jobs: int, **options):  # type: ignore[no-u
     )
 
 
-def wait_until(condition, process: "subprocess.Popen[str]", seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
-    end = time.monotonic() + seconds
-    while not condition() and process.poll() is None and time.monotonic() < end:
+def wait_until(condition: Callable[[], bool], has_ended: Callable[[], bool] = lambda: False) -> None:
+    end = time.monotonic() + 60
+    while not condition() and not has_ended() and time.monotonic() < end:
         time.sleep(0.002)
+
+
+@contextlib.contextmanager
+def stopped(study: Path, folder: Path, jobs: int, batches_kept: int) -> "Iterator[subprocess.Popen[str]]":
+    """A run that has stopped itself in its middle, and that is ended when the test is done with it."""
+    process = start(STOPPING, str(batches_kept), *arguments(study, folder, jobs))
+    try:
+        status = Path(f"/proc/{process.pid}/status")
+        wait_until(lambda: "State:\tT" in status.read_text(), lambda: process.poll() is not None)
+        assert process.poll() is None
+        assert parts(folder) == batches_kept
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def forking(study: Path) -> "Iterator[subprocess.Popen[str]]":
+    """A process that has everything imported, and forks a run for each line of arguments."""
+    command = [sys.executable, "-c", FORKING, str(study / "study.yaml"), str(study / "first")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def parts(folder: Path) -> int:
@@ -79,8 +157,10 @@ def assert_undisturbed(study: Path, folder: Path) -> None:
     assert manifest.read(folder).state == "finished"
 
 
-@pytest.mark.parametrize(("jobs", "moments"), [(1, 13), (2, 7)])
-def test_killed_at_random_moments_and_resumed(study: Path, tmp_path: Path, jobs: int, moments: int) -> None:
+@pytest.mark.parametrize(("jobs", "moments"), [(1, 15), (2, 5)])
+def test_killed_at_random_moments_and_resumed(
+    study: Path, forking: "subprocess.Popen[str]", tmp_path: Path, jobs: int, moments: int
+) -> None:
     """20 moments of SIGKILL to the whole process group, from the first file on; then resumed to the end.
 
     A folder that gets finished before its kill is compared and begun anew.
@@ -88,15 +168,24 @@ def test_killed_at_random_moments_and_resumed(study: Path, tmp_path: Path, jobs:
     rng = random.Random(20 + jobs)
     folder = tmp_path / "run"
     reached = set()
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    told = forking.stdout
+
+    def has_ended() -> bool:
+        return bool(select.select([told], [], [], 0)[0])
+
     for moment in range(moments):
-        process = start(study, folder, jobs)
         # A few in the beginning, the others between the first batch and somewhat after the last.
-        before = state(folder, moment % 4 == 0)
-        wait_until(lambda before=before, moment=moment: state(folder, moment % 4 == 0) != before, process)
+        early = moment % 4 == 0
+        before = state(folder, early)
+        print(json.dumps(arguments(study, folder, jobs)), file=forking.stdin, flush=True)
+        group = int(told.readline())
+        wait_until(lambda early=early, before=before: state(folder, early) != before, has_ended)
         time.sleep(rng.uniform(0, 0.4))
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+            os.killpg(group, signal.SIGKILL)
+        assert told.readline() == "ended\n"
         reached.add(parts(folder))
         if manifest.read(folder).state == "finished" and not (folder / "parts").exists():
             finish(study, folder)
@@ -110,11 +199,11 @@ def test_killed_at_random_moments_and_resumed(study: Path, tmp_path: Path, jobs:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int) -> None:
     folder = tmp_path / "run"
-    process = start(study, folder, jobs)
-    wait_until(lambda: parts(folder) >= 2, process)
-    began = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)
-    _, message = process.communicate()
+    with stopped(study, folder, jobs, batches_kept=2) as process:
+        began = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGCONT)
+        _, message = process.communicate()
     assert time.monotonic() - began < 5
     assert process.returncode == 130
     assert "interrupted; what was finished is kept" in message
@@ -132,14 +221,22 @@ def workers_of(parent: int) -> list[int]:
     return [int(row[0]) for row in rows if row[1] in servers]
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only because nobody has asked yet how it ended."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_killed_worker_ends_the_run_in_1(study: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = start(study, folder, 2)
-    wait_until(lambda: parts(folder) >= 1, process)
-    workers = workers_of(process.pid)
-    assert workers
-    os.kill(workers[0], signal.SIGKILL)
-    _, message = process.communicate()
+    with stopped(study, folder, 2, batches_kept=1) as process:
+        workers = workers_of(process.pid)
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)
+        os.kill(process.pid, signal.SIGCONT)
+        _, message = process.communicate()
     assert process.returncode == 1
     assert "a worker process ended without a result" in message
     finish(study, folder)
@@ -163,16 +260,13 @@ def test_worker_killed_while_it_writes_is_noticed(written: bytes) -> None:
 
 
 def test_workers_die_with_their_parent(study: Path, tmp_path: Path) -> None:
-    process = start(study, tmp_path / "run", 2)
-    wait_until(lambda: parts(tmp_path / "run") >= 1, process)
-    workers = workers_of(process.pid)
-    assert workers
-    process.kill()
-    process.communicate()
-    end = time.monotonic() + 10
-    while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    with stopped(study, tmp_path / "run", 2, batches_kept=1) as process:
+        workers = workers_of(process.pid)
+        assert len(workers) == 2
+        process.kill()
+        process.wait()
+        wait_until(lambda: not any(map(is_running, workers)))
+        assert not any(map(is_running, workers))
 
 
 @pytest.mark.parametrize("limit", [4_000, 60_000])
@@ -183,7 +277,7 @@ def test_full_disk_keeps_what_is_finished(study: Path, tmp_path: Path, limit: in
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     folder = tmp_path / "run"
-    process = start(study, folder, 1, preexec_fn=limited)
+    process = start(COMMAND, *arguments(study, folder, 1), preexec_fn=limited)
     _, message = process.communicate()
     assert process.returncode == 1
     assert "File too large" in message
