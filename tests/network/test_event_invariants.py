@@ -19,6 +19,7 @@ from network_cases import (
     Request,
     complete,
     glue,
+    is_edge,
     play,
     ring,
     star,
@@ -52,7 +53,13 @@ EXCHANGES: dict[str, tuple[Links, ExchangePattern]] = {
     "poll, one owner": (star(1), Poll()),
     "broadcast": (complete(4), Broadcast()),
     "gossip": (ring(5), Gossip()),
+    "tell": (ring(5), Gossip()),
+    "pull": (ring(5), Gossip(mode="pull", partner="weight")),
+    "push-pull": (ring(5), Gossip(mode="push-pull")),
+    "edge": (ring(5), Gossip(mode="edge")),
 }
+#: What updates on hearing; everything else updates on waking.
+HEARS = {"tell"}
 LATENCIES = {
     "at once": 0.0,
     "constant": 0.3,
@@ -76,27 +83,48 @@ class TestEveryStreamHolds:
             engine="simpy",
             time=15.0,
             limits=limits,
+            updates="hear" if case in HEARS else "wake",
         )
-        assert verify([events], where, limits) == events.size > 0
+        assert verify([events], where, limits, by_edge=is_edge(exchange)) == events.size > 0
         assert ended in ("time", "exhausted")
 
+    @pytest.mark.parametrize("limit", [0, 2])
+    @pytest.mark.parametrize("case", ["broadcast", "gossip", "tell", "pull", "push-pull", "edge"])
+    def test_of_agents_that_go_on_without_their_data(self, case: str, limit: int) -> None:
+        where, exchange = EXCHANGES[case]
+        limits = np.full(where.agents, limit)
+        events, ended = play(
+            where,
+            exchange,
+            Channel(latency=0.5, loss=0.2),
+            time=15.0,
+            limits=limits,
+            goes_on=True,
+            updates="hear" if case in HEARS else "wake",
+        )
+        verify([events], where, limits, goes_on=True, by_edge=is_edge(exchange))
+        assert ended == "time"
+        assert events["release"].max() == limit - 1
+
     @pytest.mark.parametrize("limit", [None, 3])
-    @pytest.mark.parametrize("case", ["request", "broadcast", "gossip"])
+    @pytest.mark.parametrize("case", ["request", "broadcast", "gossip", "tell", "pull", "push-pull", "edge"])
     def test_of_the_array_engine(self, case: str, limit: int | None) -> None:
         where, exchange = EXCHANGES[case]
         limits = None if limit is None else np.full(where.agents, limit)
-        events, _ = play(where, exchange, engine="array", time=15.0, limits=limits)
-        assert verify(np.array_split(events, 7), where, limits) == events.size > 0
+        updates = "hear" if case in HEARS else "wake"
+        events, _ = play(where, exchange, engine="array", time=15.0, limits=limits, updates=updates)
+        assert verify(np.array_split(events, 7), where, limits, by_edge=is_edge(exchange)) == events.size > 0
 
 
 def stream(case: str) -> tuple[np.ndarray, Links, np.ndarray]:
     """A valid stream to be broken, its links, and limits that it just keeps."""
     where, exchange = EXCHANGES[case]
     channel = Channel(latency=0.1, loss=0.2) if case in ("poll, late", "broadcast") else Channel()
-    free, _ = play(where, exchange, channel, engine="simpy", time=12.0, seed=2)
+    how = {"engine": "simpy", "time": 12.0, "seed": 2, "updates": "hear" if case in HEARS else "wake"}
+    free, _ = play(where, exchange, channel, **how)
     made = free[(free["release"] >= 0) & np.isin(free["kind"], [SEND, COMMIT])]
     limits = np.array([made["release"][made["agent"] == i].max() + 1 for i in range(where.agents)])
-    events, _ = play(where, exchange, channel, engine="simpy", time=12.0, seed=2, limits=limits)
+    events, _ = play(where, exchange, channel, limits=limits, **how)
     return events, where, limits
 
 
@@ -173,6 +201,11 @@ def commit_of_another_release(events: np.ndarray) -> None:
     release = events["release"]
     later = np.flatnonzero((events["kind"] == COMMIT) & (release >= 1))
     release[later[3]] -= 1
+
+
+def other_neighbour(event: np.ndarray) -> int:
+    """Neighbour on the ring of five that is not the event's peer."""
+    return (2 * int(event["agent"]) - int(event["peer"])) % 5
 
 
 BREAKS: list[tuple[str, str, Mutation, str]] = [
@@ -450,6 +483,100 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         lambda events: inserted(events, 5, JOIN, 0),
         "was there already",
     ),
+    ("told by nobody", "tell", put(SEND, "cause", NONE), "nothing caused it"),
+    (
+        "told of another's wake",
+        "tell",
+        put(WAKE, "agent", lambda e: (e["agent"] + 1) % 5),
+        "did not happen to",
+    ),
+    ("told with a release", "tell", put(SEND, "release", 0), "a release that no commit made"),
+    ("told another version", "tell", put(SEND, "version", lambda e: e["version"] + 1, n=9), "of that moment"),
+    ("told to all", "tell", put(SEND, "peer", NEIGHBOURS), "only a commit is told to all"),
+    ("told twice", "tell", twice(SEND), "has done so"),
+    ("told by a wake that waits", "tell", put(WAKE, "outcome", QUEUED), "a wake that waits"),
+    ("told by a wake that is spent", "tell", put(WAKE, "outcome", SPENT), "cannot cause a send"),
+    ("hears and commits twice", "tell", lambda events: heard_twice(events), "has caused another commit"),
+    (
+        "commit of a model not heard",
+        "tell",
+        put(COMMIT, "cause", lambda e: e["cause"] - 1),
+        "cannot cause it",
+    ),
+    ("commit of an older model", "tell", lambda events: heard_before(events), "cannot cause it"),
+    (
+        "commit of what another heard",
+        "tell",
+        lambda events: commit_by_sender(events),
+        "cannot cause it",
+    ),
+    (
+        "commit with another model",
+        "tell",
+        put(COMMIT, "peer", other_neighbour),
+        "another model than it heard",
+    ),
+    ("commit with nobody's model", "tell", put(COMMIT, "peer", NOBODY), "another model than it heard"),
+    ("commit without a release", "tell", put(COMMIT, "release", NONE), "its release should be"),
+    (
+        "commit of another's release",
+        "tell",
+        put(COMMIT, "release", lambda e: e["release"] + 1),
+        "its release should",
+    ),
+    (
+        "answer to someone else",
+        "pull",
+        put(SEND, "peer", other_neighbour, version=0, n=1),
+        "answers someone else",
+    ),
+    (
+        "answer by someone else",
+        "pull",
+        put(DELIVER, "agent", lambda e: (2 * e["peer"] - e["agent"]) % 5, version=NONE),
+        "not for it",
+    ),
+    ("two answers to a question", "pull", twice(SEND, version=0, n=1), "answers twice"),
+    ("answer without a model", "pull", put(SEND, "version", NONE, version=0, n=1), "model of that moment"),
+    ("answer with an old model", "pull", put(SEND, "version", 0, version=1, n=0), "model of that moment"),
+    (
+        "answer with a release",
+        "pull",
+        put(SEND, "release", 0, version=0, n=1),
+        "a release that no commit made",
+    ),
+    ("answer to a wake", "pull", lambda events: answered_wake(events), "has done so"),
+    (
+        "question with a release",
+        "pull",
+        put(SEND, "release", 0, version=NONE),
+        "a release that no commit made",
+    ),
+    ("commit with a question", "pull", lambda events: commit_of_question(events), "carries no model"),
+    ("question answered later", "pull", lambda events: answered_late(events), "has done so"),
+    (
+        "answer to an answer",
+        "push-pull",
+        lambda events: answer_of_answer(events),
+        "an answer is not answered",
+    ),
+    ("answer after the update", "push-pull", lambda events: answer_after_update(events), "after its update"),
+    ("local steps without a release", "edge", put(SEND, "release", NONE), "its release should be"),
+    (
+        "local steps with another release",
+        "edge",
+        put(SEND, "release", lambda e: e["release"] + 1),
+        "its release should",
+    ),
+    ("local steps without a model", "edge", put(SEND, "version", NONE), "model of that moment"),
+    ("link's commit with a release", "edge", put(COMMIT, "release", 0), "go with their sends"),
+    (
+        "link's commit by the other end",
+        "edge",
+        lambda events: commit_of_first(events),
+        "that of the agent that woke",
+    ),
+    ("link's commit of a wake", "edge", lambda events: commit_of_wake(events), "caused by an answer"),
     (
         "another dtype",
         "request",
@@ -457,6 +584,93 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         "not that of the event format",
     ),
 ]
+
+
+def heard_twice(events: np.ndarray) -> np.ndarray:
+    """Commit with the same model again, under the next version and release."""
+    at = nth(events, COMMIT)
+    commit = events[at]
+    return put_in(
+        events,
+        at + 1,
+        at,
+        cause=commit["cause"],
+        version=commit["version"] + 1,
+        release=commit["release"] + 1,
+    )
+
+
+def heard_before(events: np.ndarray) -> None:
+    """Name as a commit's cause the delivery of the agent's commit before."""
+    at = nth(events, COMMIT, 9)
+    earlier = np.flatnonzero((events["kind"] == COMMIT) & (events["agent"] == events["agent"][at]))[0]
+    assert earlier < at
+    events["cause"][at] = events["cause"][earlier]
+
+
+def commit_by_sender(events: np.ndarray) -> None:
+    """Who told its model commits, in place of the one that heard it."""
+    commit = events[nth(events, COMMIT, 0)]
+    commit["agent"], commit["peer"] = commit["peer"], commit["agent"]
+
+
+def answered_wake(events: np.ndarray) -> None:
+    """Let an answer name the wake as its cause, which has caused the question."""
+    at = nth(events, SEND, 1, version=0)
+    question = events["cause"][events["cause"][at]]
+    events["cause"][at] = events["cause"][question]
+
+
+def commit_of_question(events: np.ndarray) -> np.ndarray:
+    """Who is asked updates, too."""
+    at, commit = nth(events, DELIVER, 0, version=NONE), nth(events, COMMIT, 0)
+    agent, peer = int(events["agent"][at]), int(events["peer"][at])
+    return put_in(events, at + 1, commit, cause=at, agent=agent, peer=peer, version=1, release=0)
+
+
+def answered_late(events: np.ndarray) -> np.ndarray:
+    """The same agent answers the question again, at a later time."""
+    at = nth(events, SEND, 0, version=0)
+    answer = events[at]
+    return put_in(events, at + 7, at, cause=answer["cause"], version=0, agent=answer["agent"])
+
+
+def answer_of_answer(events: np.ndarray) -> np.ndarray:
+    """Who hears an answer sends its model back again."""
+    first = nth(events, SEND, 0)
+    heard = first + 3  # send, delivery, answer, delivery
+    return put_in(events, heard + 1, first, cause=heard)
+
+
+def answer_after_update(events: np.ndarray) -> np.ndarray:
+    """The neighbour updates first, and then sends what it has."""
+    first = nth(events, SEND, 0)
+    answer, delivery, own, other = events[first + 2 : first + 6].copy()
+    assert (answer["kind"], delivery["kind"], own["kind"], other["kind"]) == (SEND, DELIVER, COMMIT, COMMIT)
+    answer["version"] = delivery["version"] = other["version"]
+    return renumber(
+        glue(
+            events[: first + 2],
+            *(row.reshape(1) for row in (other, answer, delivery, own)),
+            events[first + 6 :],
+        )
+    )
+
+
+def commit_of_first(events: np.ndarray) -> np.ndarray:
+    """Who hears of the woken link commits, in place of the one that woke."""
+    at = nth(events, COMMIT, 0)
+    commit = events[at]
+    first = events["cause"][events["cause"][commit["cause"]]]
+    assert events["kind"][first] == DELIVER
+    events["cause"][at], events["agent"][at], events["peer"][at] = first, commit["peer"], commit["agent"]
+    return events
+
+
+def commit_of_wake(events: np.ndarray) -> np.ndarray:
+    at, commit = nth(events, WAKE, 0), nth(events, COMMIT, 0)
+    agent = int(events["agent"][at])
+    return put_in(events, at + 1, commit, cause=at, agent=agent, peer=NOBODY, version=1)
 
 
 def superseded_early(events: np.ndarray) -> np.ndarray:
@@ -524,13 +738,20 @@ class TestEveryRuleIsChecked:
     )
     def test_broken_stream_is_refused(self, case: str, mutate: Mutation, message: str) -> None:
         events, where, limits = stream(case)
-        assert verify([events], where, limits) == events.size
+        by_edge = is_edge(EXCHANGES[case][1])
+        assert verify([events], where, limits, by_edge=by_edge) == events.size
         broken = events.copy()
         changed = mutate(broken)
         broken = broken if changed is None else changed
         assert broken.dtype != events.dtype or broken.tobytes() != events.tobytes()
         with pytest.raises(EventsError, match=message):
-            verify([broken], where, limits)
+            verify([broken], where, limits, by_edge=by_edge)
+
+    def test_edges_are_not_taken_for_another_pattern(self) -> None:
+        for case, by_edge in (("edge", False), ("pull", True), ("gossip", True), ("tell", True)):
+            events, where, limits = stream(case)
+            with pytest.raises(EventsError):
+                verify([events], where, limits, by_edge=by_edge)
 
     @pytest.mark.parametrize("case", ["request", "gossip", "poll, late"])
     @pytest.mark.parametrize("agent", [0, 3])
@@ -587,12 +808,13 @@ class TestEveryRuleIsChecked:
         where, exchange = EXCHANGES[case]
         limits = np.full(where.agents, 40)
         channel = Channel(latency=0.1, loss=0.5)
-        checker = EventChecker(where, limits)
+        checker = EventChecker(where, limits, by_edge=is_edge(exchange))
         held = []
-        events, _ = play(where, exchange, channel, time=400.0, limits=limits)
+        updates = "hear" if case in HEARS else "wake"
+        events, _ = play(where, exchange, channel, time=400.0, limits=limits, updates=updates)
         for chunk in np.array_split(events, 10):
             checker.check(chunk)
-            held.append(len(checker._open) + len(checker._causes))
+            held.append(len(checker._open) + len(checker._causes) + len(checker._heard))
         queued = np.count_nonzero((events["kind"] == WAKE) & (events["outcome"] == QUEUED))
         dropped = np.count_nonzero((events["kind"] == DROP) & (events["outcome"] == SPENT))
         waiting = max(0, queued - dropped) if case == "request, queued" else 0
