@@ -122,7 +122,7 @@ class TestParts:
     @pytest.mark.parametrize(
         "keys",
         [
-            {"kind": "gossip", "mode": "pull"},
+            {"kind": "gossip", "mode": "shout"},
             {"kind": "request", "busy": "wait"},
             {"kind": "poll", "interval": 0.0},
             {"kind": "poll", "service": 1.0},

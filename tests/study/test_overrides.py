@@ -51,7 +51,7 @@ def test_the_sweep_can_be_replaced():
     [
         (
             "learning.foo=1",
-            "--set learning.foo: learning.foo: unknown key; known: algorithm, loss, regularizer",
+            "--set learning.foo: learning.foo: unknown key; known: algorithm, loss, regularizer, baselines",
         ),
         (
             "learning.algorithm.horizn=1",
