@@ -215,7 +215,7 @@ def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int
 
 def workers_of(parent: int) -> list[int]:
     """Worker processes below the fork server of a run."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
     rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
     servers = [row[0] for row in rows if row[1] == str(parent) and "forkserver" in row[2]]
     return [int(row[0]) for row in rows if row[1] in servers]
