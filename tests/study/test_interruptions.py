@@ -215,10 +215,17 @@ def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int
 
 def workers_of(parent: int) -> list[int]:
     """Worker processes below the fork server of a run."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
-    servers = [row[0] for row in rows if row[1] == str(parent) and "forkserver" in row[2]]
-    return [int(row[0]) for row in rows if row[1] in servers]
+    servers = [pid for pid in children_of(parent) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for server in servers for pid in children_of(server)]
+
+
+def children_of(parent: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if f"PPid:\t{parent}\n" in status.read_text():
+                found.append(int(status.parent.name))
+    return found
 
 
 def is_running(pid: int) -> bool:
