@@ -31,6 +31,9 @@ CASES: dict[str, tuple[Links, ExchangePattern]] = {
     "poll": (star(5), Poll(response=Distribution(exponential=3.0))),
     "broadcast": (complete(5), Broadcast()),
     "gossip": (ring(5), Gossip()),
+    "pull": (ring(5), Gossip(mode="pull", partner="weight")),
+    "push-pull": (ring(5), Gossip(mode="push-pull")),
+    "edge": (ring(5), Gossip(mode="edge")),
 }
 
 

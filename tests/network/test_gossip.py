@@ -1,0 +1,190 @@
+"""What follows a wake in each mode of gossip, who is counted as spent, and how runs end."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from network_cases import (
+    COMMIT,
+    DELIVER,
+    DROP,
+    SEND,
+    WAKE,
+    Broadcast,
+    Channel,
+    Gossip,
+    Links,
+    Network,
+    of_kind,
+    play,
+    ring,
+)
+
+from p2psim.errors import MeaningError
+from p2psim.network.events import NOBODY, NONE, OK, SPENT
+from p2psim.network.graphs import from_edges
+from p2psim.network.simulation import simulate_events
+from p2psim.randomness import Streams
+
+ENGINES = ["simpy", "array"]
+PAIR = from_edges(2, np.array([0]), np.array([1]))
+
+# (kind, whose, peer, version, event that caused it, release) of the first exchange; w wakes, o is the other.
+FLOWS = {
+    ("push", "wake"): [
+        (WAKE, "w", None, NONE, None, NONE),
+        (COMMIT, "w", None, 1, 0, 0),
+        (SEND, "w", "o", 1, 1, 0),
+        (DELIVER, "o", "w", 1, 2, 0),
+    ],
+    ("push", "hear"): [
+        (WAKE, "w", None, NONE, None, NONE),
+        (SEND, "w", "o", 0, 0, NONE),
+        (DELIVER, "o", "w", 0, 1, NONE),
+        (COMMIT, "o", "w", 1, 2, 0),
+    ],
+    ("pull", "wake"): [
+        (WAKE, "w", None, NONE, None, NONE),
+        (SEND, "w", "o", NONE, 0, NONE),
+        (DELIVER, "o", "w", NONE, 1, NONE),
+        (SEND, "o", "w", 0, 2, NONE),
+        (DELIVER, "w", "o", 0, 3, NONE),
+        (COMMIT, "w", "o", 1, 4, 0),
+    ],
+    ("push-pull", "wake"): [
+        (WAKE, "w", None, NONE, None, NONE),
+        (SEND, "w", "o", 0, 0, NONE),
+        (DELIVER, "o", "w", 0, 1, NONE),
+        (SEND, "o", "w", 0, 2, NONE),
+        (DELIVER, "w", "o", 0, 3, NONE),
+        (COMMIT, "w", "o", 1, 4, 0),
+        (COMMIT, "o", "w", 1, 2, 0),
+    ],
+    ("edge", "wake"): [
+        (WAKE, "w", None, NONE, None, NONE),
+        (SEND, "w", "o", 0, 0, 0),
+        (DELIVER, "o", "w", 0, 1, 0),
+        (SEND, "o", "w", 0, 2, 0),
+        (DELIVER, "w", "o", 0, 3, 0),
+        (COMMIT, "w", "o", 1, 4, NONE),
+    ],
+}
+FLOWS["pull", "hear"] = FLOWS["pull", "wake"]
+FLOWS["push-pull", "hear"] = FLOWS["push-pull", "wake"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("mode", "updates"), FLOWS)
+def test_what_follows_a_wake(mode: str, updates: str, engine: str) -> None:
+    expected = FLOWS[mode, updates]
+    events, _ = play(PAIR, Gossip(mode=mode), updates=updates, engine=engine, time=10.0)  # type: ignore[arg-type]
+    woken = int(events["agent"][0])
+    who = {"w": woken, "o": 1 - woken, None: NOBODY}
+    for event, (kind, whose, peer, version, cause, release) in zip(
+        events[: len(expected)], expected, strict=True
+    ):
+        assert (event["kind"], event["agent"], event["peer"]) == (kind, who[whose], who[peer])
+        assert (event["version"], event["release"]) == (version, release)
+        assert event["cause"] == (NONE if cause is None else cause)
+        assert event["outcome"] == OK
+    assert events["kind"][len(expected)] == WAKE
+
+
+def exchanges_of(events: np.ndarray) -> Iterator[np.ndarray]:
+    """Events from each wake to the next, on an ideal channel."""
+    yield from np.split(events, np.flatnonzero(events["kind"] == WAKE)[1:])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+class TestSpentAgents:
+    """Agent 0 may make one release, agent 1 fifty."""
+
+    LIMITS = np.array([1, 50])
+
+    def late(self, mode: str, engine: str, updates: str = "wake") -> tuple[np.ndarray, str]:
+        """Events once agent 0 is spent."""
+        events, ended = play(
+            PAIR, Gossip(mode=mode), updates=updates, engine=engine, time=1e3, limits=self.LIMITS
+        )  # type: ignore[arg-type]
+        made = np.isin(events["kind"], [COMMIT, SEND]) & (events["release"] >= 0)
+        mine = np.flatnonzero((events["agent"] == 0) & made)
+        last = mine[-1] if mode != "edge" else np.flatnonzero(events["kind"] == COMMIT)[0]
+        wakes = np.flatnonzero(events["kind"] == WAKE)
+        return events[wakes[wakes > last][0] :], ended
+
+    @pytest.mark.parametrize("mode", ["push", "pull", "push-pull", "edge"])
+    def test_their_wakes_are_spent(self, mode: str, engine: str) -> None:
+        events, ended = self.late(mode, engine)
+        wakes = of_kind(events, WAKE)
+        assert (wakes["outcome"][wakes["agent"] == 0] == SPENT).all()
+        assert (wakes["outcome"][wakes["agent"] == 1] == OK).all()
+        assert ended == "exhausted"
+        assert not (of_kind(events, COMMIT)["agent"] == 0).any()
+
+    @pytest.mark.parametrize("mode", ["pull", "push-pull"])
+    def test_they_still_answer(self, mode: str, engine: str) -> None:
+        for exchange in exchanges_of(self.late(mode, engine)[0]):
+            if exchange["agent"][0] == 1:
+                assert exchange["kind"].tolist() == [WAKE, SEND, DELIVER, SEND, DELIVER, COMMIT]
+
+    def test_they_still_tell_where_waking_makes_no_update(self, engine: str) -> None:
+        events, ended = self.late("push", engine, "hear")
+        assert (of_kind(events, WAKE)["outcome"] == OK).all()
+        assert (of_kind(events, COMMIT)["agent"] == 1).all()
+        assert ended == "exhausted"
+
+    def test_they_make_no_local_steps(self, engine: str) -> None:
+        for exchange in exchanges_of(self.late("edge", engine)[0]):
+            if exchange["agent"][0] == 1:
+                assert exchange["kind"].tolist() == [WAKE, SEND, DELIVER]
+
+
+class TestLoss:
+    def test_ends_the_exchange(self) -> None:
+        """Who asks commits with what it hears alone: as often as question and answer both arrive."""
+        events, _ = play(ring(6), Gossip(mode="pull"), Channel(loss=0.5), time=500.0)
+        asked = (of_kind(events, SEND)["version"] == NONE).sum()
+        share = of_kind(events, COMMIT).size / asked
+        assert abs(share - 0.25) < 4.5 * np.sqrt(0.25 * 0.75 / asked)
+        assert (of_kind(events, DROP)["outcome"] != OK).all()
+
+    @pytest.mark.parametrize("exchange", [Gossip(mode=mode) for mode in ("pull", "push-pull", "edge")])
+    def test_of_everything_is_refused_where_no_commit_could_follow(self, exchange: Gossip) -> None:
+        with pytest.raises(MeaningError, match="no commit would ever be made"):
+            simulate_events(Network(ring(4), exchange, Channel(loss=1.0)), Streams(), commits=1)
+        simulate_events(Network(ring(4), exchange, Channel(loss=1.0)), Streams(), time=1.0).read()
+
+
+class TestPartners:
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("partner", ["uniform", "weight"])
+    def test_are_drawn_as_asked(self, partner: str, engine: str) -> None:
+        """Agent 0 of a triangle with W_01 = 1, W_02 = 3; a false alarm in 1e5 at 4.5 standard errors."""
+        links: Links = from_edges(3, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1.0, 3.0, 2.0]))
+        events, _ = play(links, Gossip(partner=partner), engine=engine, commits=12_000)  # type: ignore[arg-type]
+        sends = of_kind(events, SEND)
+        peers = sends["peer"][sends["agent"] == 0]
+        expected = {"uniform": 0.5, "weight": 0.75}[partner]
+        error = np.sqrt(expected * (1 - expected) / peers.size)
+        assert abs((peers == 2).mean() - expected) < 4.5 * error
+
+    def test_do_not_depend_on_the_mode(self) -> None:
+        """The k-th exchange that an agent begins is with the same neighbour in every mode: common random numbers."""
+        seen = []
+        for mode in ("push", "pull", "push-pull", "edge"):
+            events, _ = play(ring(5), Gossip(mode=mode), time=20.0)  # type: ignore[arg-type]
+            begun = np.isin(events["cause"], np.flatnonzero(events["kind"] == WAKE)) & (
+                events["kind"] == SEND
+            )
+            if mode == "push":
+                begun = events["kind"] == SEND
+            seen.append(
+                list(zip(events["agent"][begun].tolist(), events["peer"][begun].tolist(), strict=True))
+            )
+        assert seen[0]
+        assert all(other == seen[0] for other in seen)
+
+
+def test_updates_on_hearing_need_gossip() -> None:
+    with pytest.raises(MeaningError, match="needs exchange: gossip"):
+        simulate_events(Network(ring(4), Broadcast(), updates="hear"), Streams(), commits=1)
