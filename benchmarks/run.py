@@ -3,8 +3,9 @@
     python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE]
 
 Each round times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a simulation as one
-would write it by hand (``naive``), and p2psim with its array engine and with SimPy, all on the star figure workload
-(star.yaml). Cost is CPU time per commit, set-up and compilation excluded. Then: memory at 750,000 records, and start-up.
+would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star figure workload
+(star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded; p2psim's
+includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up.
 """
 
 import argparse
@@ -15,19 +16,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).parent
+
+#: Measurements by name, one a round.
+Found = dict[str, list[float]]
 
 # One thread each: otherwise BLAS's threads would count as CPU time.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 
-def baseline(mode: str, replicas: int) -> float:
-    """Microseconds per commit of a baseline."""
-    command = [sys.executable, str(HERE / "baselines.py"), "star", mode, str(replicas)]
+def baseline(what: str, mode: str, size: int) -> float:
+    """Microseconds per commit of a baseline: of a star with so many replicas, or a graph with so many agents."""
+    command = [sys.executable, str(HERE / "baselines.py"), what, mode, str(size)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(json.loads(out)["us_per_event"])
 
@@ -39,6 +44,37 @@ def ours(engine: str, replicas: int, single_budget: bool) -> float:
         command.append("--single-budget")
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(json.loads(out)["us_per_event"])
+
+
+def graph(engine: str, agents: int) -> float:
+    """Microseconds per update of p2psim on a graph of so many agents."""
+    command = [sys.executable, __file__, "--worker", f"graph-{engine}", "--replicas", str(agents)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(json.loads(out)["us_per_event"])
+
+
+def graph_work(engine: str, agents: int) -> None:
+    """Simulate 20 updates of each agent in this process and print the cost."""
+    from p2psim.study.cells import cells
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.simulate import simulate
+    from p2psim.study.workspace import Workspace
+
+    sets = [
+        f"network.engine={engine}",
+        f"data.source.agents={agents}",
+        f"learning.algorithm.commits={20 * agents}",
+        f"record.every={agents}",
+        "network.topology.seed=0",
+    ]
+    (cell,) = cells(Scenario.load(HERE / "graph.yaml", sets))
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        simulate(cell.scenario, 1, workspace)  # data, graph, compilation, first use
+        start = time.process_time()
+        outcome = simulate(cell.scenario, 0, workspace)
+        seconds, commits = time.process_time() - start, int(outcome.series[0].step[-1])
+    print(json.dumps({"us_per_event": seconds / commits * 1e6, "commits": commits}))
 
 
 def work(engine: str, replicas: int, single_budget: bool) -> None:
@@ -92,16 +128,21 @@ def spread(values: list[float], digits: int = 2) -> str:
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def measure(rounds: int, replicas: int, naive_replicas: int, records: int) -> dict[str, list[float]]:
+def measure(rounds: int, replicas: int, naive_replicas: int, records: int, agents: tuple[int, ...]) -> Found:
     """Everything, round by round."""
-    found: dict[str, list[float]] = {key: [] for key in ("limit", "naive", "array", "simpy", "array1", "simpy1")}
+    found: Found = defaultdict(list)
     for _ in range(rounds):
-        found["limit"].append(baseline("limit", replicas))
+        found["limit"].append(baseline("star", "limit", replicas))
         found["array"].append(ours("array", replicas, False))
         found["simpy"].append(ours("simpy", replicas, False))
         found["array1"].append(ours("array", replicas, True))
         found["simpy1"].append(ours("simpy", replicas, True))
-        found["naive"].append(baseline("naive", naive_replicas))
+        found["naive"].append(baseline("star", "naive", naive_replicas))
+        for n in agents:
+            found[f"graph limit {n}"].append(baseline("graph", "limit", n))
+            found[f"graph array {n}"].append(graph("array", n))
+            found[f"graph simpy {n}"].append(graph("simpy", n))
+        found[f"graph naive {agents[0]}"].append(baseline("graph", "naive", agents[0]))
     out = subprocess.run(
         [sys.executable, __file__, "--worker", "large", "--replicas", str(records)],
         check=True,
@@ -115,7 +156,7 @@ def measure(rounds: int, replicas: int, naive_replicas: int, records: int) -> di
     return found
 
 
-def table(found: dict[str, list[float]], records: int) -> str:
+def table(found: Found, records: int, agents: tuple[int, ...]) -> str:
     """The measurements as a Markdown table."""
 
     def ratio(a: str, b: str) -> list[float]:
@@ -127,6 +168,7 @@ def table(found: dict[str, list[float]], records: int) -> str:
         ("naive / array engine", spread(ratio("naive", "array"), 0), "at least 20"),
         ("array engine / limit, a single budget: nothing is shared", spread(ratio("array1", "limit")), ""),
         ("SimPy engine more than array engine, a single budget, µs a commit", spread(extra), "at most 6"),
+        *graph_rows(found, agents),
         ("limit, µs a commit", spread(found["limit"], 3), ""),
         ("array engine, µs a commit", spread(found["array"], 3), ""),
         ("SimPy engine, µs a commit", spread(found["simpy"], 3), ""),
@@ -140,6 +182,21 @@ def table(found: dict[str, list[float]], records: int) -> str:
     return "\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows])
 
 
+def graph_rows(found: Found, agents: tuple[int, ...]) -> list[tuple[str, str, str]]:
+    """Rows of the graph workload."""
+    rows = []
+    for n in agents:
+        limit, array, simpy = (found[f"graph {mode} {n}"] for mode in ("limit", "array", "simpy"))
+        over = [a / b for a, b in zip(array, limit, strict=True)]
+        extra = [a - b for a, b in zip(simpy, array, strict=True)]
+        rows.append((f"graph of {n:,}: array engine / limit", spread(over), "at most 2"))
+        rows.append((f"graph of {n:,}: SimPy engine more than array engine, µs a commit", spread(extra), "at most 12"))
+        rows.append((f"graph of {n:,}: array engine, µs a commit", spread(array), ""))
+    naive = found[f"graph naive {agents[0]}"]
+    faster = [a / b for a, b in zip(naive, found[f"graph array {agents[0]}"], strict=True)]
+    return [*rows, (f"graph of {agents[0]:,}: naive / array engine", spread(faster, 1), "at least 6")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="only see that it runs")
@@ -149,16 +206,19 @@ def main() -> None:
     parser.add_argument("--replicas", type=int, default=100, help=argparse.SUPPRESS)
     parser.add_argument("--single-budget", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.worker == "large":
+    if (asked.worker or "").startswith("graph-"):
+        graph_work(asked.worker.removeprefix("graph-"), asked.replicas)
+    elif asked.worker == "large":
         large(asked.replicas)
     elif asked.worker:
         work(asked.worker, asked.replicas, asked.single_budget)
     else:
         rounds, replicas, naive, records = (1, 3, 1, 30_000) if asked.smoke else (asked.rounds, 100, 10, 750_000)
-        found = measure(rounds, replicas, naive, records)
+        agents = (50,) if asked.smoke else (1000, 10_000)
+        found = measure(rounds, replicas, naive, records, agents)
         if asked.json:
             asked.json.write_text(json.dumps(found, indent=1) + "\n")
-        print(table(found, records))
+        print(table(found, records, agents))
 
 
 if __name__ == "__main__":

@@ -12,15 +12,12 @@ sends back, and at the agent that woke when it commits. State, with directed edg
 - ``heard`` (4p,) and ``heard_of`` (2,): the message that was delivered last, the seq of this delivery, its exchange.
 """
 
-import math
-
 import numpy as np
 
 from p2psim.compiled import njit
 from p2psim.learning.graph_kernel import (
     AVERAGE,
     edge_of,
-    exceeds,
     mean_gradient,
     refresh,
     track_objective,
@@ -63,9 +60,7 @@ def replay(  # type: ignore[no-untyped-def]
                 step = 1.0 / (stiffness + pull[i] * smoothness[i])
                 noise_row, exceeded, new = counters[NOISE_ROW], False, local[i]
                 for _ in range(inner):
-                    mean_gradient(X, slopes, norms, first, last, clip, gradient)
-                    if math.isfinite(bound):
-                        exceeded |= exceeds(slopes, norms, first, last, bound)
+                    exceeded |= mean_gradient(X, slopes, norms, first, last, clip, gradient) > bound
                     for a in range(p):
                         t = theta[i, a]
                         g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def replay_admm_plainly(
     events: Iterable[np.void],
     noise: np.ndarray,
     anchor: np.ndarray | None = None,
-) -> list[np.ndarray]:
+) -> Iterator[np.ndarray]:
     """All own models after every commit.
 
     Parameters
@@ -36,9 +36,9 @@ def replay_admm_plainly(
         Ordered by (agent, release).
     anchor : ndarray, shape (n, p), optional
 
-    Returns
-    -------
-    list of ndarray, shape (n, p)
+    Yields
+    ------
+    ndarray, shape (n, p)
         The first is the start.
     """
     events = list(events)
@@ -94,7 +94,7 @@ def replay_admm_plainly(
 
     sent: dict[int, tuple[int, Message, Message | None]] = {}  # exchange, message, message that it answers
     heard: dict[int, tuple[int, Message, Message | None]] = {}
-    models = [theta.copy()]
+    yield theta.copy()
     for event in events:
         i, j, seq, cause = (int(event[name]) for name in ("agent", "peer", "seq", "cause"))
         if event["kind"] == SEND:
@@ -112,5 +112,4 @@ def replay_admm_plainly(
             exchange, answer, mine = heard[cause]
             assert mine is not None
             meet(i, j, exchange, mine, answer)
-            models.append(theta.copy())
-    return models
+            yield theta.copy()

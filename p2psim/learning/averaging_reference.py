@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from p2psim.network.events import COMMIT, DELIVER, SEND
 
 
-def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> list[np.ndarray]:
+def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
     """All models after every commit.
 
     Parameters
@@ -17,15 +17,15 @@ def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> list[np.nda
     start : ndarray, shape (n, p)
     events : iterable of EVENT records
 
-    Returns
-    -------
-    list of ndarray, shape (n, p)
+    Yields
+    ------
+    ndarray, shape (n, p)
         The first is the start.
     """
     x = np.array(start, dtype=float)
     sent: dict[int, np.ndarray] = {}
     heard: dict[int, np.ndarray] = {}
-    models = [x.copy()]
+    yield x.copy()
     for event in events:
         i, seq, cause = int(event["agent"]), int(event["seq"]), int(event["cause"])
         if event["kind"] == SEND and event["version"] >= 0:
@@ -34,5 +34,4 @@ def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> list[np.nda
             heard[seq] = sent[cause]
         elif event["kind"] == COMMIT:
             x[i] = (x[i] + heard[cause]) / 2
-            models.append(x.copy())
-    return models
+            yield x.copy()

@@ -9,7 +9,7 @@ pool, shared by all who hold it or to whom it is on its way, counted, and let go
 - ``edge_slot``, ``edge_version`` (directed edges,): for each neighbour of each agent, the version received last;
 - ``versions`` (n,): the newest version of each agent; ``anchor`` (n, p): its last model that touched its data;
 - ``message_seq``, ``message_slot``, ``message_left`` (places,): messages on their way, at ``seq of the send mod
-  places``, with the number of receivers at which they have not ended yet;
+  places``, a power of two, with the number of receivers at which they have not ended yet;
 - ``sums`` (2,): the two parts of Q_L, and ``local`` (n,) each agent's mean loss without regulariser.
 
 A row or a place that is missing when it is needed stops the kernel, and the driver makes room.
@@ -46,11 +46,16 @@ def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
 
 @njit()
 def mean_gradient(X, slopes, norms, first, last, clip, out):  # type: ignore[no-untyped-def]
-    """Mean of the gradients of an agent's records, each clipped to a norm of ``clip``; from the records' slopes."""
+    """Mean of the gradients of an agent's records, each clipped to a norm of ``clip``; from the records' slopes.
+
+    Returns the largest norm before clipping.
+    """
     out[:] = 0.0
+    largest = 0.0
     for r in range(first, last):
         d = slopes[r]
         norm = abs(d) * norms[r]
+        largest = max(largest, norm)
         if norm > clip:
             d *= clip / norm
         if d != 0.0:
@@ -59,6 +64,7 @@ def mean_gradient(X, slopes, norms, first, last, clip, out):  # type: ignore[no-
     if last > first:
         for a in range(out.size):
             out[a] /= last - first
+    return largest
 
 
 @njit(inline="always")
@@ -129,15 +135,6 @@ def refresh_all(loss, X, y, offsets, theta, slopes, local):  # type: ignore[no-u
 
 
 @njit()
-def exceeds(slopes, norms, first, last, bound):  # type: ignore[no-untyped-def]
-    """Whether some record's gradient has a norm above a bound."""
-    largest = 0.0
-    for r in range(first, last):
-        largest = max(largest, abs(slopes[r]) * norms[r])
-    return largest > bound
-
-
-@njit()
 def objective_parts(indptr, indices, weights, theta, local, ridge, pull):  # type: ignore[no-untyped-def]
     """½ Σ_{i<j} W_ij‖θ_i − θ_j‖² and Σ_i μD_ii·c_i·(mean loss + λ_i‖θ_i‖²), afresh; ``pull`` is μD_ii·c_i."""
     smooth = fit = 0.0
@@ -170,11 +167,12 @@ def replay(  # type: ignore[no-untyped-def]
     """
     p = theta.shape[1]
     mix, gradient, old = np.empty(p), np.empty(p), np.empty(p)
+    mask = message_seq.size - 1  # places are a power of two
     for at in range(start, events.size):
         event = events[at]
         kind, agent = event.kind, event.agent
         if kind in (DELIVER, DROP):
-            place = event.cause % message_seq.size
+            place = event.cause & mask
             if message_seq[place] != event.cause:
                 continue
             slot = message_slot[place]
@@ -197,7 +195,7 @@ def replay(  # type: ignore[no-untyped-def]
                         free[counters[FREE]] = slot
                         counters[FREE] += 1
         elif kind == SEND:
-            place = event.seq % message_seq.size
+            place = event.seq & mask
             if message_seq[place] >= 0:
                 return MESSAGES_FULL, at
             if event.version < 0:  # a request for a model, which carries none
@@ -219,52 +217,39 @@ def replay(  # type: ignore[no-untyped-def]
             mix[:] = 0.0
             stale = False
             for e in range(indptr[i], indptr[i + 1]):
-                slot = edge_slot[e]
-                w = weights[e] / degrees[i]
+                slot, w = edge_slot[e], weights[e]
                 for a in range(p):
                     mix[a] += w * pool[slot, a]
                 stale |= edge_version[e] != versions[indices[e]]
-            touches = event.release >= 0
-            if touches:
-                mean_gradient(X, slopes, norms, first, last, clip, gradient)
-                if math.isfinite(bound) and exceeds(slopes, norms, first, last, bound):
-                    violations[i] += 1
-            row = counters[NOISE_ROW]
             for a in range(p):
-                t = theta[i, a]
-                old[a] = t
-                if touches:
-                    g = gradient[a] + 2.0 * ridge[i] * t + noise[row, a]
-                    theta[i, a] = (1.0 - alpha[i]) * t + alpha[i] * (mix[a] - pull[i] / degrees[i] * g)
-                elif without_release == AVERAGE:
-                    theta[i, a] = (1.0 - alpha[i]) * t + alpha[i] * mix[a]
-                else:
-                    c = pull[i] / degrees[i]
-                    theta[i, a] = (mix[a] + c * anchor[i, a]) / (1.0 + c)
-                if touches:
-                    anchor[i, a] = theta[i, a]
-            if touches:
+                mix[a] /= degrees[i]
+                old[a] = theta[i, a]
+            c, step = pull[i] / degrees[i], alpha[i]
+            if event.release >= 0:
+                if mean_gradient(X, slopes, norms, first, last, clip, gradient) > bound:
+                    violations[i] += 1
+                row = counters[NOISE_ROW]
                 counters[NOISE_ROW] += 1
+                shrink = 2.0 * ridge[i]
+                for a in range(p):
+                    t = old[a]
+                    g = gradient[a] + shrink * t + noise[row, a]
+                    t = (1.0 - step) * t + step * (mix[a] - c * g)
+                    theta[i, a] = t
+                    anchor[i, a] = t
+            elif without_release == AVERAGE:
+                for a in range(p):
+                    theta[i, a] = (1.0 - step) * old[a] + step * mix[a]
+            else:
+                for a in range(p):
+                    theta[i, a] = (mix[a] + c * anchor[i, a]) / (1.0 + c)
             versions[i] = event.version
             counters[COMMITS] += 1
             new = refresh(loss, X, y, first, last, theta[i], slopes)
             if track:
                 track_objective(
-                    i,
-                    old,
-                    mix,
-                    stale,
-                    theta,
-                    new,
-                    local,
-                    sums,
-                    indptr,
-                    indices,
-                    weights,
-                    degrees,
-                    ridge,
-                    pull,
-                )
+                    i, old, mix, stale, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
+                )  # fmt: skip
     return DONE, events.size
 
 

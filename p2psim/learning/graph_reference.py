@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def replay_plainly(
     events: Iterable[np.void],
     noise: np.ndarray,
     anchor: np.ndarray | None = None,
-) -> list[np.ndarray]:
+) -> Iterator[np.ndarray]:
     """All models after every commit.
 
     Parameters
@@ -44,9 +44,9 @@ def replay_plainly(
         Ordered by (agent, release).
     anchor : ndarray, shape (n, p), optional
 
-    Returns
-    -------
-    list of ndarray, shape (n, p)
+    Yields
+    ------
+    ndarray, shape (n, p)
         The first is the start.
     """
     events = list(events)
@@ -62,7 +62,8 @@ def replay_plainly(
     for event in events:
         if event["kind"] == COMMIT and event["release"] >= 0:
             made[event["agent"] + 1] += 1
-    first, models = np.cumsum(made), [theta.copy()]
+    first = np.cumsum(made)
+    yield theta.copy()
     for event in events:
         i, peer, version, cause = (int(event[name]) for name in ("agent", "peer", "version", "cause"))
         if event["kind"] == SEND and version >= 0:
@@ -83,5 +84,4 @@ def replay_plainly(
                 theta[i] = (mix + mu_c * anchors[i]) / (1 + mu_c)
             else:
                 theta[i] = (1 - a) * theta[i] + a * mix
-            models.append(theta.copy())
-    return models
+            yield theta.copy()
