@@ -77,10 +77,6 @@ def _perturbed(
             "learning.algorithm.start",
             "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
         )
-    if not (problem.ridge > 0).all():
-        raise MeaningError(
-            "learning.regularizer.l2", "must be positive for a private warm start: without it a minimiser may move anywhere"
-        )
     moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
     # As for all releases, noise is as if each record stood for many; the ledger puts that right.
     moves = moves / scenario.privacy.scale_records
