@@ -85,7 +85,8 @@ TOPOLOGIES = (
             "kind: async-star",
             "kind: asyncstar",
             "learning.algorithm",
-            "unknown kind 'asyncstar'; known: async-star, coordinate-descent, model-propagation, gossip-admm, averaging; "
+            "unknown kind 'asyncstar'; known: async-star, coordinate-descent, model-propagation, gossip-admm, "
+            "averaging; "
             "did you mean async-star?",
         ),
         (
