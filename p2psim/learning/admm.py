@@ -58,6 +58,11 @@ class GossipAdmm(RunEnd):
     rho: Penalty = Field(RelativePenalty(mean_weight=0.3), description="penalty ρ, or {mean_weight: …}")
     inner: Count = Field(10, description="gradient steps of each local problem")
     start: Start = Field(Zero(), description="the agents' first models")
+    smoothness: Literal["public", "data"] = Field(
+        "public",
+        description="where L_i^loc comes from, which sets the steps: public bounds on x if there are any, or the records "
+        "(then ε does not cover the steps)",
+    )
 
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"

@@ -17,6 +17,11 @@ class CoordinateDescent(RunEnd):
     kind: Literal["coordinate-descent"] = "coordinate-descent"
     mu: Positive = Field(description="μ, the weight of the agents' own losses")
     start: Start = Field(Zero(), description="the agents' first models")
+    smoothness: Literal["public", "data"] = Field(
+        "public",
+        description="where L_i^loc comes from, which sets the steps: public bounds on x if there are any, or the records "
+        "(then ε does not cover the steps)",
+    )
 
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"

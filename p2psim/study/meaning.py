@@ -68,6 +68,21 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
     if scenario.privacy.mechanism.is_private and scenario.privacy.allocation.kind == "horizon":
         message = "horizon is for a star, whose horizon it divides by; give another allocation, such as cap"
         yield Fault(message, "privacy.allocation")
+    if scenario.record.by == "group" and scenario.data.groups is None:
+        yield Fault("group needs groups of agents: give data.groups", "record.by")
+    yield from _alone(scenario)
+
+
+def _alone(scenario: Scenario) -> Iterator[Fault]:
+    """Whoever minimises its own loss alone needs a regulariser: it may have fewer records than features."""
+    learning = scenario.learning
+    if learning.regularizer.l2 != 0:
+        return
+    parts = {"learning.algorithm.start": getattr(learning.algorithm, "start", None)}
+    parts |= {f"learning.baselines.{i}": baseline for i, baseline in enumerate(learning.baselines)}
+    for key, part in parts.items():
+        if part is not None and part.kind in ("local", "private"):
+            yield Fault(f"{part.kind} needs a positive learning.regularizer.l2, got 0", key)
 
 
 def _clock(scenario: Scenario) -> Iterator[Fault]:
@@ -181,6 +196,8 @@ _GRAPH_MEANINGS = {name: metric.meaning for name, metric in GRAPH_METRICS.items(
 def _named_once(scenario: Scenario) -> Iterator[Fault]:
     lists: dict[str, Sequence[str]] = {
         "record.metrics": scenario.record.metrics,
+        "record.per_agent": scenario.record.per_agent,
+        "learning.baselines": [baseline.kind for baseline in scenario.learning.baselines],
         "privacy.accountant": scenario.privacy.accountant,
         "independent": scenario.independent,
     }

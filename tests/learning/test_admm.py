@@ -71,7 +71,7 @@ class TestCompiledIsPlain:
     def test_to_1e_12_with_the_objective(self, run, pieces: int) -> None:  # type: ignore[no-untyped-def]
         problem, rule, start, events, noise = run
         made = releases(events)
-        plain = replay_admm_plainly(problem, rule, start, events, noise[by_agent(made)])
+        plain = list(replay_admm_plainly(problem, rule, start, events, noise[by_agent(made)]))
         replay = AdmmReplay(problem, rule, start)
         ends = [0, *np.flatnonzero(events["kind"] == COMMIT) + 1]
         assert len(plain) == len(ends)

@@ -75,7 +75,7 @@ class TestCompiledIsPlain:
         links = GRAPHS[graph]
         start = np.random.default_rng(1).normal(size=(links.agents, 3))
         events = averaging_events(links, mode, 300, channel=CHANNELS[channel], partner="weight")  # type: ignore[arg-type]
-        plain = average_plainly(start, events)
+        plain = list(average_plainly(start, events))
         assert len(plain) == 301
         replay = AveragingReplay(start)
         ends = np.flatnonzero(events["kind"] == COMMIT) + 1

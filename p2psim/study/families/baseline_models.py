@@ -7,42 +7,56 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.learning.baselines import GlobalModel, LocalModels
+from p2psim.learning.baselines import GlobalModel, LocalModels, LocalPrivacy
 from p2psim.learning.graph_baselines import from_private_records, global_model, local_models
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
+    from p2psim.learning.losses import Loss
     from p2psim.study.families.graph import GraphCell
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
+
+
+def check_baselines(scenario: Scenario, case: Case) -> None:
+    """Raise a MeaningError if ``local-dp`` has no budget or no public bound to go by."""
+    for i, baseline in enumerate(scenario.learning.baselines):
+        if not isinstance(baseline, LocalPrivacy):
+            continue
+        key = f"learning.baselines.{i}"
+        if not scenario.privacy.mechanism.is_private:
+            raise MeaningError(key, "local-dp needs a privacy mechanism and a budget")
+        if not np.isfinite(_public_bounds(scenario.learning.loss, case)).all():
+            raise MeaningError(key, "local-dp needs public bounds: give data.scale")
 
 
 def baseline_models(cell: GraphCell) -> dict[str, np.ndarray]:
-    """Models by the baseline's name, shape (n, p) each.
-
-    Raises
-    ------
-    MeaningError
-        If ``local-dp`` has no budget or no public bound to go by.
-    """
+    """Models by the baseline's name, shape (n, p) each."""
     made: dict[str, np.ndarray] = {}
-    for i, baseline in enumerate(cell.scenario.learning.baselines):
+    for baseline in cell.scenario.learning.baselines:
         if isinstance(baseline, LocalModels):
             made[baseline.kind] = local_models(cell.problem, baseline.reduction)
         elif isinstance(baseline, GlobalModel):
             made[baseline.kind] = global_model(cell.problem)
         else:
-            made[baseline.kind] = _locally_private(cell, f"learning.baselines.{i}")
+            made[baseline.kind] = _locally_private(cell)
     return made
 
 
-def _locally_private(cell: GraphCell, key: str) -> np.ndarray:
-    from p2psim.study.families.graph import x_bound
-
-    budget, bounds = cell.stage.plan.budget, cell.case.arrays["bounds"]
-    x_l1 = x_bound(bounds, cell.problem.dimension - cell.problem.loss.intercept)
-    y_max = 1.0 if cell.problem.loss.needs_classes else float(bounds[2])
-    if not cell.stage.plan.mechanism.is_private:
-        raise MeaningError(key, "local-dp needs a privacy mechanism and a budget")
-    if x_l1 is None or not np.isfinite(y_max):
-        raise MeaningError(key, "local-dp needs public bounds: give data.scale")
+def _locally_private(cell: GraphCell) -> np.ndarray:
+    budget, initial = cell.stage.plan.budget, cell.initial
+    if initial is not None:
+        # What the start took is a part of the whole, which is what this baseline may spend.
+        budget = budget + np.where(np.isinf(initial), 0.0, initial)
+    x_l1, y_max = _public_bounds(cell.problem.loss, cell.case)
     random = streams_of(cell.scenario, cell.replica).generator("baselines")
     return from_private_records(cell.problem, budget, x_l1, y_max, random)
+
+
+def _public_bounds(loss: Loss, case: Case) -> tuple[float, float]:
+    """Bounds on ‖x‖₁, the intercept not counted, and on |y|; NaN where there is none."""
+    bounds, features = case.arrays["bounds"], case.arrays["X"].shape[1] - loss.intercept
+    return (
+        float(np.fmin(bounds[0], features * bounds[1])),
+        1.0 if loss.needs_classes else float(bounds[2]),
+    )

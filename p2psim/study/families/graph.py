@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.data.partitions import group_of
 from p2psim.errors import MeaningError
 from p2psim.learning.admm import GossipAdmm, penalty
 from p2psim.learning.admm_reference import replay_admm_plainly
@@ -28,10 +29,11 @@ from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
 from p2psim.study.families.agents import agents_table, graph_centralities
-from p2psim.study.families.baseline_models import baseline_models
+from p2psim.study.families.baseline_models import baseline_models, check_baselines
+from p2psim.study.families.graph_check import compare, recorded_steps
 from p2psim.study.families.graph_facts import assess
 from p2psim.study.families.graph_start import after_start, first_models
-from p2psim.study.families.observer import Observer, compare
+from p2psim.study.families.observer import Observer
 from p2psim.study.families.stage import Assessment, Played, Player, Stage, delta_warning, goes_on, stage
 from p2psim.study.streams import streams_of
 
@@ -233,6 +235,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
     algorithm, privacy = algorithm_of(scenario), scenario.privacy
     if not problem.test_y.size:
         _refuse_tests(scenario)
+    check_baselines(scenario, case)
     n = problem.agents
     clock = scenario.network.clock or Clock()
     rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
@@ -297,10 +300,14 @@ def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Links)
     records = np.diff(offsets)
     l2 = learning.regularizer.l2
     ridge = 1.0 / np.maximum(records, 1) if l2 == "inverse-size" else np.full(records.size, float(l2))
-    bound = x_bound(arrays["bounds"], X.shape[1] - learning.loss.intercept)
+    features = X.shape[1] - learning.loss.intercept
+    bound = x_bound(arrays["bounds"], features)
+    if getattr(algorithm_of(scenario), "smoothness", "public") == "data":
+        bound = None
     if bound is not None:
-        # ‖x‖₂ ≤ ‖x‖₁ ≤ B; an intercept adds one to its square.
-        curvature = np.full(records.size, learning.loss.curvature * (bound**2 + learning.loss.intercept))
+        # ‖x‖₂ ≤ ‖x‖₁, and ‖x‖₂ ≤ √p·max|x_j|; an intercept adds one to its square.
+        square = np.fmin(bound**2, features * arrays["bounds"][1] ** 2)
+        curvature = np.full(records.size, learning.loss.curvature * (square + learning.loss.intercept))
     else:
         curvature = learning.loss.curvature * _peaks(X, offsets)
     problem = GraphProblem(
@@ -341,12 +348,13 @@ def _peaks(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def _refuse_tests(scenario: Scenario) -> None:
     from p2psim.learning.graph_metrics import NEED_TESTS
 
-    for i, name in enumerate(scenario.record.metrics):
-        if name in NEED_TESTS:
-            raise MeaningError(
-                f"record.metrics.{i}",
-                f"{name} needs records held out: test_points of the source, or data.test_fraction",
-            )
+    for key in ("metrics", "per_agent"):
+        for i, name in enumerate(getattr(scenario.record, key)):
+            if name in NEED_TESTS:
+                raise MeaningError(
+                    f"record.{key}.{i}",
+                    f"{name} needs records held out: test_points of the source, or data.test_fraction",
+                )
 
 
 def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float, GraphRule]:
@@ -397,11 +405,14 @@ def recompute(
     algorithm = algorithm_of(scenario)
     start, anchor, _ = first_models(scenario, algorithm.start, problem, bound, replica)
     if isinstance(algorithm, Averaging):
-        theta = average_plainly(start, events)
+        path = average_plainly(start, events)
     elif isinstance(algorithm, GossipAdmm):
-        theta = replay_admm_plainly(
+        path = replay_admm_plainly(
             problem, _admm_rule(algorithm, rule, problem), start, events, noise, anchor
         )
     else:
-        theta = replay_plainly(problem, rule, start, events, noise, anchor)
-    yield from compare(problem, theta, series, models)
+        path = replay_plainly(problem, rule, start, events, noise, anchor)
+    steps = recorded_steps(scenario.record, problem, events)
+    by = scenario.data.groups
+    groups = None if by is None else group_of(by, problem.records)
+    yield from compare(problem, path, steps, groups, series, models)

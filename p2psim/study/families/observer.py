@@ -110,6 +110,11 @@ class Observer:
             yield stop, self._step + (int(counts[stop - 1]) if stop else 0), self._next_time
             self._next_time = self._every_time * np.rint(self._next_time / self._every_time + 1.0)
 
+    @property
+    def step(self) -> int:
+        """Commits so far."""
+        return self._step
+
     def observe(self, step: int, time: float, replay: Replayed) -> None:
         """Measure all models now."""
         if self._observed is None:
@@ -189,46 +194,3 @@ def _finite(name: str, value: float) -> float:
 def _series(key: tuple[str, str, int | None], rows: list[tuple[int, float, float]]) -> Series:
     step, time, value = zip(*rows, strict=True)
     return Series(*key, np.array(step, np.int64), np.array(time, np.float64), np.array(value, np.float64))
-
-
-#: Metrics that follow from the models alone, and so can be compared with recomputed ones.
-_COMPARED = ("objective", "test_accuracy", "test_rmse", "consensus_distance")
-
-
-def compare(
-    problem: GraphProblem, theta: Sequence[np.ndarray], series: Sequence[Series], models: np.ndarray | None
-) -> Iterator[tuple[int, float]]:
-    """Compare records with recomputed models; yields numbers compared, and their largest relative difference.
-
-    Parameters
-    ----------
-    problem : GraphProblem
-    theta : sequence of ndarray, shape (n, p)
-        All models after every commit; the first is the start.
-    series : sequence of Series
-    models : ndarray, shape (records, n, p), optional
-    """
-    main = [one for one in series if one.model == "main" and one.agent is None]
-    gaps = [one for one in main if one.metric == "objective_gap"]
-    for one in main:
-        if one.metric in _COMPARED:
-            again = np.array([_measured(one.metric, problem, theta[step]) for step in one.step])
-            yield one.value.size, _largest(again, one.value)
-    for one in gaps:
-        # Differences of the gap, so that the minimum, which is not recorded, drops out.
-        again = np.array([problem.objective(theta[step]) for step in one.step])
-        scale = max(float(np.abs(again).max()), np.finfo(float).tiny)
-        yield one.value.size, float(np.ptp(again - one.value) / scale)
-    if models is not None and main:
-        for step, recorded in zip(main[0].step, models, strict=True):
-            yield recorded.size, _largest(theta[step], recorded)
-
-
-def _measured(name: str, problem: GraphProblem, theta: np.ndarray) -> float:
-    seen = Seen(problem, theta, lambda: problem.objective(theta), lambda: 0.0, 0)
-    return float(np.nanmean(GRAPH_METRICS[name].measure(seen)))
-
-
-def _largest(a: np.ndarray, b: np.ndarray) -> float:
-    scale = max(float(np.abs(a).max()), float(np.abs(b).max()), np.finfo(float).tiny)
-    return float(np.abs(a - b).max() / scale)
