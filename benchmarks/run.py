@@ -190,7 +190,9 @@ def graph_rows(found: Found, agents: tuple[int, ...]) -> list[tuple[str, str, st
         over = [a / b for a, b in zip(array, limit, strict=True)]
         extra = [a - b for a, b in zip(simpy, array, strict=True)]
         rows.append((f"graph of {n:,}: array engine / limit", spread(over), "at most 2"))
-        rows.append((f"graph of {n:,}: SimPy engine more than array engine, µs a commit", spread(extra), "at most 12"))
+        rows.append(
+            (f"graph of {n:,}: SimPy engine more than array engine, µs a commit", spread(extra), "at most 12")
+        )
         rows.append((f"graph of {n:,}: array engine, µs a commit", spread(array), ""))
     naive = found[f"graph naive {agents[0]}"]
     faster = [a / b for a, b in zip(naive, found[f"graph array {agents[0]}"], strict=True)]
@@ -213,7 +215,9 @@ def main() -> None:
     elif asked.worker:
         work(asked.worker, asked.replicas, asked.single_budget)
     else:
-        rounds, replicas, naive, records = (1, 3, 1, 30_000) if asked.smoke else (asked.rounds, 100, 10, 750_000)
+        rounds, replicas, naive, records = (
+            (1, 3, 1, 30_000) if asked.smoke else (asked.rounds, 100, 10, 750_000)
+        )
         agents = (50,) if asked.smoke else (1000, 10_000)
         found = measure(rounds, replicas, naive, records, agents)
         if asked.json:

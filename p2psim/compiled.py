@@ -20,7 +20,14 @@ from typing import Any, Literal
 _PACKAGE = Path(__file__).parent
 
 #: Where sources that are compiled, or give constants to such, may be.
-_SOURCES = ("compiled.py", "streams.py", "network/*.py", "learning/*.py", "learning/losses/*.py", "privacy/*.py")
+_SOURCES = (
+    "compiled.py",
+    "streams.py",
+    "network/*.py",
+    "learning/*.py",
+    "learning/losses/*.py",
+    "privacy/*.py",
+)
 
 #: Caches of other sources are removed when they have not been used for so long.
 _KEEP_SECONDS = 7 * 86400.0

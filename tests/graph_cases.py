@@ -42,7 +42,13 @@ def random_links(agents: int, seed: int, extra: int = 0) -> Links:
 
 
 def problem_of(
-    loss: Squared | Logistic, where: Links, sizes: list[int], features: int, mu: float, seed: int = 0, tests: int = 0
+    loss: Squared | Logistic,
+    where: Links,
+    sizes: list[int],
+    features: int,
+    mu: float,
+    seed: int = 0,
+    tests: int = 0,
 ) -> GraphProblem:
     """Normal features; labels ±1 for the logistic loss, a noisy linear function of the agent's own otherwise."""
     random = np.random.default_rng(seed)
@@ -129,7 +135,12 @@ def replayed(
 
 
 def paths(
-    problem: GraphProblem, rule: GraphRule, start: np.ndarray, events: np.ndarray, noise: np.ndarray, **more: Any
+    problem: GraphProblem,
+    rule: GraphRule,
+    start: np.ndarray,
+    events: np.ndarray,
+    noise: np.ndarray,
+    **more: Any,
 ) -> np.ndarray:
     """All models after every commit, by the kernel: shape (commits + 1, n, p)."""
     replay = GraphReplay(problem, rule, start, more.get("anchor"))

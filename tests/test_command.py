@@ -122,7 +122,9 @@ def test_warnings_name_the_cells_that_they_concern(scenario: str, capsys: pytest
     assert (entry["times"], entry["cells"]) == (4, "2-3")
 
 
-def test_the_manifest_has_the_facts_that_check_prints(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_manifest_has_the_facts_that_check_prints(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", scenario, "--json"]) == 0
     (checked,) = json.loads(capsys.readouterr().out)
     for replicas in ("2", "2", "3"):

@@ -60,8 +60,8 @@ class GossipAdmm(RunEnd):
     start: Start = Field(Zero(), description="the agents' first models")
     smoothness: Literal["public", "data"] = Field(
         "public",
-        description="where L_i^loc comes from, which sets the steps: public bounds on x if there are any, or the records "
-        "(then ε does not cover the steps)",
+        description="where L_i^loc comes from, which sets the steps: public bounds on x if there are any, or "
+        "the records (then ε does not cover the steps)",
     )
 
     touches_data: ClassVar[bool] = True

@@ -85,7 +85,9 @@ def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
 
 def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:
     """Warnings of all cells, each text once, with the cells that it concerns."""
-    found = [(warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings]
+    found = [
+        (warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings
+    ]
     return lines(found, [cell.swept for cell in grid])
 
 

@@ -2,6 +2,11 @@
 
 from collections.abc import Mapping
 
+_REDUCTION = {
+    "mean": "λ_i‖θ‖² is added to the mean of an agent's losses",
+    "sum": "λ_i‖θ‖² is added to the sum of an agent's losses",
+}
+
 #: Meaning of each name, by dotted key. Others have the meaning of their key.
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "independent": {
@@ -15,6 +20,8 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "topology": "random graphs",
         "data": "generated, shuffled and divided records",
         "noise": "noise of releases",
+        "start": "noise of models that agents start from",
+        "baselines": "random numbers of the models that results are compared with",
     },
     "network.engine": {
         "auto": "array where the network is ideal, simpy elsewhere",
@@ -44,7 +51,16 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "refuse": "who asks meanwhile is turned away",
         "queue": "who asks meanwhile waits for its turn",
     },
-    "network.exchange.mode": {"push": "the one that wakes sends its model"},
+    "network.exchange.mode": {
+        "push": "the one that wakes sends its model",
+        "pull": "the one that wakes gets the other's model",
+        "push-pull": "both send their models",
+        "edge": "both ends of a link act together",
+    },
+    "network.exchange.partner": {
+        "uniform": "every neighbour alike",
+        "weight": "neighbours in proportion to the weights of their links",
+    },
     "data.redraw": {
         "never": "one draw for all replicas",
         "replica": "a new draw in every replica",
@@ -61,7 +77,28 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "blend": "with the learner's present model",
         "overwrite": "with the model that was sent with the query",
     },
-    "privacy.when_spent": {"silent": "it does nothing"},
+    "learning.algorithm.start.reduction": _REDUCTION,
+    "learning.regularizer.l2": {"inverse-size": "λ_i = 1/m_i, with m_i the agent's number of records"},
+    "learning.baselines.reduction": _REDUCTION,
+    "privacy.when_spent": {
+        "silent": "the agent does nothing any more",
+        "coast": "the agent averages its neighbours' models",
+        "anchored": "the agent averages towards its own last model that touched its data",
+    },
     "privacy.accountant": {"basic": "ε of several releases add up"},
-    "privacy.sensitivity.norm": {"l1": "the sum of absolute values"},
+    "privacy.sensitivity.norm": {"l1": "the sum of absolute values", "l2": "the Euclidean norm"},
+    "privacy.allocation.form": {
+        "printed": "∝ C^{t/3}, as in the paper: late releases get less",
+        "corrected": "∝ C^{(T−1−t)/3}: late releases get more",
+    },
+    "privacy.allocation.wakes": {
+        "known": "shares of the releases that will happen; flagged clairvoyant",
+        "expected": "shares of the releases that are expected; then the agent stops",
+    },
+    "privacy.allocation.rate": {"auto": "1 − σ/(n·L_max), from public constants of graph and losses"},
+    "privacy.allocation.exponent": {
+        "third": "where Σ ε is what is limited",
+        "quarter": "where Σ ε² is what is limited, as under zCDP",
+    },
+    "record.by": {"group": "also the mean over each group of agents"},
 }

@@ -166,7 +166,12 @@ def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, An
         "data": _by_value({replica: run.problem for replica, run in runs.items()}),
         "seconds": round(sum(run.seconds for run in runs.values()), 3),
     }
-    extras = {"facts": plain(cell.facts), "failed": failed, "notes": list(cell.notes), "scenario": cell.scenario}
+    extras = {
+        "facts": plain(cell.facts),
+        "failed": failed,
+        "notes": list(cell.notes),
+        "scenario": cell.scenario,
+    }
     for name, value in extras.items():
         if value:
             tree[name] = value

@@ -37,7 +37,9 @@ def _star(scenario: Scenario) -> Iterator[Fault]:
             "async-star divides by 2·l2, which must be a positive number, got 0", "learning.regularizer.l2"
         )
     if scenario.privacy.when_spent != "silent":
-        message = "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
+        message = (
+            "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
+        )
         yield Fault(message, "privacy.when_spent")
     if learning.baselines:
         yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
@@ -176,7 +178,9 @@ def _metrics(scenario: Scenario) -> Iterator[Fault]:
         if name not in known:
             yield Fault(unknown("metric", name, list(known)), f"record.per_agent.{i}")
         elif name not in GRAPH_METRICS or not GRAPH_METRICS[name].each:
-            yield Fault(f"{name} is one number for all agents; record it under metrics", f"record.per_agent.{i}")
+            yield Fault(
+                f"{name} is one number for all agents; record it under metrics", f"record.per_agent.{i}"
+            )
 
 
 def meanings_of(scenario: Scenario) -> dict[str, str]:

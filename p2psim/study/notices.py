@@ -91,7 +91,9 @@ def _values(numbers: Sequence[int], swept: Sequence[Mapping[str, Any]]) -> str:
     """The values that set these cells apart where some do; otherwise those of one cell after the other."""
     own = {key: _distinct(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
     telling = {
-        key: values for key, values in own.items() if len(values) < len(_distinct(cell.get(key) for cell in swept))
+        key: values
+        for key, values in own.items()
+        if len(values) < len(_distinct(cell.get(key) for cell in swept))
     }
     alike = [i for i, cell in enumerate(swept) if all(cell.get(key) in telling[key] for key in telling)]
     if alike == list(numbers):

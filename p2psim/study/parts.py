@@ -266,7 +266,8 @@ def read_part(path: Path) -> StoredPart:
         version, entries = listing["format"], listing["files"]
         runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
         warnings = {
-            message: Warned(sum(times.values()), frozenset(times)) for message, times in listing["warnings"].items()
+            message: Warned(sum(times.values()), frozenset(times))
+            for message, times in listing["warnings"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"{listing_path}: damaged ({error}); {_cure(path)}") from None

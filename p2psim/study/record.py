@@ -21,7 +21,9 @@ class RecordSection(Options):
     """What is kept."""
 
     metrics: list[str] = Field(["relative_fitness"], description="metrics to record")
-    per_agent: list[str] = Field([], description="metrics to record for each agent as well, where they are of each")
+    per_agent: list[str] = Field(
+        [], description="metrics to record for each agent as well, where they are of each"
+    )
     by: Literal["group"] | None = Field(None, description="also give the mean over each group of agents")
     every: Annotated[
         Annotated[Count, Tag("steps")] | Annotated[EveryTime, Tag("time")], Discriminator(_kind)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 # What consecutive simulations of one process share; neither changes any result.
 _TAPE = Tape()
-_CELLS: OrderedDict[tuple[int, str, int | None], tuple[Scenario, Case, FamilyCell, tuple[str, ...]]] = OrderedDict()
+_CELLS: OrderedDict[tuple[int, str, int | None], tuple[Scenario, Case, FamilyCell, tuple[str, ...]]] = (
+    OrderedDict()
+)
 _KEPT_CELLS = 64
 
 

@@ -59,7 +59,9 @@ class Tape:
             network, streams, commits=stage.commits, time=stage.time, limits=plan.limits, engine=engine
         )
         noise_key = streams.key("noise")
-        checker = EventChecker(network.links, plan.limits, network.goes_on, network.by_edge) if check else None
+        checker = (
+            EventChecker(network.links, plan.limits, network.goes_on, network.by_edge) if check else None
+        )
         book, kept = Book.empty(network.links.agents), 0
         for chunk in events:
             if checker is not None:

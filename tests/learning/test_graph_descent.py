@@ -35,7 +35,9 @@ def silent(events, dimension):
 )  # fmt: skip
 def test_objective_never_rises(kind, sizes, seed, mu, intercept):
     """α_i is one over the block's Lipschitz constant, in units of D_ii, so that every update descends."""
-    problem = problem_of(LOSSES[kind](intercept=intercept), random_links(len(sizes), seed, 5), sizes, 3, mu, seed)
+    problem = problem_of(
+        LOSSES[kind](intercept=intercept), random_links(len(sizes), seed, 5), sizes, 3, mu, seed
+    )
     events = graph_events(random_links(len(sizes), seed, 5), 80, seed)
     start = 3 * np.random.default_rng(seed).standard_normal((len(sizes), problem.dimension))
     models = paths(problem, GraphRule(), start, events, silent(events, problem.dimension))
@@ -96,7 +98,9 @@ def test_model_propagation_ends_at_its_fixed_point(exchange, mu):
         W[i, where.of(i)] = where.weights_of(i)
     D, C = np.diag(W.sum(axis=1)), np.diag(np.array(sizes) / max(sizes))
     expected = np.linalg.solve(D - W + mu * D @ C, mu * D @ C @ alone)
-    np.testing.assert_allclose(propagate(problem, alone), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        propagate(problem, alone), expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+    )
     events = graph_events(where, 60_000, 5, exchange, limits=np.zeros(7, np.int64), goes_on=True)
     assert (commits_of(events)["release"] < 0).all()
     for start in (alone, np.zeros_like(alone)):

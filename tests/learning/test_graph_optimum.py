@@ -23,7 +23,9 @@ def gradient(problem, theta):
     D = np.asarray(W.sum(axis=1)).ravel()
     owner = np.repeat(np.arange(problem.agents), np.diff(problem.offsets))
     z = (problem.X * theta[owner]).sum(axis=1)
-    slopes = 2 * (z - problem.y) if problem.loss.kind == "squared" else -problem.y / (1 + np.exp(problem.y * z))
+    slopes = (
+        2 * (z - problem.y) if problem.loss.kind == "squared" else -problem.y / (1 + np.exp(problem.y * z))
+    )
     sums = sp.csr_array((np.ones(owner.size), (owner, np.arange(owner.size)))) @ (slopes[:, None] * problem.X)
     local = sums / np.diff(problem.offsets)[:, None] + 2 * problem.ridge[:, None] * theta
     parts = D[:, None] * theta, W @ theta, (problem.mu * D * problem.confidence)[:, None] * local
@@ -31,7 +33,12 @@ def gradient(problem, theta):
 
 
 @settings(max_examples=30)
-@given(sizes=record_counts, seed=st.integers(0, 10_000), mu=st.sampled_from([0.01, 1.0, 50.0]), intercept=st.booleans())
+@given(
+    sizes=record_counts,
+    seed=st.integers(0, 10_000),
+    mu=st.sampled_from([0.01, 1.0, 50.0]),
+    intercept=st.booleans(),
+)
 def test_squared_loss_is_one_linear_system(sizes, seed, mu, intercept):
     problem = problem_of(Squared(intercept=intercept), random_links(len(sizes), seed, 5), sizes, 3, mu, seed)
     n, p = problem.agents, problem.dimension
@@ -45,7 +52,9 @@ def test_squared_loss_is_one_linear_system(sizes, seed, mu, intercept):
         right.append(weight * 2 * X.T @ y / len(y))
     matrix = sp.kron(sp.diags_array(D) - W, sp.eye_array(p)) + sp.block_diag(blocks)
     expected = spsolve(matrix.tocsc(), np.concatenate(right)).reshape(n, p)
-    np.testing.assert_allclose(minimise_together(problem), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        minimise_together(problem), expected, rtol=0, atol=1e-9 * np.abs(expected).max()
+    )
 
 
 @settings(max_examples=20)
@@ -64,7 +73,9 @@ def test_logistic_loss_is_what_a_general_method_finds(sizes, seed, mu):
         options={"gtol": 1e-7, "maxiter": 2000},
     )
     assert problem.objective(theta) <= found.fun * (1 + 1e-12)
-    np.testing.assert_allclose(theta, found.x.reshape(shape), rtol=0, atol=1e-3 * max(np.abs(theta).max(), 1e-2))
+    np.testing.assert_allclose(
+        theta, found.x.reshape(shape), rtol=0, atol=1e-3 * max(np.abs(theta).max(), 1e-2)
+    )
     slope, scale = gradient(problem, theta)
     assert np.abs(slope).max() <= 1e-10 * scale
 

@@ -45,7 +45,9 @@ def runs(draw):
     sizes = draw(record_counts)
     seed = draw(st.integers(0, 10_000))
     where = random_links(len(sizes), seed, draw(st.integers(0, 8)))
-    problem = problem_of(loss, where, sizes, draw(st.integers(1, 4)), draw(st.sampled_from([0.01, 1.0, 20.0])), seed)
+    problem = problem_of(
+        loss, where, sizes, draw(st.integers(1, 4)), draw(st.sampled_from([0.01, 1.0, 20.0])), seed
+    )
     order = draw(st.sampled_from([None, 1, 2]))
     clip = np.inf if order is None else draw(st.sampled_from([0.05, 1.0, 1e3]))
     rule = GraphRule(clip, order or 1, anchored=draw(st.booleans()))
@@ -186,7 +188,10 @@ def test_an_older_version_never_overwrites_a_newer_one():
     problem = only_averages(where, start)
     noise = np.zeros((3, 1))
     assert replayed(problem, GraphRule(), start, events, noise).theta.tolist() == [[2.0], [1.0]]
-    assert [m.tolist() for m in replay_plainly(problem, GraphRule(), start, events, noise)][-1] == [[2.0], [1.0]]
+    assert [m.tolist() for m in replay_plainly(problem, GraphRule(), start, events, noise)][-1] == [
+        [2.0],
+        [1.0],
+    ]
 
 
 def test_reordering_happens_and_the_newest_received_is_what_counts():
@@ -335,7 +340,9 @@ def test_versions_of_lost_messages_are_freed(exchange, latency):
         rows.append(len(replay._pool))
         places.append(replay._messages[0].size)
 
-    replayed(problem, GraphRule(), np.zeros((10, 3)), events, np.zeros((released(events).size, 3)), 500, seen=look)
+    replayed(
+        problem, GraphRule(), np.zeros((10, 3)), events, np.zeros((released(events).size, 3)), 500, seen=look
+    )
     # Room for what is held at once: reached early, and not growing with the run.
     assert rows[-1] == rows[len(rows) // 4]
     assert rows[-1] <= 1.25 * held.max() + 64

@@ -111,9 +111,15 @@ def test_replicas_have_their_own_starts_and_baselines(workspace):
 @pytest.mark.parametrize("exchange", ["broadcast", *({"kind": "gossip", "mode": mode} for mode in MODES)])
 @pytest.mark.parametrize("when_spent", ["silent", "coast", "anchored"])
 def test_both_engines_give_all_the_same(workspace, exchange, when_spent):
-    changes = {"network.exchange": exchange, "privacy.when_spent": when_spent, "learning.baselines": ["local"]}
+    changes = {
+        "network.exchange": exchange,
+        "privacy.when_spent": when_spent,
+        "learning.baselines": ["local"],
+    }
     outcomes = [
-        digest(simulate(graph_scenario({**changes, "network.engine": engine}), 2, workspace, check_events=True))
+        digest(
+            simulate(graph_scenario({**changes, "network.engine": engine}), 2, workspace, check_events=True)
+        )
         for engine in ("simpy", "array", "auto")
     ]
     assert outcomes[0] == outcomes[1] == outcomes[2]
@@ -235,7 +241,10 @@ def test_errors_of_regressions(workspace):
     """Root of the mean squared error of each agent; the worst tenth is the one with the highest."""
     one = graph_scenario(
         {
-            "data": {"source": {"kind": "linear-regression", "dimension": 3, "points": 20}, "test_fraction": 0.3},
+            "data": {
+                "source": {"kind": "linear-regression", "dimension": 3, "points": 20},
+                "test_fraction": 0.3,
+            },
             "learning.loss": "squared",
             "privacy": {"mechanism": "none"},
             "record.metrics": ["objective", "test_rmse", "worst_decile_rmse"],
@@ -247,7 +256,11 @@ def test_errors_of_regressions(workspace):
     assert np.diff(problem.test_offsets).tolist() == [6] * 9
     for row, theta in enumerate(outcome.models):
         values = [
-            np.sqrt(np.mean((problem.test_X[6 * i : 6 * i + 6] @ theta[i] - problem.test_y[6 * i : 6 * i + 6]) ** 2))
+            np.sqrt(
+                np.mean(
+                    (problem.test_X[6 * i : 6 * i + 6] @ theta[i] - problem.test_y[6 * i : 6 * i + 6]) ** 2
+                )
+            )
             for i in range(9)
         ]
         assert series(outcome, "test_rmse").value[row] == pytest.approx(np.mean(values), rel=1e-13)
@@ -256,7 +269,9 @@ def test_errors_of_regressions(workspace):
 
 
 def test_baselines_are_recorded_first_and_last_with_their_own_metrics(workspace):
-    one = graph_scenario({"learning.baselines": ["local", "global", "local-dp"], "record.per_agent": ["test_accuracy"]})
+    one = graph_scenario(
+        {"learning.baselines": ["local", "global", "local-dp"], "record.per_agent": ["test_accuracy"]}
+    )
     outcome = simulate(one, 0, workspace)
     problem = graph_cell(one, workspace.case(one, 0), 0).problem
     last = series(outcome, "objective").step[-1]
@@ -362,12 +377,16 @@ def test_ends_of_runs(workspace):
         assert outcome.ended == "time"
         times = outcome.events["time"][outcome.events["kind"] == WAKE]
         assert until - 0.5 < times[-1] < until
-        long = graph_scenario({**rates, "learning.algorithm": {**algorithm, **{key: 10 * v for key, v in end.items()}}})
+        long = graph_scenario(
+            {**rates, "learning.algorithm": {**algorithm, **{key: 10 * v for key, v in end.items()}}}
+        )
         longer = simulate(long, 0, workspace).events
         assert longer[: len(outcome.events)].tobytes() == outcome.events.tobytes()
         assert longer["time"][len(outcome.events)] >= until
     counted = simulate(
-        graph_scenario({"learning.algorithm": {"kind": "coordinate-descent", "mu": 0.5, "commits": 77}}), 0, workspace
+        graph_scenario({"learning.algorithm": {"kind": "coordinate-descent", "mu": 0.5, "commits": 77}}),
+        0,
+        workspace,
     )
     assert counted.ended == "commits"
     assert len(commits_of(counted.events)) == 77 == series(counted, "objective").step[-1]
@@ -389,7 +408,9 @@ def test_a_graph_of_data_is_that_of_its_own_data(workspace):
         outcome = simulate(one, 0, workspace, check_events=True)
         links = graph_cell(one, workspace.case(one, 0), 0).links
         sends = outcome.events[outcome.events["kind"] == SEND]
-        heard = np.bincount(outcome.events["cause"][outcome.events["kind"] == 2], minlength=outcome.events.size)
+        heard = np.bincount(
+            outcome.events["cause"][outcome.events["kind"] == 2], minlength=outcome.events.size
+        )
         full = sends[sends["seq"] < outcome.events["seq"][-1] - 20]
         assert heard[full["seq"]].tolist() == np.diff(links.indptr)[full["agent"]].tolist()
 

@@ -215,7 +215,9 @@ def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int
 
 def workers_of(parent: int) -> list[int]:
     """Worker processes below the fork server of a run."""
-    servers = [pid for pid in children_of(parent) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    servers = [
+        pid for pid in children_of(parent) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
     return [pid for server in servers for pid in children_of(server)]
 
 

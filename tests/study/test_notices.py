@@ -45,7 +45,12 @@ def test_many_cells_are_not_all_listed():
 
 
 def test_replicas_that_differ_in_numbers_alone_are_told_once():
-    found = [("h = 3.5, at most 2", [0]), ("h = 4e-05, at most 2", [0]), ("h = 3.7, at most 2", [0, 1]), ("n", [0])]
+    found = [
+        ("h = 3.5, at most 2", [0]),
+        ("h = 4e-05, at most 2", [0]),
+        ("h = 3.7, at most 2", [0, 1]),
+        ("n", [0]),
+    ]
     assert one_of_each(found) == [found[0], found[2], found[3]]
     told = lines(found[:1], GRID)
     assert is_told(lines([found[1]], GRID)[0], told)

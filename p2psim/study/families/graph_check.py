@@ -70,8 +70,9 @@ def compare(
         name, _, group = one.metric.removesuffix("]").partition("[")
         if one.model != "main" or name in _OTHER:
             continue
-        members = [one.agent]
-        if one.agent is None:
+        if one.agent is not None:
+            members = [one.agent]
+        else:
             members = [i for i in range(problem.agents) if not group or (groups and groups[i] == group)]
         values = [measured(name, int(step)) for step in one.step]
         again = np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])

@@ -68,7 +68,7 @@ def stage(
 def _digest(links: Links) -> str:
     made = hashlib.blake2b(digest_size=16)
     for array in (links.indptr, links.indices, links.weights):
-        made.update(np.ascontiguousarray(array))
+        made.update(memoryview(np.ascontiguousarray(array)).cast("B"))
     return made.hexdigest()
 
 
