@@ -68,7 +68,7 @@ def stage(
 def _digest(links: Links) -> str:
     made = hashlib.blake2b(digest_size=16)
     for array in (links.indptr, links.indices, links.weights):
-        made.update(memoryview(np.ascontiguousarray(array)).cast("B"))
+        made.update(array.tobytes())
     return made.hexdigest()
 
 
