@@ -54,8 +54,8 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "network.exchange.mode": {
         "push": "the one that wakes sends its model",
         "pull": "the one that wakes gets the other's model",
-        "push-pull": "both send their models",
-        "edge": "both ends of a link act together",
+        "push-pull": "each gets the other's model",
+        "edge": "a link wakes, and both its ends act; for gossip ADMM",
     },
     "network.exchange.partner": {
         "uniform": "every neighbour alike",
@@ -95,7 +95,6 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "known": "shares of the releases that will happen; flagged clairvoyant",
         "expected": "shares of the releases that are expected; then the agent stops",
     },
-    "privacy.allocation.rate": {"auto": "1 − σ/(n·L_max), from public constants of graph and losses"},
     "privacy.allocation.exponent": {
         "third": "where Σ ε is what is limited",
         "quarter": "where Σ ε² is what is limited, as under zCDP",
