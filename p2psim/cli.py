@@ -88,7 +88,7 @@ def _add_plot(commands: _Commands) -> None:
     plot.add_argument("run", metavar="RUN", help="a run folder")
     plot.add_argument("--kind", action="append", metavar="KIND", help="a kind of figure; may be given again")
     plot.add_argument("--metric", help="the metric to draw")
-    plot.add_argument("--against", default="step", help="step or time")
+    plot.add_argument("--against", default="step", help="step, time or vectors_sent")
     plot.add_argument("--out", metavar="DIR", help="where to; figures in the run folder by default")
 
 

@@ -61,7 +61,7 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
 
 
 def _against(source: Source) -> str:
-    return {"step": "commits", "time": "simulated time"}[source.against]
+    return {"step": "commits", "time": "simulated time", "vectors_sent": "vectors sent"}[source.against]
 
 
 def stem(source: Source, name: str) -> str:

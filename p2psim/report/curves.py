@@ -1,7 +1,8 @@
 """Percentile curves over replicas (and agents), and final values, from the tidy metrics table."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,13 +72,42 @@ def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], 
     short = [".".join(key.split(".")[-2 if key.endswith(".kind") else -1 :]) for key in keys]
     shown = short if len(set(short)) == len(short) else keys
     several = cells["model"].nunique() > 1
+    table = cells[[*keys, "model"]].drop_duplicates()
+    texts = [distinct([_value(value) for value in table[key]]) for key in keys]
     out = {}
-    for row in cells[[*keys, "model"]].drop_duplicates().itertuples(index=False, name=None):
-        parts = [f"{name} = {_value(value)}" for name, value in zip(shown, row[:-1], strict=True)]
+    for i, row in enumerate(table.itertuples(index=False, name=None)):
+        parts = [f"{name} = {column[i]}" for name, column in zip(shown, texts, strict=True)]
         if several:
             parts.append(str(row[-1]))
         out[row] = ", ".join(parts)
     return out
+
+
+def distinct(texts: Sequence[str]) -> list[str]:
+    """Leave out of parts such as ``cap(releases=3)`` the keys that are the same wherever there are any."""
+    split = [_split(text) for text in texts]
+    with_keys = [keys for _, keys in split if keys]
+    shared = set.intersection(*map(set, with_keys)) if len(set(map(tuple, with_keys))) > 1 else set()
+    out = []
+    for kind, keys in split:
+        left = [key for key in keys if key not in shared]
+        out.append(f"{kind}({', '.join(left)})" if left else kind)
+    return out
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """Kind and keys of a part as it is displayed; other text has no keys."""
+    match = re.fullmatch(r"([\w-]+)\((.*)\)", text)
+    if match is None:
+        return text, []
+    keys, depth, start = [], 0, 0
+    inside = match[2]
+    for i, letter in enumerate(inside):
+        depth += (letter in "({[") - (letter in ")}]")
+        if letter == "," and not depth:
+            keys.append(inside[start:i].strip())
+            start = i + 1
+    return match[1], [*keys, inside[start:].strip()]
 
 
 def _value(value: Any) -> str:
@@ -87,16 +117,18 @@ def _value(value: Any) -> str:
 
 
 def curves(source: Source, metric: str) -> list[Curve]:
-    """One curve for each cell and model of a metric, in the order of the cells."""
-    rows = source.rows(metric).copy()
+    """One curve for each cell and model of a metric, in the order of the cells; equal baselines of cells only once."""
+    rows = source.placed_rows(metric).copy()
     # A null agent marks a global metric; grouping needs a value, and no agent has this one.
     rows["agent"] = rows["agent"].astype("Int64").fillna(-9).astype("int64")
     # Baselines and numbers of one cell; a step may be recorded twice when nothing was committed between.
     named = labels(source.swept, rows)
-    out = []
+    out: list[Curve] = []
+    models: list[str] = []
     for _, group in rows.groupby(["cell", "model"], sort=True, observed=True):
         first = tuple(group[[*source.swept, "model"]].iloc[0])
         x, values, held = _on_one_grid(group, source.against)
+        model = str(first[-1])
         low, median, high = quartiles(values)
         bad = group.loc[~np.isfinite(group["value"].to_numpy(dtype=float)), "replica"].nunique()
         out.append(
@@ -112,6 +144,21 @@ def curves(source: Source, metric: str) -> list[Curve]:
                 agents=group["agent"].nunique(),
             )
         )
+        models.append(model)
+    return _once(out, models)
+
+
+def _once(drawn: list[Curve], models: list[str]) -> list[Curve]:
+    """Draw a baseline that is the same in all cells only once, and name it by its model."""
+    out = []
+    for model in dict.fromkeys(models):
+        same = [curve for curve, its in zip(drawn, models, strict=True) if its == model]
+        ends = {(curve.low[-1], curve.median[-1], curve.high[-1]) for curve in same}
+        if model != "main" and len(same) > 1 and len(ends) == 1:
+            longest = max(same, key=lambda curve: curve.x[-1])
+            out.append(replace(longest, label=model))
+        else:
+            out += same
     return out
 
 
@@ -121,9 +168,9 @@ def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float,
         (replica, part.sort_values(["step", "time"], kind="stable"))
         for (replica, _), part in group.groupby(["replica", "agent"], sort=True)
     ]
-    xs = [part[against].to_numpy(dtype=float) for _, part in parts]
+    xs = [part["x"].to_numpy(dtype=float) for _, part in parts]
     end = max(x[-1] for x in xs)
-    grid = np.unique(np.concatenate(xs)) if against == "step" else np.linspace(0.0, end, TIME_POINTS)
+    grid = np.linspace(0.0, end, TIME_POINTS) if against == "time" else np.unique(np.concatenate(xs))
     # Before its first record a replica has nothing but that record.
     values = [
         part["value"].to_numpy(dtype=float)[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]

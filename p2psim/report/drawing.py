@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.errors import InputError
-from p2psim.report.source import Against, source
+from p2psim.report.source import AGAINST, Against, source
 
 
 def draw(
@@ -30,7 +30,7 @@ def draw(
         Metric to draw; the relative fitness by default (``curves``: every metric).
     folder : path, optional
         Where to; ``figures`` in the run folder by default.
-    against : {"step", "time"}
+    against : {"step", "time", "vectors_sent"}
         Horizontal axis of curves.
 
     Returns
@@ -52,8 +52,8 @@ def draw(
             near = difflib.get_close_matches(name, KINDS, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"there is no figure called {name!r}, only {', '.join(KINDS)}{hint}")
-    if against not in ("step", "time"):
-        raise InputError(f"curves are drawn against step or time, not {against!r}")
+    if against not in AGAINST:
+        raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {against!r}")
     everything = not wanted and metric is None
     if not wanted:
         wanted = list(KINDS) if everything else ["curves"]

@@ -10,7 +10,10 @@ from p2psim.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-Against = Literal["step", "time"]
+Against = Literal["step", "time", "vectors_sent"]
+
+#: What curves can be drawn against.
+AGAINST: tuple[Against, ...] = ("step", "time", "vectors_sent")
 
 FITNESS = "relative_fitness"
 
@@ -31,7 +34,7 @@ class Source:
         The scenario as a plain tree; empty when it is not known.
     metric : str or None
         The metric that was asked for.
-    against : {"step", "time"}
+    against : {"step", "time", "vectors_sent"}
         Horizontal axis of curves.
     """
 
@@ -78,6 +81,27 @@ class Source:
                 )
             )
         return found
+
+    def placed_rows(self, metric: str) -> "pd.DataFrame":
+        """Rows of one metric with their place on the horizontal axis in the column ``x``.
+
+        Values of single agents are left out where the metric also has one of all agents.
+
+        Raises
+        ------
+        InputError
+            If the run did not record the metric, or the vectors that were sent.
+        """
+        found = self.rows(metric)
+        of_all = found["agent"].isna()
+        if of_all.any():
+            found = found[of_all]
+        if self.against != "vectors_sent":
+            return found.assign(x=found[self.against].astype(float))
+        by = ["cell", "replica", "step", "time"]
+        sent = self.rows("vectors_sent").drop_duplicates(by).set_index(by)["value"]
+        placed = found.join(sent.rename("x"), on=by)
+        return placed[placed["x"].notna()]
 
     def title(self, what: str) -> str:
         """A figure's title."""

@@ -35,6 +35,7 @@ METRIC_LABELS: Mapping[str, str] = {
 AXIS_LABELS: Mapping[str, str] = {
     "step": "commits k",
     "time": "simulated time (mean clock periods)",
+    "vectors_sent": "p-vectors sent",
     "epsilon": "privacy budget ε per owner",
     "records": "records n",
 }

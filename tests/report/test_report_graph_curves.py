@@ -1,0 +1,86 @@
+"""Curves of runs on a graph: baselines, single agents, and vectors sent as the axis."""
+
+import pandas as pd
+import pytest
+
+from p2psim.errors import InputError
+from p2psim.report.curves import curves, distinct
+from p2psim.report.source import Source
+
+
+def run(with_sent: bool = True) -> Source:
+    """Two cells of two replicas: accuracy of all and of agent 3, a baseline, and vectors sent, twice the step."""
+    rows = []
+    for cell, budget in ((0, 1.0), (1, 2.0)):
+        for replica in (0, 1):
+            for step in (0, 10, 20):
+                common = {
+                    "privacy.epsilon": budget,
+                    "cell": cell,
+                    "replica": replica,
+                    "step": step,
+                    "time": step / 5,
+                }
+                accuracy = {"metric": "test_accuracy", "value": 0.01 * step + cell + replica}
+                rows.append({**common, "agent": None, "model": "main", **accuracy})
+                rows.append({**common, "agent": 3, "model": "main", "metric": "test_accuracy", "value": 99.0})
+                if with_sent:
+                    sent = {"metric": "vectors_sent", "value": 2.0 * step}
+                    rows.append({**common, "agent": None, "model": "main", **sent})
+            for step in (0, 20):
+                common = {
+                    "privacy.epsilon": budget,
+                    "cell": cell,
+                    "replica": replica,
+                    "step": step,
+                    "time": step / 5,
+                }
+                baseline = {"metric": "test_accuracy", "value": 0.5}
+                rows.append({**common, "agent": None, "model": "local", **baseline})
+    table = pd.DataFrame(rows)
+    table["agent"] = table["agent"].astype("Int32")
+    columns = ["privacy.epsilon", "cell", "replica", "step", "time", "agent", "model", "metric", "value"]
+    return Source(table[columns], pd.DataFrame(), pd.DataFrame())
+
+
+def test_values_of_single_agents_do_not_mix_with_those_of_all() -> None:
+    drawn = {curve.label: curve for curve in curves(run(), "test_accuracy")}
+    assert drawn["epsilon = 1, main"].median.tolist() == pytest.approx([0.5, 0.6, 0.7])
+    assert all(curve.agents == 1 for curve in drawn.values())
+
+
+def test_a_baseline_that_is_the_same_everywhere_is_drawn_once() -> None:
+    assert [curve.label for curve in curves(run(), "test_accuracy")] == [
+        "local",
+        "epsilon = 1, main",
+        "epsilon = 2, main",
+    ]
+
+
+def test_curves_against_vectors_sent() -> None:
+    source = run()
+    against = Source(source.metrics, source.ledger, source.agents, against="vectors_sent")
+    drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
+    assert drawn["epsilon = 2, main"].x.tolist() == [0, 20, 40]
+    assert drawn["epsilon = 2, main"].median.tolist() == pytest.approx([1.5, 1.6, 1.7])
+    without = run(with_sent=False)
+    lacking = Source(without.metrics, without.ledger, without.agents, against="vectors_sent")
+    with pytest.raises(InputError, match="did not record the metric 'vectors_sent'"):
+        curves(lacking, "test_accuracy")
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (["cap(releases=1)", "cap(releases=3)"], ["cap(releases=1)", "cap(releases=3)"]),
+        (["a(x=1, y=2)", "b(x=1, y=3)", "c"], ["a(y=2)", "b(y=3)", "c"]),
+        (
+            ["p(rate={a=1, b=2}, k=1)", "p(rate={a=1, b=3}, k=1)"],
+            ["p(rate={a=1, b=2})", "p(rate={a=1, b=3})"],
+        ),
+        (["only(x=1)"], ["only(x=1)"]),
+        (["1", "10"], ["1", "10"]),
+    ],
+)
+def test_what_all_parts_have_in_common_is_left_out(texts: list[str], shown: list[str]) -> None:
+    assert distinct(texts) == shown
