@@ -84,7 +84,7 @@ def test_steps_are_those_of_the_table(workspace):
     """h = Nρn_i/(nT²σ)·λ_max of the Hessian 2XᵀX/n_i is near .03 for every owner."""
     for source, rho, records, public, clip, *_ in TABLE:
         case = workspace.case(loans(source, rho, records, public, clip, {"mechanism": "none"}), 0)
-        for X in np.split(case.problem.X, 3):
+        for X in np.split(case.arrays["X"], 3):
             h = rho / (1000**2 * 2e-5) * np.linalg.eigvalsh(2 * X.T @ X / records)[-1]
             assert h == pytest.approx(0.03, rel=0.3)
 

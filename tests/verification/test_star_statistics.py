@@ -128,7 +128,7 @@ def test_noise_floor(owners, shape, h, tmp_path):
     for replica in range(6):
         outcome = simulate(one, replica, workspace)
         series = outcome.series[0]
-        excess = series.value[series.step > burn] * workspace.case(one, replica).problem.minimum
+        excess = series.value[series.step > burn] * float(workspace.case(one, replica).arrays["minimum"])
         batches += [batch.mean() for batch in np.array_split(excess, 10)]
         assert np.abs(outcome.models).max() < 1e3  # far inside the box
     error = np.std(batches, ddof=1) / np.sqrt(len(batches))
