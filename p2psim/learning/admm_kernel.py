@@ -60,7 +60,7 @@ def replay(  # type: ignore[no-untyped-def]
                 step = 1.0 / (stiffness + pull[i] * smoothness[i])
                 noise_row, exceeded, new = counters[NOISE_ROW], False, local[i]
                 for _ in range(inner):
-                    exceeded |= mean_gradient(X, slopes, norms, first, last, clip, gradient) > bound
+                    exceeded |= mean_gradient(X, slopes, norms, first, last, clip, bound, gradient)
                     for a in range(p):
                         t = theta[i, a]
                         g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]

@@ -10,6 +10,7 @@ pool, shared by all who hold it or to whom it is on its way, counted, and let go
 - ``versions`` (n,): the newest version of each agent; ``anchor`` (n, p): its last model that touched its data;
 - ``message_seq``, ``message_slot``, ``message_left`` (places,): messages on their way, at ``seq of the send mod
   places``, a power of two, with the number of receivers at which they have not ended yet;
+- ``cursor`` (n,): where in each agent's row the next delivery of its last send is looked for;
 - ``sums`` (2,): the two parts of Q_L, and ``local`` (n,) each agent's mean loss without regulariser.
 
 A row or a place that is missing when it is needed stops the kernel, and the driver makes room.
@@ -45,26 +46,28 @@ def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def mean_gradient(X, slopes, norms, first, last, clip, out):  # type: ignore[no-untyped-def]
+def mean_gradient(X, slopes, norms, first, last, clip, bound, out):  # type: ignore[no-untyped-def]
     """Mean of the gradients of an agent's records, each clipped to a norm of ``clip``; from the records' slopes.
 
-    Returns the largest norm before clipping.
+    Returns whether some record's gradient had a norm above ``bound``.
     """
     out[:] = 0.0
-    largest = 0.0
+    exceeded = False
+    watched = clip < np.inf or bound < np.inf
     for r in range(first, last):
         d = slopes[r]
-        norm = abs(d) * norms[r]
-        largest = max(largest, norm)
-        if norm > clip:
-            d *= clip / norm
+        if watched:
+            norm = abs(d) * norms[r]
+            exceeded |= norm > bound
+            if norm > clip:
+                d *= clip / norm
         if d != 0.0:
             for a in range(out.size):
                 out[a] += d * X[r, a]
     if last > first:
         for a in range(out.size):
             out[a] /= last - first
-    return largest
+    return exceeded
 
 
 @njit(inline="always")
@@ -156,8 +159,8 @@ def objective_parts(indptr, indices, weights, theta, local, ridge, pull):  # typ
 @njit()
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, slopes, anchor, versions, pool, references, free, edge_slot, edge_version,
-    message_seq, message_slot, message_left, counters, sums, local,
-    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, bound, violations,
+    message_seq, message_slot, message_left, cursor, counters, sums, local,
+    indptr, indices, reverse, weights, degrees, loss, X, y, norms, offsets, clip, bound, violations,
     alpha, pull, ridge, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
@@ -177,7 +180,14 @@ def replay(  # type: ignore[no-untyped-def]
                 continue
             slot = message_slot[place]
             if kind == DELIVER and slot >= 0:
-                e = edge_of(indices, indptr[agent], indptr[agent + 1], event.peer)
+                # A broadcast reaches neighbours in their order: the next one is where it is looked for first.
+                peer = event.peer
+                there = cursor[peer]
+                if there < indptr[peer + 1] and indices[there] == agent:
+                    e = reverse[there]
+                    cursor[peer] = there + 1
+                else:
+                    e = edge_of(indices, indptr[agent], indptr[agent + 1], peer)
                 if event.version > edge_version[e]:
                     before = edge_slot[e]
                     references[before] -= 1
@@ -209,6 +219,7 @@ def replay(  # type: ignore[no-untyped-def]
                 for a in range(p):
                     pool[slot, a] = theta[agent, a]
                 counters[SENT] += 1
+            cursor[agent] = indptr[agent]
             message_seq[place], message_slot[place] = event.seq, slot
             message_left[place] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
         elif kind == COMMIT:
@@ -226,7 +237,7 @@ def replay(  # type: ignore[no-untyped-def]
                 old[a] = theta[i, a]
             c, step = pull[i] / degrees[i], alpha[i]
             if event.release >= 0:
-                if mean_gradient(X, slopes, norms, first, last, clip, gradient) > bound:
+                if mean_gradient(X, slopes, norms, first, last, clip, bound, gradient):
                     violations[i] += 1
                 row = counters[NOISE_ROW]
                 counters[NOISE_ROW] += 1

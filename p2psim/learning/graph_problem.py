@@ -75,6 +75,15 @@ class GraphProblem:
         return np.add.reduceat(self.weights, self.indptr[:-1])
 
     @cached_property
+    def reverse(self) -> np.ndarray:
+        """For the place of j in i's row of the graph, the place of i in j's row: shape (directed edges,)."""
+        rows = np.repeat(np.arange(self.agents), np.diff(self.indptr))
+        reverse = np.empty(self.indices.size, np.int64)
+        # In the order of (j, i) the edges (i, j) stand where (j, i) stand in their own order.
+        reverse[np.lexsort((rows, self.indices))] = np.arange(self.indices.size)
+        return reverse
+
+    @cached_property
     def pull(self) -> np.ndarray:
         """μ·D_ii·c_i, the weight of each agent's own loss, shape (n,)."""
         return self.mu * self.degrees * self.confidence

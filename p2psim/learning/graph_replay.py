@@ -77,6 +77,7 @@ class GraphReplay:
         self._edge_slot = problem.indices.astype(np.int64)
         self._edge_version = np.zeros(edges, np.int64)
         self._messages = _messages(64)
+        self._cursor = problem.indptr[:-1].copy()
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
         self.counters[kernel.FREE] = n
         self._sums = np.zeros(2)
@@ -105,8 +106,8 @@ class GraphReplay:
             status, at = kernel.replay(
                 events, at, self.theta, self._slopes, self._anchor, self._versions,
                 self._pool, self._references, self._free, self._edge_slot, self._edge_version,
-                *self._messages, self.counters, self._sums, self.local,
-                problem.indptr, problem.indices, problem.weights, problem.degrees,
+                *self._messages, self._cursor, self.counters, self._sums, self.local,
+                problem.indptr, problem.indices, problem.reverse, problem.weights, problem.degrees,
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.bound, self.violations,
                 problem.alpha, problem.pull, problem.ridge,

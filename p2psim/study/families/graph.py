@@ -384,7 +384,9 @@ def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float,
             "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
         )
     bound += problem.loss.intercept
-    return bound, GraphRule(bound=bound * (1 + 1e-12), anchored=anchored)
+    # The slope of a loss of classes is at most one: where no record's norm exceeds the bound, no gradient ever will.
+    can_exceed = problem.norms(1).max(initial=0.0) > bound * (1 + 1e-12)
+    return bound, GraphRule(bound=bound * (1 + 1e-12) if can_exceed else np.inf, anchored=anchored)
 
 
 def recompute(
