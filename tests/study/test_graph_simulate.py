@@ -453,3 +453,15 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
         X[state.problem.offsets[agent] : state.problem.offsets[agent + 1]] = 1e3
         replay.feed(events[first:], noise[releases:])
         assert replay.theta.tobytes() == ends[0]
+
+
+def test_an_algorithm_that_touches_no_data_may_release_nothing(workspace):
+    """No budget is divided by no releases, whatever the privacy section says."""
+    one = graph_scenario(
+        {
+            "learning.algorithm": {"kind": "model-propagation", "mu": 1.0, "updates_per_agent": 3.0},
+            "privacy.allocation": {"kind": "cap", "releases": 3},
+        }
+    )
+    facts = module.check(one, workspace)
+    assert {(agent.releases, agent.epsilon, agent.scale) for agent in facts.privacy} == {(0, 0.0, 0.0)}

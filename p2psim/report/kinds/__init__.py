@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from p2psim.report.kinds.agents import draw_agents
 from p2psim.report.kinds.curves import draw_curves
 from p2psim.report.kinds.epsilon import draw_epsilon
+from p2psim.report.kinds.finals import draw_finals
 from p2psim.report.kinds.fitness import draw_fitness
 from p2psim.report.kinds.size import draw_size
 from p2psim.report.kinds.timing import draw_timing
@@ -21,4 +23,6 @@ KINDS: Mapping[str, Callable[[Source], "dict[str, Figure]"]] = {
     "epsilon": draw_epsilon,
     "size": draw_size,
     "curves": draw_curves,
+    "finals": draw_finals,
+    "agents": draw_agents,
 }

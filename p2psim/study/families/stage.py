@@ -174,8 +174,11 @@ class FamilyCell(Protocol):
 def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
     """What each agent may release."""
     agents = plan.budget.size
-    first = Releases(np.arange(agents), np.zeros(agents, np.int64), np.zeros(agents, np.int64))
-    epsilons, scales = plan.claimed(first), plan.scales(first)
+    epsilons, scales = np.zeros(agents), np.zeros(agents)
+    able = np.flatnonzero(plan.releases)
+    if able.size:
+        first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
+        epsilons[able], scales[able] = plan.claimed(first), plan.scales(first)
     return tuple(
         Privacy(
             float(plan.budget[i]),
