@@ -31,10 +31,12 @@ def test_every_kind_writes_both_files(tmp_path) -> None:
     r = run(
         tmp_path, {"data.partition.records": [900, 3000, 9000], **SWEEP}, commits=50, extra=("test_accuracy",)
     )
+    # Single agents differ in their records from cell to cell.
+    of_agents = ("finals-test_accuracy", "agents-test_accuracy")
     paths = draw(r)
     assert {p.name for p in paths} == {
         f"{stem}.{end}"
-        for stem in ("fitness", "timing", "epsilon", "size", "curves-test_accuracy")
+        for stem in ("fitness", "timing", "epsilon", "size", "curves-test_accuracy", *of_agents)
         for end in ("png", "svg")
     }
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(p.name for p in paths)
@@ -285,7 +287,7 @@ def test_what_a_run_lacks_is_said(tmp_path) -> None:
 
 
 def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
-    with pytest.raises(InputError, match="fitness, timing, epsilon, size, curves; did you mean epsilon"):
+    with pytest.raises(InputError, match="size, curves, finals, agents; did you mean epsilon"):
         draw(run(tmp_path), kind="epsilonn")
     with pytest.raises(InputError, match="against step, time, vectors_sent"):
         draw(run(tmp_path), against="money")

@@ -165,7 +165,9 @@ def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bo
     groups = _once(table, others)
     for index, (label, group) in enumerate(groups):
         look = style.line_style(index)
-        parts = [(float(x), part["value"].to_numpy(dtype=float)) for x, part in group.groupby(key, sort=True)]
+        parts = [
+            (float(str(x)), part["value"].to_numpy(dtype=float)) for x, part in group.groupby(key, sort=True)
+        ]
         x = np.array([x for x, _ in parts])
         low, median, high = np.array([quartiles(values[None, :])[:, 0] for _, values in parts]).T
         axes.vlines(x, low, high, color=look["color"], linewidth=2.2, alpha=0.6)
