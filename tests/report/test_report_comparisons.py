@@ -1,0 +1,145 @@
+"""Final values side by side and against a number of the data, and values of single agents by their records."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from p2psim.errors import InputError
+from p2psim.report.kinds.agents import draw_agents
+from p2psim.report.kinds.finals import draw_finals
+from p2psim.report.source import Source
+
+AGENTS = 80
+
+
+def accuracy(budget: float, dimension: float, replica: int) -> float:
+    """A made-up final accuracy: replicas 0, 1, 2 and 3 add 0, 1, 2 and 7 hundredths (quartiles .75, 1.5, 3.25)."""
+    return 0.5 + 0.1 * budget - 0.001 * dimension + 0.01 * (0, 1, 2, 7)[replica]
+
+
+def run(dimensions: tuple[float, ...] = (20, 50, 100), each: bool = False, flag: str = "") -> Source:
+    """Two budgets a dimension; the baseline depends on the dimension alone."""
+    metrics, ledger, agents = [], [], []
+    cell = 0
+    for budget in (1.0, 2.0):
+        for dimension in dimensions:
+            swept = {"privacy.epsilon": budget, "data.source.dimension": dimension}
+            for replica in range(4):
+                for step in (0, 10):
+                    row = {
+                        **swept,
+                        "cell": cell,
+                        "replica": replica,
+                        "step": step,
+                        "time": step / 5,
+                        "agent": None,
+                    }
+                    row["metric"] = "test_accuracy"
+                    value = accuracy(budget, dimension, replica) if step else 0.0
+                    metrics.append({**row, "model": "main", "value": value})
+                    metrics.append({**row, "model": "local", "value": 0.4 + 0.001 * dimension})
+                    # Agent i of budget b has i + 1 records and, at the end, the accuracy b·(i + 1)/1000.
+                    for agent in range(AGENTS if each else 0):
+                        own = {**row, "agent": agent, "model": "main"}
+                        metrics.append({**own, "value": budget * (agent + 1) / 1000 if step else 9.0})
+                        metrics.append({**own, "model": "local", "value": 0.3})
+                agents += [
+                    {"cell": cell, "replica": replica, "index": agent, "records": agent + 1}
+                    for agent in range(AGENTS)
+                ]
+            ledger.append({"cell": cell, "not_private": flag == "not_private"})
+            cell += 1
+    table = pd.DataFrame(metrics)
+    table["agent"] = table["agent"].astype("Int32")
+    columns = [
+        "privacy.epsilon",
+        "data.source.dimension",
+        "cell",
+        "replica",
+        "step",
+        "time",
+        "agent",
+        "model",
+    ]
+    return Source(table[[*columns, "metric", "value"]], pd.DataFrame(ledger), pd.DataFrame(agents))
+
+
+def named(axes) -> dict[str, object]:
+    handles, names = axes.get_legend_handles_labels()
+    return dict(zip(names, handles, strict=True))
+
+
+@pytest.mark.usefixtures("look")
+def test_a_number_of_the_data_is_the_axis_and_lines_are_medians() -> None:
+    (axes,) = draw_finals(run())["finals-test_accuracy"].axes
+    lines = named(axes)
+    assert set(lines) == {"epsilon = 1, main", "epsilon = 2, main", "local"}
+    for budget in (1.0, 2.0):
+        line = lines[f"epsilon = {budget:g}, main"]
+        assert line.get_xdata().tolist() == [20, 50, 100]
+        expected = [0.5 + 0.1 * budget - 0.001 * p + 0.015 for p in (20, 50, 100)]
+        assert line.get_ydata() == pytest.approx(expected)
+    assert lines["local"].get_ydata() == pytest.approx([0.42, 0.45, 0.5])
+    # Readable without colour.
+    assert len({line.get_marker() for line in lines.values()}) == 3
+    assert axes.get_ylabel() == "test accuracy (fraction)"
+
+
+@pytest.mark.usefixtures("look")
+def test_without_such_a_number_every_cell_has_a_row_and_the_baseline_one() -> None:
+    figure = draw_finals(run((20,), flag="not_private"))["finals-test_accuracy"]
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == [
+        "local",
+        "epsilon = 1, dimension = 20, main",
+        "epsilon = 2, dimension = 20, main",
+    ]
+    places = [line.get_xdata().tolist() for line in axes.lines]  # a bar, a median and a mean each
+    assert places[3] == pytest.approx([0.5875, 0.6125])
+    assert places[4] == pytest.approx([0.595])
+    assert places[5] == pytest.approx([0.605])
+    assert "Not private" in figure._supxlabel.get_text()
+
+
+@pytest.mark.usefixtures("look")
+def test_values_of_all_agents_are_not_mixed_with_single_ones() -> None:
+    plain, mixed = (draw_finals(run(each=each))["finals-test_accuracy"].axes[0] for each in (False, True))
+    for a, b in zip(plain.lines, mixed.lines, strict=True):
+        np.testing.assert_array_equal(a.get_ydata(), b.get_ydata())
+
+
+@pytest.mark.usefixtures("look")
+def test_values_over_decades_get_a_log_axis() -> None:
+    source = run((20,))
+    source.metrics.loc[source.metrics["privacy.epsilon"] == 2.0, "value"] *= 1e4
+    (axes,) = draw_finals(source)["finals-test_accuracy"].axes
+    assert axes.get_xscale() == "log"
+
+
+@pytest.mark.usefixtures("look")
+def test_agents_are_gathered_by_their_records() -> None:
+    source = run((20,), each=True)
+    (axes,) = draw_agents(source)["agents-test_accuracy"].axes
+    lines = named(axes)
+    assert list(lines) == ["local", "epsilon = 1, dimension = 20, main", "epsilon = 2, dimension = 20, main"]
+    line = lines["epsilon = 2, dimension = 20, main"]
+    # Eight groups of ten agents, with 10k + 1 to 10k + 10 records.
+    assert line.get_xdata() == pytest.approx([10 * k + 5.5 for k in range(8)])
+    assert line.get_ydata() == pytest.approx([2 * (10 * k + 5.5) / 1000 for k in range(8)])
+    assert lines["local"].get_ydata() == pytest.approx([0.3] * 8)
+
+
+def test_what_is_lacking_is_said() -> None:
+    with pytest.raises(InputError, match=r"name one in record\.per_agent"):
+        draw_agents(run())
+    same = run(each=True)
+    same.agents["records"] = 10
+    with pytest.raises(InputError, match="same number of records"):
+        draw_agents(same)
+    alone = run((20,))
+    only = alone.metrics[(alone.metrics["cell"] == 0) & (alone.metrics["model"] == "main")]
+    with pytest.raises(InputError, match="nothing to compare"):
+        draw_finals(Source(only, alone.ledger, alone.agents))
+    many = Source(pd.concat([only.assign(cell=cell) for cell in range(61)]), alone.ledger, alone.agents)
+    with pytest.raises(InputError, match="61 cells and models are too many"):
+        draw_finals(many)
