@@ -1,0 +1,86 @@
+"""Personalised models end where they are known to: people and their films, and classifiers of two dimensions.
+
+The numbers come from computations that share no code with this package. MovieLens is there after
+``p2psim data fetch movielens-100k``, which ``make test`` does first.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from p2psim.learning.graph_optimum import minimise_alone, minimise_together
+from p2psim.study.families.graph import GraphCell
+from p2psim.study.families.graph import cell as graph_cell
+from p2psim.study.scenario import Scenario
+from p2psim.study.simulate import simulate
+from p2psim.study.workspace import Workspace
+
+pytestmark = pytest.mark.verification
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+def last(outcome, metric: str) -> float:
+    (found,) = [one for one in outcome.series if (one.metric, one.model, one.agent) == (metric, "main", None)]
+    return float(found.value[-1])
+
+
+def test_movielens(tmp_path: Path) -> None:
+    """Five splits: exact minimiser .950 ± .01, local models 1.289 ± .02, descent within .003 of the exact one."""
+    scenario = Scenario.load(
+        SCENARIOS / "movielens.yaml", ["record.metrics=[test_rmse]", "learning.baselines=[]"]
+    )
+    workspace = Workspace(tmp_path)
+    exact, local, descent = [], [], []
+    for replica in range(5):
+        made = graph_cell(scenario, workspace.case(scenario, replica), replica)
+        exact.append(np.nanmean(made.problem.test_rmse(minimise_together(made.problem))))
+        local.append(np.nanmean(made.problem.test_rmse(minimise_alone(made.problem, "sum"))))
+        descent.append(last(simulate(scenario, replica, workspace), "test_rmse"))
+    assert np.mean(exact) == pytest.approx(0.950, abs=0.01)
+    assert np.mean(local) == pytest.approx(1.289, abs=0.02)
+    assert np.abs(np.array(descent) - exact).max() < 0.003
+
+
+@pytest.mark.parametrize(
+    ("dimension", "alone", "together"), [(20, 0.829, 0.9495), (50, 0.743, 0.931), (100, 0.681, 0.909)]
+)
+def test_classifiers(tmp_path: Path, dimension: int, alone: float, together: float) -> None:
+    """Four draws of 100 agents with 10 to 100 points: accuracies within .02; μ = 1, steps from the records."""
+    tree = {
+        "name": "classifiers",
+        "seed": 1,
+        "network": {
+            "topology": {"kind": "similarity", "kernel": "angular", "gamma": 0.1, "keep_connected": 1e-3},
+            "exchange": "broadcast",
+        },
+        "data": {
+            "source": {
+                "kind": "linear-classification",
+                "agents": 100,
+                "dimension": dimension,
+                "points": {"uniform": [10, 100]},
+                "label_noise": 0.05,
+                "test_points": 100,
+                "targets": {"kind": "subspace", "dimension": 2},
+            }
+        },
+        "learning": {
+            "algorithm": {
+                "kind": "coordinate-descent",
+                "mu": 1.0,
+                "updates_per_agent": 100,
+                "smoothness": "data",
+            },
+            "loss": "logistic",
+            "regularizer": {"l2": "inverse-size"},
+        },
+        "record": {"metrics": ["test_accuracy"], "every": 1000},
+    }
+    scenario, workspace = Scenario.from_dict(tree), Workspace(tmp_path)
+    cells: list[GraphCell] = [graph_cell(scenario, workspace.case(scenario, r), r) for r in range(4)]
+    local = [np.nanmean(one.problem.test_accuracy(minimise_alone(one.problem))) for one in cells]
+    assert np.mean(local) == pytest.approx(alone, abs=0.02)
+    descent = [last(simulate(scenario, replica, workspace), "test_accuracy") for replica in range(4)]
+    assert np.mean(descent) == pytest.approx(together, abs=0.02)
