@@ -4,6 +4,7 @@ Each rule is a short function from a scenario (of one cell) to faults with a key
 itself, such as sizes, is judged where the data is prepared.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from p2psim.errors import Fault
@@ -63,6 +64,10 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
     if kind != "gossip-admm" and joins:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, "network.exchange.mode")
+    inner, budget = getattr(learning.algorithm, "inner", 1), scenario.privacy.epsilon
+    if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
+        message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
+        yield Fault(message, "learning.algorithm.inner")
     if kind == "averaging" and network.exchange.kind == "broadcast":
         yield Fault("averaging needs gossip: it updates a model when it hears another", "network.exchange")
     if learning.loss.kind not in ("squared", "logistic"):

@@ -70,7 +70,8 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             if content != result.described.cells[cell].content:
                 continue
             run = (cell, replica)
-            if not (run in events and run in metrics and run in result.noise):
+            measured = bool(scenario.record.metrics or scenario.record.per_agent)
+            if not (run in events and run in result.noise and (run in metrics or not measured)):
                 raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
             stream = _stream(events[run])
             fault = _broken_invariant(scenario, stream, result, run)
@@ -84,7 +85,7 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
                 replica,
                 stream,
                 result.noise[run],
-                tuple(_series(metrics[run])),
+                tuple(_series(metrics[run])) if run in metrics else (),
                 result.models.get(run),
             )
             yield Checked(cell, replica, len(stream), differences.largest, fault)
