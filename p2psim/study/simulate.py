@@ -97,10 +97,14 @@ def check(scenario: Scenario, workspace: Workspace) -> Assessment:
 def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:
     """Case, cell and warnings, kept between replicas; with the scenario, so that its id stays its own."""
     case = workspace.case(scenario, replica)
-    key = id(scenario), case.problem_id, replica if _is_drawn(scenario) else None
+    own = replica if scenario.data.redrawn or _is_drawn(scenario) else None
+    key = id(scenario), case.problem_id, own
     if key not in _CELLS or _CELLS[key][1] is not case:
         cell = family_of(scenario).cell(scenario, case, replica)
         _CELLS[key] = scenario, case, cell, cell.warnings
+        if own is not None:  # the cells of a replica follow each other: those of others, and their data, can go
+            for other in [other for other in _CELLS if other[2] not in (None, own)]:
+                del _CELLS[other]
     _CELLS.move_to_end(key)
     while len(_CELLS) > _KEPT_CELLS:
         _CELLS.popitem(last=False)

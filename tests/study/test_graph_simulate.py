@@ -98,6 +98,19 @@ def test_results_do_not_depend_on_what_was_simulated_before(tmp_path, monkeypatc
             assert digest(simulate(cells[i], replica, together)) == alone[i, replica], (changes[i], replica)
 
 
+def test_data_of_earlier_replicas_are_let_go(workspace, monkeypatch):
+    fresh(monkeypatch)
+    cells = [graph_scenario({"privacy.epsilon": epsilon}) for epsilon in (5.0, 20.0)]
+    for replica in range(4):
+        for one in cells:
+            simulate(one, replica, workspace)
+        assert len(module._CELLS) == 2
+    still = graph_scenario(STILL)
+    for replica in range(4):
+        simulate(still, replica, workspace)
+    assert len(module._CELLS) == 3
+
+
 def test_replicas_have_their_own_starts_and_baselines(workspace):
     one = graph_scenario({**STILL, **PRIVATE_START, "learning.baselines": ["local-dp", "local"]})
     first, second = (simulate(one, replica, workspace) for replica in range(2))
