@@ -102,7 +102,9 @@ def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case,
     if key not in _CELLS or _CELLS[key][1] is not case:
         cell = family_of(scenario).cell(scenario, case, replica)
         _CELLS[key] = scenario, case, cell, cell.warnings
-        if own is not None:  # the cells of a replica follow each other: those of others, and their data, can go
+        if (
+            own is not None
+        ):  # the cells of a replica follow each other: those of others, and their data, can go
             for other in [other for other in _CELLS if other[2] not in (None, own)]:
                 del _CELLS[other]
     _CELLS.move_to_end(key)
