@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_plot(commands)
     _add_verify(commands)
+    _add_compare(commands)
     _add_data(commands)
     _add_language(commands)
     return top
@@ -100,6 +101,26 @@ def _add_verify(commands: _Commands) -> None:
         "print the differences as JSON",
     )
     verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
+
+
+def _add_compare(commands: _Commands) -> None:
+    compare = _command(
+        commands,
+        "compare",
+        "differences between two runs, or from a reference cell of one, with intervals",
+        "print the differences as JSON",
+    )
+    compare.add_argument("run", metavar="RUN_A", help="a run folder")
+    compare.add_argument("other", metavar="RUN_B", nargs="?", help="the run folder to compare it with")
+    compare.add_argument(
+        "--reference",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
+    )
+    compare.add_argument("--metric", help="the only metric to compare")
+    compare.add_argument("--confidence", type=float, default=0.95, help="of each interval; .95 by default")
 
 
 def _add_data(commands: _Commands) -> None:

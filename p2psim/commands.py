@@ -140,6 +140,48 @@ def _verify(asked: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _compare(asked: argparse.Namespace) -> int:
+    """``p2psim compare``."""
+    from p2psim.study.comparison import compare, compare_within, short
+    from p2psim.study.result import Result
+
+    if (asked.other is None) == (not asked.reference):
+        raise InputError("compare takes two run folders, or one and --reference KEY=VALUE")
+    first = Result.load(asked.run)
+    if asked.other is not None:
+        table = compare(first, Result.load(asked.other), asked.confidence)
+        title = f"b = {asked.other} against a = {asked.run}"
+    else:
+        table = compare_within(first, _references(asked.reference), asked.confidence)
+        title = f"{asked.run}: each cell (b) against {', '.join(asked.reference)} (a)"
+    if asked.metric is not None:
+        known = list(dict.fromkeys(table["metric"]))
+        table = table[table["metric"] == asked.metric]
+        if table.empty:
+            raise InputError(f"no metric {asked.metric!r} in common; there is {', '.join(known)}")
+    if asked.json:
+        print_json(_records(table))
+        return 0
+    print_table(_records(short(table)), title, most=len(table))
+    how = "paired by replica" if table["paired"].iloc[0] else "other seeds, so not paired"
+    print(
+        f"means over replicas, {how}; intervals of {asked.confidence:.3g} confidence each, "
+        "not of all together; ratio: geometric mean of b/a"
+    )
+    return 0
+
+
+def _references(given: Sequence[str]) -> dict[str, object]:
+    """Swept keys and values as the command line gives them."""
+    from p2psim.study.yaml_reader import scalar
+
+    pairs = [text.partition("=") for text in given]
+    for key, equals, value in pairs:
+        if not (key and equals and value):
+            raise InputError(f"--reference takes KEY=VALUE, got {key}{equals}{value}")
+    return {key: scalar(value) for key, _, value in pairs}
+
+
 def _data(asked: argparse.Namespace) -> int:
     """``p2psim data``."""
     return _data_list(asked) if asked.action == "list" else _data_fetch(asked)
@@ -214,6 +256,7 @@ COMMANDS = {
     "check": _check,
     "plot": _plot,
     "verify": _verify,
+    "compare": _compare,
     "data": _data,
     "new": _new,
     "list": _list,

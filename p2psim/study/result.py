@@ -169,7 +169,7 @@ class Result:
         import pandas as pd
 
         keys = ["cell", "model", "metric"]
-        last = self._last_values([*keys, "replica"])
+        last = self.last_values([*keys, "replica"])
         quantiles = (
             last.groupby(keys, observed=True, sort=True).quantile(np.array([0.25, 0.5, 0.75])).unstack()
         )
@@ -184,7 +184,7 @@ class Result:
             table.insert(position, key, [values[number] for number in table["cell"]])
         return table
 
-    def _last_values(self, keys: list[str]) -> "pd.Series[float]":
+    def last_values(self, keys: list[str]) -> "pd.Series[float]":
         """Last recorded value of each metric by ``keys``; of agents' own metrics, the mean over agents."""
         import pandas as pd
 
