@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from p2psim.report.curves import finals, labels, quartiles
+from p2psim.report.resampling import slope_interval
 from p2psim.report.source import Source
 from p2psim.theory.bounds import ShapeBound, fit_shape, inverse_square_sum
 from p2psim.theory.slopes import PowerLaw, fit_power_law
@@ -54,8 +55,12 @@ class Points:
         n and Σ1/ε_i² of the cell of each point.
     limit : float or None
         Median where x is infinite.
-    not_finite, total : int
-        Replicas with an infinite or undefined final value, and all.
+    counts : tuple of int
+        Replicas of each cell of the line, that of the limit included.
+    not_finite : int
+        Replicas with an infinite or undefined final value.
+    interval : (low, high) or None
+        95 % interval of the slope; None where there is none.
     """
 
     label: str
@@ -67,8 +72,9 @@ class Points:
     records: Float
     inverse_squares: Float
     limit: float | None
+    counts: tuple[int, ...]
     not_finite: int
-    total: int
+    interval: tuple[float, float] | None
 
     def slope(self) -> PowerLaw | None:
         """The fitted power law; None if fewer than two points can be used."""
@@ -129,7 +135,7 @@ def points(
     records, budgets = records_of_cells(source), budgets_of_cells(source)
     out = []
     for label, group in grouped:
-        total = len(group)
+        counts = group.groupby(["x", "cell"], sort=True).size()
         bad = int((~np.isfinite(group["value"].to_numpy(dtype=float))).sum())
         finite = group[np.isfinite(group["x"])]
         limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
@@ -142,15 +148,24 @@ def points(
         used = np.isfinite(q[:, 1]) & (q[:, 1] > 0)
         if len(np.unique(x[used])) == used.sum():
             used[used] = straight_part(x[used], q[used, 1])
+        kept = [part for part, is_used in zip(parts, used, strict=True) if is_used]
         out.append(
             Points(
                 label=label, x=x, low=q[:, 0], median=q[:, 1], high=q[:, 2], used=used,
                 records=np.array([records.get(c, np.nan) for c in cells]),
                 inverse_squares=np.array([budgets.get(c, np.nan) for c in cells]),
-                limit=limit, not_finite=bad, total=total,
+                limit=limit, counts=tuple(map(int, counts)), not_finite=bad, interval=_interval(x[used], kept),
             )
         )  # fmt: skip
     return out
+
+
+def _interval(x: Float, parts: "Sequence[pd.DataFrame]") -> tuple[float, float] | None:
+    """Interval of the slope over these points, where two of them differ in x."""
+    if len(np.unique(x)) < 2:
+        return None
+    values = [part["value"].to_numpy(dtype=float) for part in parts]
+    return slope_interval(x, values, [part["replica"].to_numpy(dtype=np.int64) for part in parts])
 
 
 def _lines(table: "pd.DataFrame", others: list[str]) -> "list[tuple[str, pd.DataFrame]]":

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from p2psim.report import notes, style
 from p2psim.report.points import Points
+from p2psim.report.resampling import FEWEST
 from p2psim.report.source import FITNESS, Source
 from p2psim.theory.bounds import ShapeBound
 
@@ -58,10 +59,11 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
     axes.set_ylabel(f"final {style.metric_label(metric)}")
     axes.set_title(source.title(f"final {metric.replace('_', ' ')} against {symbol}"), loc="left")
     style.add_legend(figure, axes)
-    totals = [line.total // max(1, len(line.x) + (line.limit is not None)) for line in lines]
+    counts = notes.between([count for line in lines for count in line.counts])
     remarks = [
-        f"Point: median of {notes.between(totals)} replicas; bar: 25 to 75 %. "
-        "Slopes are of the medians, intervals 95 %.",
+        f"Point: median of {counts} replica{'' if counts == '1' else 's'}; bar: 25 to 75 %. "
+        "Fit: least squares through the medians on log scales; "
+        "its interval: 95 %, by the bootstrap over replicas.",
         *_remarks(lines, "ψ" if metric == FITNESS else metric, symbol),
     ]
     if any(bound is not None for bound in bounds):
@@ -74,12 +76,6 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
 
 
 def _draw_points(axes: "Axes", line: Points, look: dict[str, Any]) -> None:
-    slope = line.slope()
-    name = line.label or "median"
-    if slope is not None:
-        name += f"\nslope {_number(slope.slope)}"
-        if np.isfinite(slope.low):
-            name += f" [{_number(slope.low)}, {_number(slope.high)}]"
     # Masked where a log axis has no place for them; the footnote counts them.
     low, median, high = (
         np.where(np.isfinite(v) & (v > 0), v, np.nan) for v in (line.low, line.median, line.high)
@@ -95,8 +91,13 @@ def _draw_points(axes: "Axes", line: Points, look: dict[str, Any]) -> None:
         )  # fmt: skip
     if line.limit is not None and np.isfinite(line.limit) and line.limit > 0:
         axes.axhline(line.limit, color=colour, linewidth=1.4, linestyle=LIMIT_DASHES)
-    # Dashes say what was fitted; markers tell the lines apart.
-    axes.plot([], [], **{**look, "linestyle": "-"}, markersize=7, linewidth=1.4, label=name)
+    axes.plot([], [], **{**look, "linestyle": "none"}, markersize=7, label=line.label or "median")
+    slope = line.slope()
+    if slope is not None:
+        name = f"fit: slope {_number(slope.slope)}"
+        if line.interval is not None:
+            name += f" [{_number(line.interval[0])}, {_number(line.interval[1])}]"
+        axes.plot([], [], color=colour, linewidth=1.4, linestyle="-", label=name)
 
 
 def _draw_fits(axes: "Axes", line: Points, bound: ShapeBound | None, colour: Any) -> None:
@@ -122,7 +123,7 @@ def _bound_curve(line: Points, bound: ShapeBound) -> tuple[Float, Float]:
 
 def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
     out = [
-        f"{line.not_finite} of {line.total} replicas end infinite or undefined{_of(line)}, counted as +∞."
+        f"{line.not_finite} of {sum(line.counts)} replicas end infinite or undefined{_of(line)}, counted as +∞."
         for line in lines
         if line.not_finite
     ]
@@ -136,9 +137,12 @@ def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
             f"Hollow points are not used for slopes and bounds, since {what} is flat there, saturated "
             f"by noise or left with other errors: {'; '.join(flat)}."
         )
-    few = [line for line in lines if line.used.sum() == 2]
-    if few:
-        out.append(f"A slope of two points has no interval{_listed(few)}.")
+    bare = [line for line in lines if line.used.sum() >= 2 and line.interval is None]
+    if bare:
+        out.append(
+            f"No interval for want of {FEWEST} replicas a point, or of positive medians in all resamples"
+            f"{_listed(bare)}."
+        )
     none = [line for line in lines if line.used.sum() < 2]
     if none:
         out.append(f"No slope, for want of two usable points{_listed(none)}.")

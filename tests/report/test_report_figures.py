@@ -119,7 +119,7 @@ def test_epsilon_recovers_the_slope_and_the_bound(tmp_path) -> None:
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel() == "privacy budget ε per owner"
     names = list(named(axes))
-    assert names == ["median\nslope −2.00 [−2.00, −2.00]", "fitted F (11)"]
+    assert names == ["median", "fit: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
     law = np.array([400 / e**2 for e in sweep["privacy.epsilon"]])
     solid = next(line for line in axes.lines if len(line.get_xdata()) == 4 and line.get_marker() == "o")
     np.testing.assert_allclose(solid.get_ydata(), law, rtol=1e-9)
@@ -145,9 +145,11 @@ def test_size_recovers_the_slope_for_each_budget(tmp_path) -> None:
     figure = KINDS["size"](source(r))["size"]
     (axes,) = figure.axes
     assert axes.get_xlabel() == "records n"
-    assert list(named(axes)) == [
-        "epsilon = 1\nslope −2.00 [−2.00, −2.00]",
-        "epsilon = 10\nslope −2.00 [−2.00, −2.00]",
+    assert axes.get_legend_handles_labels()[1] == [
+        "epsilon = 1",
+        "fit: slope −2.00 [−2.00, −2.00]",
+        "epsilon = 10",
+        "fit: slope −2.00 [−2.00, −2.00]",
         "fitted F (11)",
     ]
     assert [t.get_text() for t in axes.get_xticklabels()] == ["300", "3,000", "30,000"]
@@ -158,7 +160,7 @@ def test_keys_that_advance_together_make_one_line(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0]})
     r.metrics.insert(1, "learning.algorithm.rho", 5 * r.metrics["privacy.epsilon"])
     (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
-    assert list(named(axes)) == ["median\nslope −2.00 [−2.00, −2.00]", "fitted F (11)"]
+    assert list(named(axes)) == ["median", "fit: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
 
 
 @pytest.mark.usefixtures("look")
@@ -171,9 +173,25 @@ def test_saturated_points_are_hollow_and_said(tmp_path) -> None:
     (axes,) = figure.axes
     assert "Hollow points are not used for slopes and bounds" in footnote(figure)
     assert "ε = 0.1, 1." in footnote(figure)
-    assert next(iter(named(axes))) == "median\nslope −2.00 [−2.00, −2.00]"
+    assert list(named(axes))[:2] == ["median", "fit: slope −2.00 [−2.00, −2.00]"]
     hollow = next(line for line in axes.lines if line.get_markerfacecolor() == "white")
     np.testing.assert_array_equal(hollow.get_xdata(), [0.1, 1.0])
+
+
+@pytest.mark.usefixtures("look")
+def test_points_of_unequal_numbers_of_replicas_are_counted_one_by_one(tmp_path) -> None:
+    r = run(
+        tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0, float("inf")]}, law=lambda e, *_: 400 / e**2 + 1e-3
+    )
+    r.metrics = r.metrics[(r.metrics["cell"] != 1) | (r.metrics["replica"] < 3)]
+    figure = KINDS["epsilon"](source(r))["epsilon"]
+    assert "Point: median of 3 to 5 replicas;" in footnote(figure)
+    # Three replicas are too few for an interval of a median.
+    assert "No interval for want of 5 replicas a point" in footnote(figure)
+    # The middle point does not tilt the line: (log .041 − log 400.001)/log 10⁴.
+    assert list(named(figure.axes[0]))[:2] == ["median", "fit: slope −1.99"]
+    alone = KINDS["epsilon"](source(run(tmp_path, SWEEP, factors=(1.0,))))["epsilon"]
+    assert "Point: median of 1 replica;" in footnote(alone)
 
 
 @pytest.mark.usefixtures("look")
