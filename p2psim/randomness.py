@@ -23,6 +23,7 @@ PURPOSES = (
     "response",
     "service",
     "availability",
+    "rejoin",
     "topology",
     "data",
     "noise",

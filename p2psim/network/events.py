@@ -28,8 +28,8 @@ EVENT_STRUCT: Final = "<qdqqiiiBBxx"
 KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave")
 WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE = range(len(KINDS))
 
-#: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy), ``spent`` (no release is left); for a
-#: drop: ``loss``, ``collision``, ``offline``, ``superseded`` (a newer query came first), ``spent``.
+#: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy), ``offline`` (it was away), ``spent`` (no release
+#: is left); for a drop: ``loss``, ``collision``, ``offline``, ``superseded`` (a newer query came first), ``spent``.
 OUTCOMES: Final = ("ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded")
 OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED = range(len(OUTCOMES))
 

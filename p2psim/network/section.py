@@ -1,15 +1,15 @@
 """The ``network`` section of a scenario."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from p2psim.network.availability import Availability
+from p2psim.network.availability import Always, Availability
 from p2psim.network.channels import Channel
 from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import Exchange
 from p2psim.network.graphs import Topology
-from p2psim.options import BY_NAME, Options
+from p2psim.options import Options
 
 Engine = Literal["auto", "simpy", "array"]
 
@@ -21,5 +21,5 @@ class NetworkSection(Options):
     exchange: Exchange = Field(description="what happens when an agent wakes")
     clock: Clock | None = Field(None, description="when agents wake; a Poisson clock of rate 1 when absent")
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
-    availability: Annotated[Availability, BY_NAME] = Field(Availability(), description="who is there")
+    availability: Availability = Field(Always(), description="who is there")
     engine: Engine = Field("auto", description="auto takes the array engine where the network is ideal")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import numpy as np
 
 from p2psim.errors import InputError, MeaningError
-from p2psim.network.availability import Availability
+from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
 from p2psim.network.events import join
 from p2psim.network.exchanges.gossip import Gossip
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import Links, links
+from p2psim.network.members import Members
 from p2psim.network.section import Engine
 from p2psim.randomness import Streams
 
@@ -37,7 +38,8 @@ class Network:
         From :func:`p2psim.network.graphs.links`.
     exchange : ExchangePattern
     channel : Channel
-    availability : Availability
+    availability : Always or Absence
+        Who is there.
     rates : ndarray, shape (n,), optional
         Wakes of each agent per unit of time, positive; one each when left out.
     goes_on : bool
@@ -46,15 +48,18 @@ class Network:
     updates : {"wake", "hear"}
         Whether the algorithm updates a model when its agent wakes, or when it hears another model. The latter needs an
         exchange by gossip.
+    members : Members, optional
+        What is known of the agents beside their links; their indices when left out.
     """
 
     links: Links
     exchange: ExchangePattern
     channel: Channel = field(default_factory=Channel)
-    availability: Availability = field(default_factory=Availability)
+    availability: AnyAvailability = field(default_factory=Always)
     rates: np.ndarray | None = None
     goes_on: bool = False
     updates: Literal["wake", "hear"] = "wake"
+    members: Members | None = None
 
     @classmethod
     def of_graph(
@@ -62,12 +67,12 @@ class Network:
         graph: nx.Graph[int],
         exchange: ExchangePattern,
         channel: Channel | None = None,
-        availability: Availability | None = None,
+        availability: AnyAvailability | None = None,
     ) -> Network:
         """Network on a NetworkX graph with nodes 0 … n − 1 (and −1, the learner); node attribute ``rate`` is read."""
         arrays = links(graph)
         rates = np.array([float(graph.nodes[i].get("rate", 1.0)) for i in range(arrays.agents)])
-        return cls(arrays, exchange, channel or Channel(), availability or Availability(), rates)
+        return cls(arrays, exchange, channel or Channel(), availability or Always(), rates)
 
     @property
     def is_ideal(self) -> bool:

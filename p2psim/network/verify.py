@@ -159,7 +159,8 @@ class EventChecker:
                 (version, cause, release) == (NONE, NONE, NONE),
                 "a wake carries and releases nothing, of no cause",
             )
-            must(outcome in (OK, QUEUED, BUSY, SPENT), "its outcome is not that of a wake")
+            must(outcome in (OK, QUEUED, BUSY, SPENT, OFFLINE), "its outcome is not that of a wake")
+            must(outcome != OFFLINE or LEARNER in self._away, "the learner is there")
             if outcome in (OK, QUEUED):
                 self._causes[seq] = (kind, agent, peer, outcome, version, release)
         elif kind == SEND:
@@ -169,11 +170,20 @@ class EventChecker:
         elif kind == COMMIT:
             self._check_commit(must, seq, agent, peer, version, cause, release)
         elif kind == LEAVE:
-            must(agent != LEARNER and agent not in self._away, "only agents who are there leave")
+            must(agent not in self._away, "only who is there leaves")
+            must((peer, version) == (NOBODY, NONE), "who leaves takes nothing along")
             self._away.add(agent)
         elif kind == JOIN:
             must(agent in self._away, "the agent was there already")
             self._away.discard(agent)
+            self._check_return(must, agent, peer, version)
+
+    def _check_return(self, must, agent, peer, version) -> None:  # type: ignore[no-untyped-def]
+        if peer >= LEARNER:
+            must(peer not in self._away, "it fetches a model from someone who is away")
+            must(version == self._versions.get(peer, 0), "it does not fetch the model of that moment")
+        else:
+            must(peer == NOBODY and version in (NONE, 0), "it comes back with a model that nobody has")
 
     def _is_spent(self, agent: int) -> bool:
         return self._limits is not None and agent != LEARNER and self._releases[agent] >= self._limits[agent]
@@ -262,14 +272,17 @@ class EventChecker:
             )
             assert origin is not None
             must(release == NONE, "an answer that is not given releases nothing")
-            if outcome == SUPERSEDED:
-                must(origin[0] == DELIVER, "only a query that was heard can be superseded")
+            if origin[0] == DELIVER:
+                must(
+                    outcome in (SUPERSEDED, OFFLINE), "a query that was heard is superseded, or not answered"
+                )
                 must((peer, version) == (origin[2], origin[4]), "it is another query that was heard")
             else:
                 must(
-                    outcome == SPENT and origin[0] == WAKE and origin[3] == QUEUED,
+                    outcome in (SPENT, OFFLINE) and origin[0] == WAKE and origin[3] == QUEUED,
                     "only who waits can be turned away",
                 )
+                must(outcome == SPENT or agent in self._away, "who waits is there")
                 must((peer, version) == (NOBODY, NONE), "who waits has no message yet")
             return
         must(message is not None, f"no message is open at event {cause}")

@@ -14,7 +14,9 @@ from p2psim.network.events import (
     COMMIT,
     DELIVER,
     DROP,
+    JOIN,
     LEARNER,
+    LEAVE,
     NEIGHBOURS,
     NOBODY,
     NONE,
@@ -24,6 +26,7 @@ from p2psim.network.events import (
     WAKE,
 )
 from p2psim.network.log import EventLog
+from p2psim.network.members import Members
 from p2psim.randomness import Streams
 from p2psim.streams import exponentials
 
@@ -78,13 +81,24 @@ class World:
         self.rates = rates
         self.streams = streams
         self.log = EventLog(chunk)
-        self.present = bytearray(b"\x01") * self.links.agents
+        self.members = network.members or Members.unnamed(self.links.agents)
+        # The last entry, which index −1 finds, is the learner's; so it is in all that is kept of who is there.
+        self.present = bytearray(b"\x01") * (self.links.agents + 1)
+        self.returned: list[Callable[[int], None]] = []
+        self._absences = [0] * (self.links.agents + 1)
+        self._gone = bytearray(self.links.agents + 1)
+        self._rejoin = network.availability.rejoin
+        self._held: dict[int, list[tuple[Any, ...]]] = {}
+        self._askers: dict[int, np.random.Generator] = {}
+        self._holds = network.availability.messages == "held"
         self.versions = [0] * self.links.agents
         self.releases = [0] * self.links.agents
         self.commits = 0
         self.ended = ""
         self._limits = limits.tolist() if limits is not None else None
-        self._able = self.links.agents
+        # Agents that can still do something, and whether each of them can.
+        self._active = self.links.agents
+        self._is_active = bytearray(b"\x01") * self.links.agents
         self._answers_in_flight = 0
         self._last_commit = commits
         self._over = self.env.event()
@@ -93,7 +107,8 @@ class World:
         if time is not None:
             # Scheduled before anything else, so that a run by time holds just the events before that time.
             self.env.timeout(time).callbacks.append(lambda _: self.end("time"))
-        network.availability.start(self)
+        network.availability.start(self, streams)
+        self._misses = network.availability.misses(self, streams)
 
     def __repr__(self) -> str:
         return f"<World of {self.links.agents} agents at t = {self.env.now:g}, {self.commits} commits>"
@@ -126,8 +141,8 @@ class World:
             return NONE
         number = self.releases[agent]
         self.releases[agent] = number + 1
-        if self._limits is not None and number + 1 == self._limits[agent]:
-            self._able -= 1
+        if self._limits is not None and number + 1 == self._limits[agent] and not self.goes_on:
+            self._deactivate(agent)
         return number
 
     def is_spent(self, agent: int) -> bool:
@@ -157,8 +172,12 @@ class World:
         self, sender: int, receiver: int, cause: int, version: int, release: int, heard: Ended, lost: Ended
     ) -> None:
         """Deliver a message, or drop it if the receiver is not there."""
-        if receiver >= 0 and not self.present[receiver]:
-            self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
+        if not self.present[receiver]:
+            if self._holds and not self._gone[receiver]:
+                message = sender, receiver, cause, version, release, heard, lost
+                self._held.setdefault(receiver, []).append(message)
+            else:
+                self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
             return
         seq = self._write(self.env.now, DELIVER, receiver, sender, version, cause, release, OK)
         heard(sender, receiver, seq, version, release)
@@ -181,8 +200,91 @@ class World:
 
     def settle(self) -> None:
         """End the run if nobody may make a release any more, and none is on its way."""
-        if not self._able and not self.goes_on and not self._answers_in_flight:
+        if not self._active and not self._answers_in_flight:
             self.end("exhausted")
+
+    def _deactivate(self, agent: int) -> None:
+        if self._is_active[agent]:
+            self._is_active[agent] = 0
+            self._active -= 1
+
+    # Who is there
+
+    def alternate(self, agents: tuple[int, ...], begins: bool, spans: Iterator[float]) -> None:
+        """Let agents come and go together, for one reason among several: each is there when none keeps it away.
+
+        Parameters
+        ----------
+        agents : tuple of int
+            −1 is the learner.
+        begins : bool
+            Whether they are there at first.
+        spans : iterator of float
+            Time until the next turn, again and again. If it ends while they are away, they are gone for good.
+        """
+        if not begins:
+            for agent in agents:
+                self._leave(agent)
+        self.env.process(self._turns(agents, begins, spans))
+
+    def _turns(
+        self, agents: tuple[int, ...], present: bool, spans: Iterator[float]
+    ) -> Generator[simpy.Event, Any, None]:
+        for span in spans:
+            yield self.env.timeout(span)
+            present = not present
+            for agent in agents:
+                (self._join if present else self._leave)(agent)
+        if not present:
+            for agent in agents:
+                self._go(agent)
+
+    def _leave(self, agent: int) -> None:
+        self._absences[agent] += 1
+        if self._absences[agent] == 1:
+            self.present[agent] = 0
+            self._write(self.env.now, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
+
+    def _join(self, agent: int) -> None:
+        self._absences[agent] -= 1
+        if self._absences[agent]:
+            return
+        self.present[agent] = 1
+        peer, version = (NOBODY, NONE) if agent == LEARNER else self._model_on_return(agent)
+        self._write(self.env.now, JOIN, agent, peer, version, NONE, NONE, OK)
+        for message in self._held.pop(agent, ()):
+            self.arrive(*message)
+        for tell in self.returned:
+            tell(agent)
+
+    def _model_on_return(self, agent: int) -> tuple[int, int]:
+        """Peer and version of the model that an agent comes back with."""
+        if self._rejoin == "stale":
+            return NOBODY, NONE
+        if self._rejoin == "reset":
+            return NOBODY, 0
+        there = [peer for peer in self.links.of(agent).tolist() if self.present[peer]]
+        if not there:
+            return NOBODY, NONE
+        if agent not in self._askers:
+            self._askers[agent] = self.streams.generator("rejoin", agent)
+        peer = there[int(self._askers[agent].integers(len(there)))]
+        return peer, self.commits if peer == LEARNER else self.versions[peer]
+
+    def _go(self, agent: int) -> None:
+        """Be gone for good: what is held for it is lost."""
+        if self._gone[agent]:
+            return
+        self._gone[agent] = 1
+        for sender, receiver, cause, version, release, _, lost in self._held.pop(agent, ()):
+            self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
+        if agent != LEARNER:
+            self._deactivate(agent)
+            self.settle()
+
+    def misses(self, agent: int) -> bool:
+        """Whether an agent misses the wake that comes now; to be asked once for each."""
+        return self._misses is not None and self._misses[agent]()
 
     # Randomness and time
 
@@ -204,7 +306,8 @@ class World:
         while True:
             for gap in (exponentials(key, agent, place, BLOCK) / rate).tolist():
                 yield timeout(gap)
-                tick(agent)
+                if not self.misses(agent) and self.present[agent]:
+                    tick(agent)
             place += BLOCK
 
     def after(self, delay: float, act: Callable[[], None]) -> None:

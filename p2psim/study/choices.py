@@ -17,6 +17,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "response": "how long owners take to answer a query",
         "service": "how long the learner is busy with an answer",
         "availability": "when agents are there",
+        "rejoin": "whom an agent that comes back asks for a model",
         "topology": "random graphs",
         "data": "generated, shuffled and divided records",
         "noise": "noise of releases",

@@ -191,6 +191,14 @@ def inserted(
     return renumber(glue(events[:at], new, events[at:]))
 
 
+def returned(events: np.ndarray, peer: int, version: int) -> np.ndarray:
+    """An agent leaves at the end, and comes back with a model."""
+    at = events.size - 1
+    there_again = inserted(inserted(events, at, LEAVE, 0), at + 1, JOIN, 0)
+    there_again["peer"][at + 1], there_again["version"][at + 1] = peer, version
+    return there_again
+
+
 def leave_twice(events: np.ndarray) -> np.ndarray:
     at = events.size - 1
     return inserted(inserted(events, at, LEAVE, 0), at + 1, LEAVE, 0)
@@ -372,7 +380,7 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         "heard query dropped for another reason",
         "poll, late",
         put(DROP, "outcome", SPENT, outcome=SUPERSEDED),
-        "only who waits",
+        "superseded, or not answered",
     ),
     ("answer after it was superseded", "poll, late", lambda events: superseded_early(events), "has done so"),
     (
@@ -470,12 +478,30 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         lambda events: answer_to_wake(events),
         "did not happen to its sender",
     ),
-    ("leaves twice", "request", leave_twice, "only agents who are there leave"),
+    ("leaves twice", "request", leave_twice, "only who is there leaves"),
     (
-        "the learner leaves",
+        "the learner acts after it left",
         "request",
         lambda events: inserted(events, 5, LEAVE, LEARNER),
-        "only agents who are there leave",
+        "the agent is away",
+    ),
+    (
+        "turned away by a learner that is there",
+        "request",
+        put(WAKE, "outcome", OFFLINE),
+        "the learner is there",
+    ),
+    (
+        "comes back with a model of nobody",
+        "request",
+        lambda events: returned(events, NOBODY, 3),
+        "a model that nobody has",
+    ),
+    (
+        "fetches another model than the learner's",
+        "request",
+        lambda events: returned(events, LEARNER, 10**6),
+        "the model of that moment",
     ),
     (
         "joins without having left",

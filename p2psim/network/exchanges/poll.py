@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from p2psim.distributions import Quantity, least
-from p2psim.network.events import LEARNER, NONE, SUPERSEDED
+from p2psim.network.events import LEARNER, NONE, OFFLINE, SUPERSEDED
 from p2psim.options import Options, Positive
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ class Poll(Options):
 
     Queries leave at times interval, 2·interval, …. An owner that hears a query drops the answer that it still
     owes to an older one, touching no data for it; a query with an older model than one heard before, which has
-    overtaken it on the way, is superseded as well. Each answer that reaches the learner is a commit.
+    overtaken it on the way, is superseded as well. Each answer that reaches the learner is a commit. An owner that has
+    left when its answer is due does not give it; a learner that is away asks nobody.
     """
 
     kind: Literal["poll"] = "poll"
@@ -72,11 +73,15 @@ class _Rounds:
         world = self._world
         while True:
             yield world.env.timeout(self._interval)
-            world.send(LEARNER, self._owners, world.commits, NONE, NONE, self._hear, self._miss)
+            if world.present[LEARNER]:
+                world.send(LEARNER, self._owners, world.commits, NONE, NONE, self._hear, self._miss)
 
     def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
         world = self._world
         if world.is_spent(owner):
+            return
+        if world.misses(owner):
+            world.drop(owner, LEARNER, version, query, OFFLINE)
             return
         if version < self._newest[owner]:
             world.drop(owner, LEARNER, version, query, SUPERSEDED)
@@ -95,6 +100,9 @@ class _Rounds:
             return
         self._owed[owner] = None
         world = self._world
+        if not world.present[owner]:
+            world.drop(owner, LEARNER, owed[1], owed[0], OFFLINE)
+            return
         world.send(owner, _TO_LEARNER, owed[1], owed[0], world.release(owner), self._commit, self._miss)
 
     def _commit(self, owner: int, _: int, answer: int, __: int, release: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from p2psim.distributions import Quantity
-from p2psim.network.events import BUSY, LEARNER, NOBODY, NONE, QUEUED, SPENT
+from p2psim.network.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
 from p2psim.options import Options
 
 if TYPE_CHECKING:
@@ -20,13 +20,17 @@ class Request(Options):
 
     The learner sends its model, the owner computes for the service time and answers with a release, the learner
     commits. From the tick that it accepts until the answer has come or been lost, the learner is busy; ticks
-    meanwhile, those of the served owner included, are refused or queued (first in, first out). The asking itself
-    takes no time and is not lost.
+    meanwhile, those of the served owner included unless its clock stops, are refused or queued (first in, first out).
+    The asking itself takes no time and is not lost. An owner that leaves before it has answered ends the exchange.
+    While the learner is away who asks is turned away, and who waits goes on waiting.
     """
 
     kind: Literal["request"] = "request"
     service: Quantity = Field(0.0, description="time the owner takes for its answer, in mean clock periods")
     busy: Literal["refuse", "queue"] = Field("refuse", description="what a busy learner does with who asks")
+    served_clock: Literal["runs", "stops"] = Field(
+        "runs", description="whether the ticks of the owner that is being served are refused or queued too"
+    )
 
     has_clocks: ClassVar[bool] = True
     needs_learner: ClassVar[bool] = True
@@ -52,15 +56,22 @@ class _Desk:
         self._world = world
         self._queues = options.busy == "queue"
         self._services = world.draws("service", LEARNER, options.service)
-        self._busy = self._calling = False
+        self._stops = options.served_clock == "stops"
+        self._served: int | None = None
+        self._calling = False
         self._waiting: deque[tuple[int, int]] = deque()
+        world.returned.append(self._call)
 
     def ask(self, owner: int) -> None:
         """An owner's clock ticked."""
         world = self._world
         if world.is_spent(owner):
             world.wake(owner, SPENT)
-        elif not self._busy:
+        elif self._stops and owner == self._served:
+            return
+        elif not world.present[LEARNER]:
+            world.wake(owner, OFFLINE)
+        elif self._served is None:
             self._serve(owner, world.wake(owner))
         elif self._queues:
             self._waiting.append((owner, world.wake(owner, QUEUED)))
@@ -68,7 +79,7 @@ class _Desk:
             world.wake(owner, BUSY)
 
     def _serve(self, owner: int, wake: int) -> None:
-        self._busy = True
+        self._served = owner
         self._world.send(LEARNER, (owner,), self._world.commits, wake, NONE, self._compute, self._finish)
 
     def _compute(self, _: int, owner: int, query: int, version: int, __: int) -> None:
@@ -76,6 +87,10 @@ class _Desk:
 
     def _answer(self, owner: int, query: int, version: int) -> None:
         world = self._world
+        if not world.present[owner]:
+            world.drop(owner, LEARNER, version, query, OFFLINE)
+            self._finish()
+            return
         world.send(owner, _TO_LEARNER, version, query, world.release(owner), self._commit, self._finish)
 
     def _commit(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
@@ -84,14 +99,20 @@ class _Desk:
 
     def _finish(self, *_: int) -> None:
         """Be free again, and call who waits; not from within a call, so that a long queue needs no deep stack."""
-        self._busy = False
+        self._served = None
+        self._call()
+
+    def _call(self, *_: int) -> None:
+        """Serve who waits."""
         if self._calling:
             return
-        self._calling = True
-        while self._waiting and not self._busy:
+        world, self._calling = self._world, True
+        while self._waiting and self._served is None and world.present[LEARNER]:
             owner, wake = self._waiting.popleft()
-            if self._world.is_spent(owner):
-                self._world.drop(owner, NOBODY, NONE, wake, SPENT)
+            if world.is_spent(owner):
+                world.drop(owner, NOBODY, NONE, wake, SPENT)
+            elif not world.present[owner]:
+                world.drop(owner, NOBODY, NONE, wake, OFFLINE)
             else:
                 self._serve(owner, wake)
         self._calling = False

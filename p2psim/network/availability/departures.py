@@ -1,0 +1,107 @@
+"""Agents that go for good, or come late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.distributions import Quantity, sample
+from p2psim.network.availability.absence import KEY, Absence
+from p2psim.network.links import Links
+from p2psim.network.members import Members
+from p2psim.randomness import Streams
+
+if TYPE_CHECKING:
+    from p2psim.network.world import World
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+def chosen(share: float, agents: int, random: np.random.Generator) -> list[int]:
+    """A random part of the agents, in rising order; its size is the share, rounded."""
+    return sorted(random.permutation(agents)[: round(share * agents)].tolist())
+
+
+class Leave(Absence):
+    """A share of the agents goes for good, each after a time of its own."""
+
+    kind: Literal["leave"] = "leave"
+    after: Quantity = Field(description="time after which an agent goes")
+    share: Share = Field(1.0, description="share of the agents that go, drawn at random")
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Schedule the departures."""
+        for agent in chosen(
+            self.share, world.links.agents, streams.generator("availability", world.links.agents)
+        ):
+            after = sample(self.after, streams.generator("availability", agent), 1)[0]
+            world.alternate((agent,), True, iter((float(after),)))
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """None can be said."""
+        return np.full(links.agents, np.nan)
+
+
+class Join(Absence):
+    """A share of the agents comes late, each after a time of its own; ``rejoin`` says with what model."""
+
+    kind: Literal["join"] = "join"
+    after: Quantity = Field(description="time after which an agent comes")
+    share: Share = Field(1.0, description="share of the agents that come late, drawn at random")
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Schedule the arrivals."""
+        for agent in chosen(
+            self.share, world.links.agents, streams.generator("availability", world.links.agents)
+        ):
+            after = sample(self.after, streams.generator("availability", agent), 1)[0]
+            world.alternate((agent,), False, iter((float(after),)))
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """None can be said."""
+        return np.full(links.agents, np.nan)
+
+
+class Remove(Absence):
+    """A share of the agents is removed for good at one moment: an attack on those that count most."""
+
+    kind: Literal["remove"] = "remove"
+    by: Literal["degree", "betweenness", "records", "random"] = Field(
+        "degree", description="what the agents are ranked by"
+    )
+    order: Literal["largest", "smallest"] = Field("largest", description="which end of the ranking goes")
+    share: Annotated[float, Field(gt=0, lt=1)] = Field(description="share of the agents")
+    at: Annotated[float, Field(ge=0)] = Field(0.0, description="when")
+
+    def victims(self, members: Members, links: Links, random: np.random.Generator) -> list[int]:
+        """Who is removed, in rising order; ties are broken at random."""
+        values = self._values(members, links)
+        tie = random.random(links.agents)
+        order = np.lexsort((tie, -values if self.order == "largest" else values))
+        return sorted(order[: round(self.share * links.agents)].tolist())
+
+    def _values(self, members: Members, links: Links) -> np.ndarray:
+        if self.by == "random":
+            return np.zeros(links.agents)
+        if self.by == "records":
+            return np.asarray(members.number("records", f"{KEY}.by"), dtype=float)
+        if self.by == "degree" or links.star:
+            return np.diff(links.indptr).astype(float)
+        from p2psim.network.centralities import betweenness
+
+        return betweenness(links)
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Schedule the removal."""
+        random = streams.generator("availability", world.links.agents)
+        for agent in self.victims(world.members, world.links, random):
+            spans = (self.at,) if self.at > 0 else ()
+            world.alternate((agent,), self.at > 0, iter(spans))
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """None can be said."""
+        if self.by == "records":
+            members.number("records", f"{KEY}.by")
+        return np.full(links.agents, np.nan)

@@ -1,0 +1,179 @@
+"""Agents come and go: alternating spans of presence and absence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from p2psim.errors import MeaningError
+from p2psim.network.availability.absence import KEY, Absence
+from p2psim.network.availability.laws import Exponential, Law
+from p2psim.network.availability.odds import Depends, tilted
+from p2psim.network.links import Links
+from p2psim.network.members import Members
+from p2psim.options import PerAgent, Positive
+from p2psim.randomness import Streams
+
+if TYPE_CHECKING:
+    from p2psim.network.world import World
+
+#: Spans are drawn this many at a time.
+_BLOCK = 32
+
+
+def spans(
+    random: np.random.Generator, up: float, down: float, up_law: Law, down_law: Law
+) -> tuple[bool, Iterator[float]]:
+    """A stationary alternating renewal process: whether it begins up, and its spans from then on.
+
+    Parameters
+    ----------
+    random : numpy.random.Generator
+    up, down : float
+        Mean durations.
+    up_law, down_law : Law
+    """
+    begins_up = bool(random.random() < up / (up + down))
+
+    def durations() -> Iterator[float]:
+        means, laws = (up, down), (up_law, down_law)
+        now = 0 if begins_up else 1
+        yield laws[now].residual(means[now], random)
+        while True:
+            blocks = [law.durations(mean, random, _BLOCK) for mean, law in zip(means, laws, strict=True)]
+            for pair in zip(blocks[1 - now].tolist(), blocks[now].tolist(), strict=True):
+                yield from pair
+
+    return begins_up, durations()
+
+
+class Renewal(Absence):
+    """Each agent is there for a random time, away for a random time, and so on; stationary from the start on."""
+
+    kind: Literal["renewal"] = "renewal"
+    up: PerAgent = Field(description="mean time that an agent stays")
+    down: PerAgent | None = Field(None, description="mean time that it stays away")
+    participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="instead of down: share of time that an agent is there"
+    )
+    up_law: Law = Field(Exponential(), description="law of the times that agents stay")
+    down_law: Law = Field(Exponential(), description="law of the times that they stay away")
+    depends: Depends | None = Field(
+        None, description="which agents are away more than others, at the same mean"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Renewal:
+        if (self.down is None) == (self.participation is None):
+            raise ValueError("give exactly one of down and participation")
+        return self
+
+    def means(self, members: Members, links: Links) -> tuple[np.ndarray, np.ndarray]:
+        """Mean times that each agent stays, and stays away, shape (n,) each."""
+        up = members.values(self.up, f"{KEY}.up")
+        if self.participation is not None:
+            down = up * (1 - self.participation) / self.participation
+        else:
+            assert self.down is not None
+            down = members.values(self.down, f"{KEY}.down")
+        for name, means in (("up", up), ("down", down)):
+            if not np.isfinite(means).all():
+                raise MeaningError(f"{KEY}.{name}", "must be finite; leave is for who goes for good")
+        if self.depends is not None:
+            away = tilted(down / (up + down), self.depends, members, links)
+            down = up * away / (1 - away)
+        return up, down
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Begin each agent's spans."""
+        up, down = self.means(world.members, world.links)
+        for agent in range(world.links.agents):
+            random = streams.generator("availability", agent)
+            begins, durations = spans(
+                random, float(up[agent]), float(down[agent]), self.up_law, self.down_law
+            )
+            world.alternate((agent,), begins, durations)
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """up/(up + down)."""
+        up, down = self.means(members, links)
+        return up / (up + down)
+
+
+class Outage(Absence):
+    """All agents of a group are away at the same times: a network or a region fails."""
+
+    kind: Literal["outage"] = "outage"
+    up: Positive = Field(description="mean time between outages of a group")
+    down: Positive | None = Field(None, description="mean time that an outage lasts")
+    participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="instead of down: share of time without an outage"
+    )
+    regions: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="so many regions of agents drawn at random, instead of the groups of the data"
+    )
+    up_law: Law = Field(Exponential(), description="law of the times between outages")
+    down_law: Law = Field(Exponential(), description="law of the times that outages last")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Outage:
+        if (self.down is None) == (self.participation is None):
+            raise ValueError("give exactly one of down and participation")
+        return self
+
+    @property
+    def mean_down(self) -> float:
+        """Mean time that an outage lasts."""
+        if self.participation is not None:
+            return self.up * (1 - self.participation) / self.participation
+        assert self.down is not None
+        return self.down
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Begin each group's spans, from streams that no single agent has."""
+        agents = world.links.agents
+        for number, members in enumerate(
+            self._parts(world.members, streams.generator("availability", agents))
+        ):
+            random = streams.generator("availability", agents + 1 + number)
+            begins, durations = spans(random, self.up, self.mean_down, self.up_law, self.down_law)
+            world.alternate(tuple(members.tolist()), begins, durations)
+
+    def _parts(self, members: Members, random: np.random.Generator) -> list[np.ndarray]:
+        if self.regions is None:
+            return list(members.grouped(KEY).values())
+        agents = len(members.labels)
+        if self.regions > agents:
+            raise MeaningError(f"{KEY}.regions", f"there are only {agents} agents")
+        return [np.sort(part) for part in np.array_split(random.permutation(agents), self.regions)]
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """up/(up + down)."""
+        if self.regions is None:
+            members.grouped(KEY)
+        return np.full(links.agents, self.up / (self.up + self.mean_down))
+
+
+class LearnerOutage(Absence):
+    """The learner of a star is away now and then: nobody is served, and what is sent to it is lost."""
+
+    kind: Literal["learner"] = "learner"
+    up: Positive = Field(description="mean time that it is there")
+    down: Positive = Field(description="mean time that it is away")
+    up_law: Law = Field(Exponential(), description="law of the times that it is there")
+    down_law: Law = Field(Exponential(), description="law of the times that it is away")
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Begin the learner's spans."""
+        if not world.links.star:
+            raise MeaningError(KEY, "learner is for a star; there is no learner on this graph")
+        random = streams.generator("availability", -1)
+        begins, durations = spans(random, self.up, self.down, self.up_law, self.down_law)
+        world.alternate((-1,), begins, durations)
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """up/(up + down): all owners miss the same ticks."""
+        return np.full(links.agents, self.up / (self.up + self.down))

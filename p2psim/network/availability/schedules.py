@@ -1,0 +1,175 @@
+"""Agents that are there at fixed times: by day, or as a table says."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from p2psim.errors import MeaningError
+from p2psim.network.availability.absence import KEY, Absence
+from p2psim.network.links import Links
+from p2psim.network.members import Members
+from p2psim.options import Options, PerAgent, Positive
+from p2psim.paths import DataPath, checked
+from p2psim.randomness import Streams
+
+if TYPE_CHECKING:
+    from p2psim.network.world import World
+
+
+class Diurnal(Absence):
+    """Each agent is there for the same part of every period: [phase, phase + participation) of it."""
+
+    kind: Literal["diurnal"] = "diurnal"
+    period: Positive = Field(description="length of a day, in mean clock periods")
+    participation: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="share of a period that an agent is there"
+    )
+    phase: Literal["random", "same"] | PerAgent = Field(
+        "random",
+        description="where in its period an agent's presence begins: at random, all at the start, or by agent or "
+        "group, as a share of the period in (0, 1]",
+    )
+
+    def phases(self, members: Members, random: np.random.Generator) -> np.ndarray:
+        """Phase of each agent, shape (n,), in [0, 1)."""
+        agents = len(members.labels)
+        if self.phase == "random":
+            return random.random(agents)
+        if self.phase == "same":
+            return np.zeros(agents)
+        phases = members.values(self.phase, f"{KEY}.phase")
+        if not (phases <= 1).all():
+            raise MeaningError(f"{KEY}.phase", f"is a share of the period in (0, 1], got {phases.max():g}")
+        return phases % 1.0
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Begin everyone's days."""
+        phases = self.phases(world.members, streams.generator("availability", world.links.agents))
+        for agent, phase in enumerate(phases.tolist()):
+            begins = (0.0 - phase) % 1.0 < self.participation
+            world.alternate((agent,), begins, self._spans(phase, begins))
+
+    def _spans(self, phase: float, begins: bool) -> Iterator[float]:
+        # By multiplication, so that rounding does not add up over many days.
+        now, day = 0.0, math.floor(-phase) - 1
+        while True:
+            for turn, is_up in ((day + phase, False), (day + phase + self.participation, True)):
+                at = turn * self.period
+                if at > now and (now > 0 or is_up == begins):
+                    yield at - now
+                    now = at
+            day += 1
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """The participation; phases are looked at so that wrong ones are found early."""
+        self.phases(members, np.random.default_rng(0))
+        return np.full(links.agents, self.participation)
+
+
+class Interval(Options):
+    """A span of time of one agent."""
+
+    agent: str | int = Field(description="index or label")
+    begin: Annotated[float, Field(ge=0)] = Field(description="first moment")
+    end: Annotated[float, Field(gt=0, allow_inf_nan=True)] = Field(
+        description="moment after the last; .inf for ever"
+    )
+
+
+class Scripted(Absence):
+    """Agents are there, or away, in the spans of a table; agents that it does not name are there all the time."""
+
+    kind: Literal["scripted"] = "scripted"
+    path: DataPath | None = Field(
+        None, description="a CSV file with columns agent, begin, end (.inf or empty: for ever)"
+    )
+    intervals: list[Interval] | None = Field(None, description="the spans, instead of path")
+    spans_are: Literal["present", "absent"] = Field("present", description="what an agent is in its spans")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Scripted:
+        if (self.path is None) == (self.intervals is None):
+            raise ValueError("give exactly one of path and intervals")
+        return self
+
+    def table(self, members: Members) -> dict[int, list[tuple[float, float]]]:
+        """Spans of each agent, in order.
+
+        Raises
+        ------
+        MeaningError
+            If an agent is not known, or spans are empty or overlap.
+        """
+        key = f"{KEY}.{'path' if self.path is not None else 'intervals'}"
+        names = {str(i): i for i in range(len(members.labels))} | {
+            label: i for i, label in enumerate(members.labels)
+        }
+        found: dict[int, list[tuple[float, float]]] = {}
+        for place, name, begin, end in self._rows(key):
+            if name not in names:
+                raise MeaningError(key, f"{place}: no agent is called {name!r}")
+            if not begin < end:
+                raise MeaningError(key, f"{place}: a span must end after it begins, got {begin:g} to {end:g}")
+            found.setdefault(names[name], []).append((begin, end))
+        for agent, rows in found.items():
+            rows.sort()
+            if any(second[0] < first[1] for first, second in itertools.pairwise(rows)):
+                raise MeaningError(key, f"spans of agent {members.labels[agent]} overlap")
+        return found
+
+    def _rows(self, key: str) -> Iterator[tuple[str, str, float, float]]:
+        if self.intervals is not None:
+            for number, row in enumerate(self.intervals):
+                yield f"entry {number}", str(row.agent), row.begin, row.end
+            return
+        assert self.path is not None
+        with checked(self.path, key).open(encoding="utf-8", newline="") as file:
+            table = csv.DictReader(file)
+            if not {"agent", "begin", "end"} <= set(table.fieldnames or ()):
+                given = ", ".join(table.fieldnames or ()) or "nothing"
+                raise MeaningError(key, f"{self.path} needs columns agent, begin, end; it has {given}")
+            for line in table:
+                place = f"line {table.line_num}"
+                try:
+                    begin, end = float(line["begin"]), float((line["end"] or "inf").replace(".inf", "inf"))
+                except ValueError:
+                    raise MeaningError(key, f"{place}: begin and end must be numbers, got {line}") from None
+                if math.isnan(begin) or math.isnan(end) or begin < 0:
+                    raise MeaningError(key, f"{place}: begin and end must be times, got {line}")
+                yield place, line["agent"], begin, end
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Begin the spans."""
+        for agent, rows in self.table(world.members).items():
+            inside = self.spans_are == "present"
+            begins = inside if rows[0][0] == 0 else not inside
+            world.alternate((agent,), begins, _gaps(rows))
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """Ones for agents that the table does not name; of the others it cannot be said."""
+        shares = np.ones(links.agents)
+        shares[list(self.table(members))] = np.nan
+        return shares
+
+
+def _gaps(rows: list[tuple[float, float]]) -> Iterator[float]:
+    """Durations between turns; adjacent spans are one. Ends where nothing turns any more."""
+    turns: list[float] = []
+    for begin, end in rows:
+        if turns and turns[-1] == begin:
+            turns.pop()
+        else:
+            turns.append(begin)
+        turns.append(end)
+    now = 0.0
+    for turn in turns:
+        if turn > 0 and math.isfinite(turn):
+            yield turn - now
+            now = turn

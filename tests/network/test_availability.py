@@ -1,0 +1,334 @@
+"""Who is there: what every kind keeps to, and what is refused."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network_cases import (
+    COMMIT,
+    DELIVER,
+    DROP,
+    LEARNER,
+    SEND,
+    WAKE,
+    Broadcast,
+    Channel,
+    Gossip,
+    Network,
+    Poll,
+    Request,
+    complete,
+    of_kind,
+    ring,
+    star,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from p2psim.distributions import Distribution
+from p2psim.errors import MeaningError
+from p2psim.network.availability import (
+    AllOf,
+    Always,
+    AnyAvailability,
+    Availability,
+    Bernoulli,
+    Diurnal,
+    Join,
+    LearnerOutage,
+    Leave,
+    Outage,
+    Remove,
+    Renewal,
+    Scripted,
+)
+from p2psim.network.availability.odds import Depends, tilted
+from p2psim.network.events import JOIN, LEAVE, NOBODY, NONE, OFFLINE
+from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.graphs import Links
+from p2psim.network.members import Members
+from p2psim.network.simulation import simulate_events
+from p2psim.network.verify import verify
+from p2psim.randomness import Streams
+
+AGENTS = 6
+MEMBERS = Members(
+    tuple(f"a{i}" for i in range(AGENTS)),
+    ("x", "x", "y", "y", "y", "z"),
+    {"records": np.array([10, 20, 30, 40, 50, 600]), "label": np.linspace(0, 1, AGENTS)},
+)
+KINDS: dict[str, AnyAvailability] = {
+    "bernoulli": Bernoulli(drop=0.6),
+    "renewal": Renewal(up=3.0, down={"x": 1.0, "y": 4.0, "a5": 9.0}),
+    "renewal, heavy tails, held": Renewal(
+        up=2.0, participation=0.4, up_law={"kind": "lognormal"}, down_law={"kind": "weibull"}, messages="held"
+    ),
+    "outage": Outage(up=4.0, down=2.0),
+    "outage of regions": Outage(up=4.0, participation=0.5, regions=2, rejoin="reset"),
+    "diurnal": Diurnal(period=7.0, participation=0.3),
+    "leave": Leave(after=Distribution(exponential=8.0), share=0.5),
+    "join": Join(after=Distribution(uniform=(2.0, 9.0)), share=0.6, rejoin="fetch"),
+    "remove": Remove(by="records", share=0.3, at=5.0),
+    "all of": AllOf(
+        parts=(Renewal(up=5.0, down=2.0), Renewal(up=9.0, down=2.0), Bernoulli(drop=0.2)), messages="held"
+    ),
+    "learner": LearnerOutage(up=3.0, down=1.0, messages="held"),
+}
+EXCHANGES: dict[str, tuple[Links, ExchangePattern]] = {
+    "request": (star(AGENTS), Request(service=Distribution(exponential=0.3))),
+    "request, queued": (star(AGENTS), Request(service=0.4, busy="queue", served_clock="stops")),
+    "poll": (star(AGENTS), Poll(response=Distribution(exponential=0.5))),
+    "broadcast": (ring(AGENTS), Broadcast()),
+    "pull": (complete(AGENTS), Gossip(mode="pull")),
+    "push-pull": (ring(AGENTS), Gossip(mode="push-pull")),
+    "edge": (ring(AGENTS), Gossip(mode="edge")),
+}
+CHANNELS = {"ideal": Channel(), "bad": Channel(latency=Distribution(exponential=0.8), loss=0.2)}
+
+
+def play(
+    exchange: str, kind: AnyAvailability, channel: str = "ideal", seed: int = 0, time: float = 40.0
+) -> np.ndarray:
+    where, pattern = EXCHANGES[exchange]
+    network = Network(where, pattern, CHANNELS[channel], kind, members=MEMBERS)
+    return simulate_events(network, Streams(seed), time=time).read()
+
+
+def presence(events: np.ndarray) -> np.ndarray:
+    """Whether the agent of each event is there just before it, by a plain reading of joins and leaves."""
+    away: set[int] = set()
+    there = np.empty(events.size, bool)
+    for i, (kind, agent) in enumerate(zip(events["kind"].tolist(), events["agent"].tolist(), strict=True)):
+        there[i] = agent not in away
+        if kind == LEAVE:
+            away.add(agent)
+        elif kind == JOIN:
+            away.remove(agent)
+    return there
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams_keep_all_rules_and_nobody_acts_while_away(kind: str, exchange: str, channel: str) -> None:
+    where, pattern = EXCHANGES[exchange]
+    if kind == "learner" and not where.star:
+        with pytest.raises(MeaningError, match="for a star"):
+            play(exchange, KINDS[kind])
+        return
+    events = play(exchange, KINDS[kind], channel)
+    by_edge = isinstance(pattern, Gossip) and pattern.mode == "edge"
+    assert verify([events], where, by_edge=by_edge) == events.size
+    there = presence(events)
+    acts = np.isin(events["kind"], (WAKE, SEND, DELIVER, COMMIT))
+    assert there[acts].all()
+    assert len(of_kind(events, COMMIT)) > 0
+    assert play(exchange, KINDS[kind], channel).tobytes() == events.tobytes()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(sorted(EXCHANGES)),
+    st.floats(0.2, 9),
+    st.floats(0.2, 9),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_any_churn_keeps_the_rules(exchange: str, up: float, down: float, seed: int, held: bool) -> None:
+    where, pattern = EXCHANGES[exchange]
+    kind = Renewal(up=up, down=down, messages="held" if held else "lost", rejoin="fetch")
+    events = play(exchange, kind, "bad", seed, time=25.0)
+    by_edge = isinstance(pattern, Gossip) and pattern.mode == "edge"
+    assert verify([events], where, by_edge=by_edge) == events.size
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name not in ("learner", "bernoulli")])
+def test_absences_do_not_depend_on_what_agents_do(kind: str) -> None:
+    """Joins and leaves are the same under another exchange, another channel and other clocks."""
+
+    def turns(exchange: str, channel: str) -> list[tuple[float, int, int]]:
+        events = play(exchange, KINDS[kind], channel)
+        rows = events[np.isin(events["kind"], (JOIN, LEAVE))]
+        return list(zip(rows["time"].tolist(), rows["kind"].tolist(), rows["agent"].tolist(), strict=True))
+
+    assert turns("broadcast", "ideal") == turns("pull", "bad") == turns("request", "ideal")
+
+
+def test_one_agents_absence_moves_no_other_agents_draws() -> None:
+    def leaves(kind: AnyAvailability, agent: int) -> list[float]:
+        events = play("broadcast", kind)
+        return events["time"][(events["kind"] == LEAVE) & (events["agent"] == agent)].tolist()
+
+    one = Renewal(up=3.0, down={"x": 1.0, "y": 4.0, "z": 9.0})
+    other = Renewal(up=3.0, down={"x": 2.5, "y": 4.0, "z": 9.0})
+    assert leaves(one, 3) == leaves(other, 3)
+    assert leaves(one, 0) != leaves(other, 0)
+
+
+def test_messages_to_who_is_away_are_lost_or_held() -> None:
+    script: dict[str, Any] = {"intervals": [{"agent": 1, "begin": 5.0, "end": 20.0}], "spans_are": "absent"}
+    lost = play("broadcast", Scripted(**script))
+    dropped = lost[(lost["kind"] == DROP) & (lost["agent"] == 1)]
+    assert len(dropped) > 5
+    assert (dropped["outcome"] == OFFLINE).all()
+    assert ((dropped["time"] >= 5) & (dropped["time"] <= 20)).all()
+    held = play("broadcast", Scripted(**script, messages="held"))
+    assert not (held["kind"] == DROP).any()
+    late = held[(held["kind"] == DELIVER) & (held["agent"] == 1) & (held["time"] == 20.0)]
+    assert len(late) == len(dropped)
+    assert (np.diff(late["cause"]) > 0).all()
+
+
+def test_what_is_held_for_who_never_returns_is_lost() -> None:
+    events = play("broadcast", Remove(by="records", share=0.2, at=5.0, messages="held"))
+    gone = int(of_kind(events, LEAVE)["agent"][0])
+    assert gone == 5  # the one with the most records
+    ends = events[(events["agent"] == gone) & (events["kind"] == DROP)]
+    sent = events[(events["kind"] == SEND) & np.isin(events["agent"], (4, 0)) & (events["time"] > 5)]
+    assert len(ends) == len(sent) > 0
+
+
+def test_run_ends_when_everybody_is_gone() -> None:
+    where, pattern = EXCHANGES["request"]
+    network = Network(where, pattern, availability=Leave(after=3.0), members=MEMBERS)
+    stream = simulate_events(network, Streams(0), commits=10_000)
+    events = stream.read()
+    assert stream.ended == "exhausted"
+    assert events["time"][-1] <= 3.0 + 5
+
+
+def test_owner_that_left_before_it_answered_gives_no_answer_and_no_release() -> None:
+    kind = Renewal(up=0.4, down=0.4)
+    for exchange in ("request", "poll"):
+        events = play(exchange, kind)
+        unanswered = events[
+            (events["kind"] == DROP) & (events["outcome"] == OFFLINE) & (events["peer"] == LEARNER)
+        ]
+        causes = events[unanswered["cause"]]
+        given_up = unanswered[causes["kind"] == DELIVER]
+        assert len(given_up) > 5
+        assert (given_up["release"] == NONE).all()
+
+
+def test_late_joiner_fetches_a_model_of_that_moment_or_comes_without() -> None:
+    join = of_kind(play("request", Join(after=9.0, share=0.5, rejoin="fetch")), JOIN)
+    assert (join["peer"] == LEARNER).all()
+    assert (join["version"] > 0).all()
+    stale = of_kind(play("request", Join(after=9.0, share=0.5)), JOIN)
+    assert (stale["peer"] == NOBODY).all()
+    assert (stale["version"] == NONE).all()
+    reset = of_kind(play("request", Join(after=9.0, share=0.5, rejoin="reset")), JOIN)
+    assert (reset["version"] == 0).all()
+
+
+def test_days_begin_and_end_where_they_should() -> None:
+    kind = Diurnal(period=10.0, participation=0.25, phase={"x": 0.1, "y": 0.9, "z": 1.0})
+    events = play("broadcast", kind, time=40.0)
+    for agent, first in ((0, 1.0), (2, 9.0), (5, 0.0)):
+        mine = events[events["agent"] == agent]
+        wakes = mine["time"][mine["kind"] == WAKE]
+        assert len(wakes) > 3
+        assert ((wakes - first) % 10.0 <= 2.5).all()
+        back = mine["time"][mine["kind"] == JOIN]
+        assert np.allclose((back - first) % 10.0, 0) or np.allclose((back - first) % 10.0, 10)
+
+
+def test_table_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("agent,begin,end\na0,0,4\na0,4,6\n3,2,.inf\n", encoding="utf-8")
+    events = play("broadcast", Scripted(path=str(path)))
+    wakes = of_kind(events, WAKE)
+    assert wakes["time"][wakes["agent"] == 0].max() <= 6
+    assert wakes["time"][wakes["agent"] == 3].min() >= 2
+    assert len(events[(events["agent"] == 0) & (events["kind"] == LEAVE)]) == 1  # adjacent spans are one
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agent,begin\na0,1\n", "needs columns"),
+        ("agent,begin,end\nnobody,1,2\n", "no agent is called 'nobody'"),
+        ("agent,begin,end\na0,3,2\n", "must end after"),
+        ("agent,begin,end\na0,x,2\n", "must be numbers"),
+        ("agent,begin,end\na0,-1,2\n", "must be times"),
+        ("agent,begin,end\na0,1,5\na0,4,6\n", "overlap"),
+    ],
+)
+def test_faulty_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MeaningError, match=message):
+        Scripted(path=str(path)).shares(MEMBERS, ring(AGENTS))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"kind": "bernoulli"},
+        {"kind": "bernoulli", "drop": 0.1, "participation": 0.9},
+        {"kind": "renewal", "up": 1.0},
+        {"kind": "renewal", "up": 1.0, "down": -1.0},
+        {"kind": "outage", "up": 1.0},
+        {"kind": "diurnal", "period": 0.0, "participation": 0.5},
+        {"kind": "scripted"},
+        {"kind": "remove", "share": 1.0},
+        {"kind": "all-of", "parts": [{"kind": "bernoulli", "drop": 0.1}]},
+        {"kind": "sometimes"},
+    ],
+)
+def test_what_means_nothing_is_refused(part: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Availability).validate_python(part)
+
+
+def test_unknown_names_and_numbers_are_refused() -> None:
+    links = ring(AGENTS)
+    for kind, message in (
+        (Renewal(up=1.0, down={"nobody": 2.0}), "no agent or group"),
+        (Renewal(up=1.0, down={"x": 2.0}), "has no value"),
+        (Bernoulli(drop=1.0), "below 1"),
+        (Renewal(up=1.0, down=float("inf")), "finite"),
+    ):
+        with pytest.raises(MeaningError, match=message):
+            kind.shares(MEMBERS, links)
+    nameless = Members.unnamed(AGENTS)
+    with pytest.raises(MeaningError, match="needs groups"):
+        Outage(up=1.0, down=1.0).shares(nameless, links)
+    with pytest.raises(MeaningError, match="records of the agents is not known"):
+        Remove(by="records", share=0.5).shares(nameless, links)
+
+
+class TestShares:
+    def test_each_kind_says_what_it_is_set_to(self) -> None:
+        links = ring(AGENTS)
+        for kind in (
+            Bernoulli(participation=0.3),
+            Renewal(up=2.0, participation=0.3),
+            Outage(up=2.0, participation=0.3),
+            Diurnal(period=5.0, participation=0.3),
+        ):
+            assert kind.shares(MEMBERS, links) == pytest.approx(0.3)
+        assert Always().shares(MEMBERS, links) == pytest.approx(1)
+        assert Renewal(up=5.0, down={"x": 20.0, "y": 0.5, "z": 5.0}).shares(MEMBERS, links) == pytest.approx(
+            [0.2, 0.2, 10 / 11, 10 / 11, 10 / 11, 0.5]
+        )
+        both = AllOf(parts=(Bernoulli(drop=0.5), Renewal(up=1.0, down=3.0)))
+        assert both.shares(MEMBERS, links) == pytest.approx(0.125)
+        assert np.isnan(Leave(after=1.0).shares(MEMBERS, links)).all()
+
+    @given(st.floats(0.02, 0.98), st.floats(-3, 3), st.sampled_from(["records", "label"]))
+    def test_dependence_keeps_the_mean_and_orders_agents(
+        self, away: float, strength: float, on: Literal["records", "label"]
+    ) -> None:
+        shares = np.full(AGENTS, away)
+        changed = tilted(shares, Depends(on=on, strength=strength), MEMBERS, ring(AGENTS))
+        assert changed.mean() == pytest.approx(away, rel=1e-9)
+        assert ((changed > 0) & (changed < 1)).all()
+        order = np.diff(changed) * np.sign(strength)
+        assert (order >= -1e-12).all()  # records and labels rise with the index
+
+    def test_dependence_on_what_is_alike_changes_nothing(self) -> None:
+        shares = np.full(AGENTS, 0.4)
+        assert tilted(shares, Depends(on="degree"), MEMBERS, ring(AGENTS)) == pytest.approx(0.4)
