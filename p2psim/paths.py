@@ -8,7 +8,8 @@ from pydantic import AfterValidator, ValidationInfo
 from p2psim.errors import Fault, MeaningError, MissingSourceError
 
 
-def _absolute(path: str, info: ValidationInfo) -> str:
+def absolute(path: str, info: ValidationInfo) -> str:
+    """Path from the scenario's folder, where the validation knows it; see `DataPath`."""
     if not path:
         raise ValueError("must name a file, got ''")
     folder = (info.context or {}).get("folder", "")
@@ -17,7 +18,7 @@ def _absolute(path: str, info: ValidationInfo) -> str:
 
 #: A path. Whoever reads a scenario from a file validates it with ``context={"folder": its folder}``: a
 #: relative path is then one from there. Without it (Python), it is one from the working directory.
-DataPath = Annotated[str, AfterValidator(_absolute)]
+DataPath = Annotated[str, AfterValidator(absolute)]
 
 
 def checked(path: str, key: str) -> Path:

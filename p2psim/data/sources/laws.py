@@ -90,7 +90,7 @@ Points = Annotated[
 #: What `Points` say, for descriptions of keys.
 POINTS = (
     "a number, a mapping, or a distribution of whole numbers from 1 on: `uniform` takes each from its lower "
-    "to its upper end, both included, equally often; `exponential` is rounded"
+    "to its upper end, both included, equally often; draws of the others are rounded"
 )
 
 
