@@ -60,6 +60,13 @@ PerAgent = Annotated[
     BeforeValidator(_text_keys),
 ]
 
+#: A number from 0 to 1 for all agents, or a mapping from agent (index or label) or group to one.
+SharePerAgent = Annotated[
+    Annotated[Fraction, Tag("number")] | Annotated[dict[str, Fraction], Tag("mapping")],
+    Discriminator(_scalar_or_mapping),
+    BeforeValidator(_text_keys),
+]
+
 
 def per_agent(
     value: float | Mapping[str, float],

@@ -21,6 +21,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "topology": "random graphs",
         "data": "generated, shuffled and divided records",
         "noise": "noise of releases",
+        "batches": "which records take part in a release",
         "start": "noise of models that agents start from",
         "baselines": "random numbers of the models that results are compared with",
     },
@@ -58,9 +59,41 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "push-pull": "each gets the other's model",
         "edge": "a link wakes, and both its ends act; for gossip ADMM",
     },
+    "network.exchange.served_clock": {
+        "runs": "ticks of the owner that is being served count like all others",
+        "stops": "the owner that is being served does not tick",
+    },
     "network.exchange.partner": {
         "uniform": "every neighbour alike",
         "weight": "neighbours in proportion to the weights of their links",
+    },
+    "network.availability.messages": {
+        "lost": "it is dropped",
+        "held": "it waits until the agent is back",
+    },
+    "network.availability.rejoin": {
+        "stale": "the one that it had",
+        "reset": "the one that it started from",
+        "fetch": "the learner's, or that of a neighbour drawn at random, of that moment",
+    },
+    "network.availability.depends.on": {
+        "degree": "number of links",
+        "records": "number of records",
+        "label": "mean label",
+    },
+    "network.availability.spans_are": {
+        "present": "the agent is there in its spans",
+        "absent": "the agent is away in its spans",
+    },
+    "network.availability.by": {
+        "degree": "number of links",
+        "betweenness": "share of shortest paths that lead through the agent",
+        "records": "number of records",
+        "random": "nothing: all alike",
+    },
+    "network.availability.order": {
+        "largest": "those with the most",
+        "smallest": "those with the least",
     },
     "data.redraw": {
         "never": "one draw for all replicas",

@@ -44,6 +44,7 @@ from p2psim.network.availability import (
     Renewal,
     Scripted,
 )
+from p2psim.network.availability.laws import Lognormal, Weibull
 from p2psim.network.availability.odds import Depends, tilted
 from p2psim.network.events import JOIN, LEAVE, NOBODY, NONE, OFFLINE
 from p2psim.network.exchanges.protocol import ExchangePattern
@@ -63,7 +64,7 @@ KINDS: dict[str, AnyAvailability] = {
     "bernoulli": Bernoulli(drop=0.6),
     "renewal": Renewal(up=3.0, down={"x": 1.0, "y": 4.0, "a5": 9.0}),
     "renewal, heavy tails, held": Renewal(
-        up=2.0, participation=0.4, up_law={"kind": "lognormal"}, down_law={"kind": "weibull"}, messages="held"
+        up=2.0, participation=0.4, up_law=Lognormal(), down_law=Weibull(), messages="held"
     ),
     "outage": Outage(up=4.0, down=2.0),
     "outage of regions": Outage(up=4.0, participation=0.5, regions=2, rejoin="reset"),

@@ -12,7 +12,7 @@ from p2psim.network.availability.absence import KEY, Absence, Misses
 from p2psim.network.availability.odds import Depends, tilted
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import PerAgent
+from p2psim.options import SharePerAgent
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Bernoulli(Absence):
     """
 
     kind: Literal["bernoulli"] = "bernoulli"
-    drop: PerAgent | None = Field(None, description="probability that a wake is missed, below 1")
+    drop: SharePerAgent | None = Field(None, description="probability that a wake is missed, below 1")
     participation: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="instead of drop: share of wakes that are not missed"
     )

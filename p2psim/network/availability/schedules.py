@@ -15,7 +15,7 @@ from p2psim.errors import MeaningError
 from p2psim.network.availability.absence import KEY, Absence
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import Options, PerAgent, Positive
+from p2psim.options import Options, Positive, SharePerAgent
 from p2psim.paths import DataPath, checked
 from p2psim.randomness import Streams
 
@@ -31,23 +31,16 @@ class Diurnal(Absence):
     participation: Annotated[float, Field(gt=0, lt=1)] = Field(
         description="share of a period that an agent is there"
     )
-    phase: Literal["random", "same"] | PerAgent = Field(
-        "random",
-        description="where in its period an agent's presence begins: at random, all at the start, or by agent or "
-        "group, as a share of the period in (0, 1]",
+    phase: SharePerAgent | None = Field(
+        None,
+        description="where in the period an agent's presence begins, as a share of it; null: at random for each",
     )
 
     def phases(self, members: Members, random: np.random.Generator) -> np.ndarray:
         """Phase of each agent, shape (n,), in [0, 1)."""
-        agents = len(members.labels)
-        if self.phase == "random":
-            return random.random(agents)
-        if self.phase == "same":
-            return np.zeros(agents)
-        phases = members.values(self.phase, f"{KEY}.phase")
-        if not (phases <= 1).all():
-            raise MeaningError(f"{KEY}.phase", f"is a share of the period in (0, 1], got {phases.max():g}")
-        return phases % 1.0
+        if self.phase is None:
+            return random.random(len(members.labels))
+        return members.values(self.phase, f"{KEY}.phase") % 1.0
 
     def start(self, world: World, streams: Streams) -> None:
         """Begin everyone's days."""

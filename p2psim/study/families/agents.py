@@ -7,9 +7,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.network.members import Members
+
 if TYPE_CHECKING:
     from p2psim.network.graphs import Links
     from p2psim.study.workspace import Case
+
+
+def members_of(case: Case, offsets: np.ndarray, y: np.ndarray) -> Members:
+    """What the network knows of who holds the records.
+
+    Parameters
+    ----------
+    case : Case
+    offsets : ndarray of int64, shape (n + 1,)
+        Agent i's records are those from offsets[i] to offsets[i + 1].
+    y : ndarray, shape (records,)
+    """
+    records = np.diff(offsets)
+    sums = np.diff(np.concatenate([[0.0], np.cumsum(y)])[offsets])
+    labels = np.divide(sums, records, out=np.zeros(records.size), where=records > 0)
+    return Members(case.labels, case.groups, {"records": records, "label": labels})
 
 
 def star_agents(case: Case, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:

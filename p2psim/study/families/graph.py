@@ -28,13 +28,22 @@ from p2psim.network.spectrum import spectral_facts
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
-from p2psim.study.families.agents import agents_table, graph_centralities
+from p2psim.study.families.agents import agents_table, graph_centralities, members_of
 from p2psim.study.families.baseline_models import baseline_models, check_baselines
 from p2psim.study.families.graph_check import compare, recorded_steps
 from p2psim.study.families.graph_facts import assess
 from p2psim.study.families.graph_start import after_start, first_models
 from p2psim.study.families.observer import Observer
-from p2psim.study.families.stage import Assessment, Played, Player, Stage, delta_warning, goes_on, stage
+from p2psim.study.families.stage import (
+    Assessment,
+    Played,
+    Player,
+    Stage,
+    check_availability,
+    delta_warning,
+    goes_on,
+    stage,
+)
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
@@ -267,7 +276,9 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         rates,
         goes_on=goes_on(scenario),
         updates=algorithm.updates,
+        members=members_of(case, problem.offsets, problem.y),
     )
+    check_availability(network)
     return GraphCell(
         scenario,
         case,

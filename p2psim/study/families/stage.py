@@ -53,6 +53,8 @@ def stage(
         scenario.network.model_dump(mode="json"),
         # What a topology makes can depend on the data.
         _digest(network.links),
+        # So can who is away.
+        None if network.availability.ideal or network.members is None else network.members.digest(),
         network.goes_on,
         network.updates,
         None if rates is None or (rates == 1).all() else rates.tolist(),
@@ -63,6 +65,17 @@ def stage(
         plan.mechanism.kind,
     ]
     return Stage(network, plan, commits, time, dimension, json.dumps(parts))
+
+
+def check_availability(network: Network) -> None:
+    """Refuse an availability that means nothing for these agents, before anything runs.
+
+    Raises
+    ------
+    MeaningError
+    """
+    assert network.members is not None
+    network.availability.shares(network.members, network.links)
 
 
 def _digest(links: Links) -> str:

@@ -21,8 +21,8 @@ from p2psim.network.simulation import Network
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
-from p2psim.study.families.agents import star_agents
-from p2psim.study.families.stage import Assessment, Played, Player, Stage, stage
+from p2psim.study.families.agents import members_of, star_agents
+from p2psim.study.families.stage import Assessment, Played, Player, Stage, check_availability, stage
 from p2psim.study.families.star_facts import assess
 from p2psim.study.record import EveryTime
 from p2psim.theory.star import rho_for_h
@@ -200,7 +200,9 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         scenario.network.channel,
         scenario.network.availability,
         rates,
+        members=members_of(case, problem.offsets, problem.y),
     )
+    check_availability(network)
     rho = _rho(scenario, problem)
     bound, clip, claim = _bound(scenario, case, problem)
     budget = np.full(owners, np.inf)
