@@ -9,6 +9,7 @@ import numpy as np
 
 from p2psim.errors import FolderError, InputError, SimulationError
 from p2psim.study.parts import EVENT_COLUMNS
+from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from p2psim.study.outcome import Series
     from p2psim.study.result import Result
     from p2psim.study.scenario import Scenario
-
-#: Largest relative difference that rounding explains.
-TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class Checked:
         How many were replayed.
     largest : float
         Largest relative difference of a recorded value from the recomputed one; infinite with a fault.
+    drift : float
+        How far two plain replays part whose data differ by rounding; zero where that was not asked.
     fault : str
         The invariant that the events break; empty when they break none.
     """
@@ -42,7 +42,20 @@ class Checked:
     replica: int
     events: int
     largest: float
+    drift: float = 0.0
     fault: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``right``; ``not comparable`` where rounding, amplified, explains the difference; or ``wrong``."""
+        if self.largest <= TOLERANCE:
+            return "right"
+        return "not comparable" if not self.fault and self.largest <= SLACK * self.drift else "wrong"
+
+    @property
+    def amplified(self) -> float:
+        """By how much rounding was amplified on the way."""
+        return self.drift / NUDGE
 
 
 def verify_result(result: "Result") -> list[Checked]:
@@ -61,8 +74,6 @@ def verify_result(result: "Result") -> list[Checked]:
 
 
 def _check_all(result: "Result") -> "Iterator[Checked]":
-    from p2psim.study.replica_check import recompute
-
     events = _by_run(result.events)
     metrics = _by_run(result.metrics)
     for cell, scenario in _scenarios(result):
@@ -77,7 +88,7 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             fault = _broken_invariant(scenario, stream, result, run)
             if fault:
                 # What cannot have happened cannot be replayed.
-                yield Checked(cell, replica, len(stream), math.inf, fault)
+                yield Checked(cell, replica, len(stream), math.inf, fault=fault)
                 continue
             differences = recompute(
                 scenario,
@@ -88,7 +99,7 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
                 tuple(_series(metrics[run])) if run in metrics else (),
                 result.models.get(run),
             )
-            yield Checked(cell, replica, len(stream), differences.largest, fault)
+            yield Checked(cell, replica, len(stream), differences.largest, differences.drift)
 
 
 def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame]":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from p2psim.data.prepare import Prepared
     from p2psim.network.graphs import Links
+    from p2psim.study.compared import Compared
     from p2psim.study.families.stage import FamilyCell
     from p2psim.study.outcome import Series
     from p2psim.study.scenario import Scenario
@@ -44,8 +45,8 @@ class Family(Protocol):
         noise: np.ndarray,
         series: tuple[Series, ...],
         models: np.ndarray | None,
-    ) -> Iterator[tuple[int, float]]:
-        """Recompute a recorded replica with the plain reference; yields numbers compared and their difference."""
+    ) -> Iterator[Compared]:
+        """Recompute a recorded replica with the plain reference, beside what was recorded."""
 
 
 #: Module of the family of each algorithm.

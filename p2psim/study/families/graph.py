@@ -28,6 +28,7 @@ from p2psim.network.spectrum import spectral_facts
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
+from p2psim.study.compared import Compared
 from p2psim.study.families.agents import agents_table, graph_centralities, members_of
 from p2psim.study.families.baseline_models import baseline_models, check_baselines
 from p2psim.study.families.graph_check import compare, recorded_steps
@@ -408,8 +409,8 @@ def recompute(
     noise: np.ndarray,
     series: tuple[Series, ...],
     models: np.ndarray | None,
-) -> Iterator[tuple[int, float]]:
-    """Recompute a recorded replica plainly; yields numbers compared, and their largest relative difference."""
+) -> Iterator[Compared]:
+    """Recompute a recorded replica plainly; see `p2psim.study.families.graph_check.compare`."""
     from p2psim.study.workspace import Case
 
     blank = Case("", dict(arrays), (), None, None, None, None, {}, ())

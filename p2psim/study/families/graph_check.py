@@ -10,6 +10,7 @@ import numpy as np
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS, Seen
 from p2psim.learning.graph_optimum import minimise_together
 from p2psim.learning.graph_problem import GraphProblem
+from p2psim.study.compared import Compared
 from p2psim.study.families.observer import Observer
 from p2psim.study.outcome import Series
 from p2psim.study.record import RecordSection
@@ -37,10 +38,10 @@ def compare(
     groups: Sequence[str] | None,
     series: Sequence[Series],
     models: np.ndarray | None,
-) -> Iterator[tuple[int, float]]:
-    """Compare records with recomputed models; yields numbers compared, and their largest relative difference.
+) -> Iterator[Compared]:
+    """Set records beside what recomputed models give.
 
-    Relative to the largest number of a series, or of all models; of gaps, to the largest objective.
+    Differences are relative to the largest number of a series, or of all models; of gaps, to the largest objective.
 
     Parameters
     ----------
@@ -76,16 +77,15 @@ def compare(
             members = [i for i in range(problem.agents) if not group or (groups and groups[i] == group)]
         values = [measured(name, int(step)) for step in one.step]
         again = np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
-        scale = None
         if name == "objective_gap":
             scale = max(abs(float(measured("objective", int(step)))) for step in one.step)
-        yield one.value.size, _largest(again, one.value, scale)
+        else:
+            scale = _size(again, one.value)
+        yield Compared(one.value, again, scale)
     if models is not None:
         expected = np.array([theta[step] for step in steps])
-        yield models.size, _largest(expected, models) if expected.shape == models.shape else np.inf
+        yield Compared(models, expected, _size(expected, models))
 
 
-def _largest(a: np.ndarray, b: np.ndarray, scale: float | None = None) -> float:
-    if scale is None:
-        scale = max(float(np.abs(a).max()), float(np.abs(b).max()))
-    return float(np.abs(a - b).max() / max(scale, np.finfo(float).tiny))
+def _size(a: np.ndarray, b: np.ndarray) -> float:
+    return max(float(np.abs(a).max()), float(np.abs(b).max()), float(np.finfo(float).tiny))

@@ -21,6 +21,7 @@ from p2psim.network.simulation import Network
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
+from p2psim.study.compared import Compared
 from p2psim.study.families.agents import members_of, star_agents
 from p2psim.study.families.stage import Assessment, Played, Player, Stage, check_availability, stage
 from p2psim.study.families.star_facts import assess
@@ -238,8 +239,8 @@ def recompute(
     noise: np.ndarray,
     series: tuple[Series, ...],
     models: np.ndarray | None,
-) -> Iterator[tuple[int, float]]:
-    """Recompute a recorded replica plainly; yields numbers compared, and the largest difference: of ψ, to 1 + ψ."""
+) -> Iterator[Compared]:
+    """Recompute a recorded replica plainly; differences of ψ are relative to 1 + ψ."""
     problem, algorithm = _problem(scenario, arrays), algorithm_of(scenario)
     method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
     sensitivity = scenario.privacy.sensitivity
@@ -248,11 +249,11 @@ def recompute(
     compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
     for one in compared:
         psi = problem.fitness(theta[one.step]) / problem.minimum - 1
-        yield psi.size, float((np.abs(psi - one.value) / (1 + np.abs(psi))).max())
+        yield Compared(one.value, psi, 1 + np.abs(psi))
     if models is not None and compared:
         again = theta[compared[0].step]
         scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
-        yield models.size, float(np.abs(again - models).max() / scale)
+        yield Compared(models, again, scale)
 
 
 @lru_cache(maxsize=8)
