@@ -22,6 +22,7 @@ _PACKAGE = Path(__file__).parent
 #: Where sources that are compiled, or give constants to such, may be.
 _SOURCES = (
     "compiled.py",
+    "intrinsics.py",
     "streams.py",
     "network/*.py",
     "learning/*.py",

@@ -11,24 +11,13 @@ import math
 import numpy as np
 
 from p2psim.compiled import njit
+from p2psim.intrinsics import high_product
 
 _M0 = np.uint64(0xD2E7470EE14C6C93)
 _M1 = np.uint64(0xCA5A826395121157)
 _W0 = np.uint64(0x9E3779B97F4A7C15)
 _W1 = np.uint64(0xBB67AE8584CAA73B)
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
 _TO_DOUBLE = 1.0 / 9007199254740992.0  # 2**-53
-
-
-@njit(inline="always")
-def _high_product(a, b):  # type: ignore[no-untyped-def]
-    """Upper 64 bits of a 64 × 64 bit product, by halves: there is no 128 bit integer here."""
-    a_low, a_high = a & _LOW, a >> _HALF
-    b_low, b_high = b & _LOW, b >> _HALF
-    cross = a_high * b_low + ((a_low * b_low) >> _HALF)
-    middle = a_low * b_high + (cross & _LOW)
-    return a_high * b_high + (cross >> _HALF) + (middle >> _HALF)
 
 
 @njit()
@@ -37,8 +26,8 @@ def philox_block(key, agent, block):  # type: ignore[no-untyped-def]
     c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(0), np.uint64(agent), np.uint64(0)
     k0, k1 = key[0], key[1]
     for _ in range(10):
-        high0, low0 = _high_product(_M0, c0), _M0 * c0
-        high1, low1 = _high_product(_M1, c2), _M1 * c2
+        high0, low0 = high_product(_M0, c0), _M0 * c0
+        high1, low1 = high_product(_M1, c2), _M1 * c2
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
         k0 += _W0
         k1 += _W1

@@ -27,6 +27,7 @@ ALONE = {
     "__version__",
     "compiled",
     "errors",
+    "intrinsics",
     "options",
     "paths",
     "distributions",

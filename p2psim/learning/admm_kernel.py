@@ -3,7 +3,8 @@
 An agent makes its local steps when it sends: its model changes there. Link variables change at the neighbour when it
 sends back, and at the agent that woke when it commits. State, with directed edges as the ends of links:
 
-- ``theta`` (n, p): own models; ``slopes`` (records,), ``local`` (n,) and ``sums`` (2,) as in the graph's kernel;
+- ``theta`` (n, p): own models; ``gradients`` (n, p), ``known`` (n,), ``local`` (n,) and ``sums`` (2,) as in the kernel
+  of the graph;
 - ``pulled`` (ends, 2, p): z − u for the own model and for the copy, which is what the other end sent last;
 - ``multipliers`` (ends, 2, p): u for the own model and for the copy;
 - ``newest`` (ends,): the exchange that set an end last, by the seq of its first send: an older one never overwrites it;
@@ -18,10 +19,9 @@ from p2psim.compiled import njit
 from p2psim.learning.graph_kernel import (
     AVERAGE,
     edge_of,
-    mean_gradient,
-    refresh,
     track_objective,
 )
+from p2psim.learning.graph_loss import EXCEEDED, UNKNOWN, evaluate
 from p2psim.learning.in_flight import post, take
 from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
 
@@ -33,14 +33,14 @@ COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, theta, slopes, anchor, pulled, multipliers, newest, heard, heard_of,
+    events, start, theta, gradients, known, anchor, pulled, multipliers, newest, heard, heard_of,
     places, payloads, free, free_rows, counters, sums, local,
     indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, bound, violations,
     smoothness, pull, ridge, rho, inner, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event)."""
     p = theta.shape[1]
-    old, mix, target, gradient = np.empty(p), np.empty(p), np.empty(p), np.empty(p)
+    old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
     for at in range(start, events.size):
         event = events[at]
         kind, i = event.kind, event.agent
@@ -55,17 +55,22 @@ def replay(  # type: ignore[no-untyped-def]
             for a in range(p):
                 old[a] = theta[i, a]
             stiffness = _aim(i, indptr, weights, rho, pulled, target)
+            first, last = offsets[i], offsets[i + 1]
             if touches:
-                first, last = offsets[i], offsets[i + 1]
+                gradient = gradients[i]
                 step = 1.0 / (stiffness + pull[i] * smoothness[i])
-                noise_row, exceeded, new = counters[NOISE_ROW], False, local[i]
+                noise_row, exceeded = counters[NOISE_ROW], False
                 for _ in range(inner):
-                    exceeded |= mean_gradient(X, slopes, norms, first, last, clip, bound, gradient)
+                    if known[i] == UNKNOWN:
+                        _, known[i] = evaluate(
+                            loss, X, y, norms, first, last, clip, bound, theta[i], gradient
+                        )
+                    exceeded |= known[i] == EXCEEDED
+                    known[i] = UNKNOWN
                     for a in range(p):
                         t = theta[i, a]
                         g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]
                         theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
-                    new = refresh(loss, X, y, first, last, theta[i], slopes)
                 violations[i] += exceeded
                 counters[NOISE_ROW] += 1
                 for a in range(p):
@@ -74,8 +79,11 @@ def replay(  # type: ignore[no-untyped-def]
                 c = 0.0 if without_release == AVERAGE else pull[i]
                 for a in range(p):
                     theta[i, a] = (target[a] + c * anchor[i, a]) / (stiffness + c)
-                new = refresh(loss, X, y, offsets[i], offsets[i + 1], theta[i], slopes)
+                known[i] = UNKNOWN
             if track:
+                # Who made no release will make none: its gradient is not asked for again.
+                after = gradients[i] if touches else nothing
+                new, known[i] = evaluate(loss, X, y, norms, first, last, clip, bound, theta[i], after)
                 track_objective(
                     i, old, mix, True, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
                 )

@@ -9,6 +9,7 @@ import numpy as np
 from p2psim.errors import SimulationError
 from p2psim.learning import admm_kernel as kernel
 from p2psim.learning import graph_kernel
+from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.in_flight import InFlight
 
@@ -72,10 +73,8 @@ class AdmmReplay:
         self.theta = np.array(start, dtype=np.float64)
         n, p = self.theta.shape
         self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
-        self._slopes, self.local = np.empty(problem.y.size), np.empty(n)
-        graph_kernel.refresh_all(
-            problem.loss.code, problem.X, problem.y, problem.offsets, self.theta, self._slopes, self.local
-        )
+        self.local = np.zeros(n)
+        self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
         owner = np.repeat(np.arange(n), np.diff(problem.indptr))
         self._pulled = np.stack([self.theta[owner], self.theta[problem.indices]], axis=1)
         self._multipliers = np.zeros((owner.size, 2, p))
@@ -85,6 +84,10 @@ class AdmmReplay:
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
         self._sums = np.zeros(2)
         if track:
+            evaluate_all(
+                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
+                rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
+            )  # fmt: skip
             self._sums[:] = graph_kernel.objective_parts(
                 problem.indptr,
                 problem.indices,
@@ -120,7 +123,8 @@ class AdmmReplay:
         at = 0
         while at < events.size:
             status, at = kernel.replay(
-                events, at, self.theta, self._slopes, self._anchor, self._pulled, self._multipliers, self._newest,
+                events, at, self.theta, self._gradients, self._known, self._anchor,
+                self._pulled, self._multipliers, self._newest,
                 self._heard, self._heard_of, mail.places, mail.payloads, mail.free, mail.free_rows,
                 self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.weights, problem.degrees,

@@ -9,6 +9,7 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning import graph_kernel as kernel
+from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
 
 #: Called with the commits so far and the time when something is to be recorded.
@@ -61,27 +62,28 @@ class GraphReplay:
         track: bool = True,
     ):
         n = len(start)
-        edges = problem.indices.size
         self._problem, self._rule, self._track = problem, rule, track
         self.theta = np.array(start, dtype=np.float64)
         self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
-        self._slopes, self.local = np.empty(problem.y.size), np.empty(n)
-        kernel.refresh_all(
-            problem.loss.code, problem.X, problem.y, problem.offsets, self.theta, self._slopes, self.local
-        )
+        self.local = np.zeros(n)
+        self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
         self._pool = np.vstack([self.theta, np.empty_like(self.theta)])
         self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
         self._free = np.arange(2 * n)[::-1].astype(np.int64)
-        self._edge_slot = problem.indices.astype(np.int64)
-        self._edge_version = np.zeros(edges, np.int64)
+        self._held = np.zeros((problem.indices.size, 2), np.int64)
+        self._held[:, kernel.SLOT] = np.repeat(np.arange(n), np.diff(problem.indptr))
         self._messages = _messages(64)
         self._cursor = problem.indptr[:-1].copy()
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
         self.counters[kernel.FREE] = n
         self._sums = np.zeros(2)
         if track:
+            evaluate_all(
+                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
+                rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
+            )  # fmt: skip
             self._sums[:] = self._objective()
         self.violations = np.zeros(n, np.int64)
 
@@ -104,8 +106,8 @@ class GraphReplay:
         at = 0
         while at < events.size:
             status, at = kernel.replay(
-                events, at, self.theta, self._slopes, self._anchor, self._versions,
-                self._pool, self._references, self._free, self._edge_slot, self._edge_version,
+                events, at, self.theta, self._gradients, self._known, self._anchor, self._versions,
+                self._pool, self._references, self._free, self._held,
                 *self._messages, self._cursor, self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.reverse, problem.weights, problem.degrees,
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,

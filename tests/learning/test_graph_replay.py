@@ -1,5 +1,8 @@
 """Coordinate descent, compiled, against the plain reference, and the reference against the paper's update."""
 
+import math
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.distributions import Distribution
-from p2psim.learning import graph_kernel
+from p2psim.learning.graph_loss import EXCEEDED, UNKNOWN, WITHIN, evaluate
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_reference import replay_plainly
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
@@ -89,6 +92,53 @@ def test_pieces_of_any_size_give_the_same_bytes(run, chunk):
     assert pieces.objective == whole.objective
     assert pieces.vectors_sent == whole.vectors_sent
     assert pieces.versions_held == whole.versions_held
+
+
+@settings(max_examples=100)
+@given(run=runs(), claimed=st.sampled_from([0.05, 0.5, 5.0]))
+def test_what_is_tracked_and_when_gradients_are_found_change_nothing(run, claimed):
+    problem, rule, start, anchor, events, noise = run
+    rule = replace(rule, bound=claimed)
+    made = []
+    for track in (True, False):
+        replay = GraphReplay(problem, rule, start, anchor, track)
+        replay.feed(events, noise)
+        made.append((replay.theta.tobytes(), replay.violations.tolist()))
+    assert made[0] == made[1]
+
+
+@settings(max_examples=100)
+@given(
+    kind=st.sampled_from(sorted(LOSSES)),
+    records=st.integers(0, 70),
+    p=st.integers(1, 9),
+    clip=st.sampled_from([np.inf, 0.3]),
+    order=st.sampled_from([1, 2]),
+    seed=st.integers(0, 10_000),
+)
+def test_loss_and_gradient_are_those_of_the_records_alone(kind, records, p, clip, order, seed):
+    """In the plain formula, record by record; whether some gradient exceeds a bound; and losses alone are the same."""
+    random, loss = np.random.default_rng(seed), LOSSES[kind]()
+    X, theta = random.standard_normal((records, p)), random.standard_normal(p)
+    y = random.choice([-1.0, 1.0], records)
+    norms = np.linalg.norm(X, ord=order, axis=1)
+    out = np.empty(p)
+    bound = 0.9
+    value, known = evaluate(loss.code, X, y, norms, 0, records, clip, bound, theta, out)
+    total, gradient, exceeded = 0.0, np.zeros(p), False
+    for x, t in zip(X, y, strict=True):
+        z = float(x @ theta)
+        slope = 2 * (z - t) if kind == "squared" else -t / (1 + math.exp(t * z))
+        total += (z - t) ** 2 if kind == "squared" else math.log1p(math.exp(-t * z))
+        length = abs(slope) * np.linalg.norm(x, ord=order)
+        exceeded = exceeded or bool(length > bound)
+        gradient += slope * x * min(1.0, clip / length)
+    count = max(records, 1)
+    assert value == pytest.approx(total / count, rel=1e-12, abs=1e-14)
+    assert out == pytest.approx(gradient / count, rel=1e-11, abs=1e-13)
+    assert known == (EXCEEDED if exceeded else WITHIN)
+    alone = evaluate(loss.code, X, y, norms, 0, records, clip, bound, theta, np.empty(0))
+    assert alone == (value, UNKNOWN)
 
 
 def transcribed(problem, start, commits, noise):
@@ -268,14 +318,16 @@ def test_logarithms_of_products_are_sums_of_logarithms(records, scale, seed):
     random = np.random.default_rng(seed)
     X, theta = random.standard_normal((records, 3)), scale * random.standard_normal(3)
     y = random.choice([-1.0, 1.0], records)
-    slopes = np.empty(records)
-    made = graph_kernel.refresh(Logistic.code, X, y, 0, records, theta, slopes)
+    gradient = np.empty(3)
+    norms = np.linalg.norm(X, axis=1)
+    made, _ = evaluate(Logistic.code, X, y, norms, 0, records, np.inf, np.inf, theta, gradient)
     z = np.array([sum(x[a] * theta[a] for a in range(3)) for x in X])
     exact = np.logaddexp(np.longdouble(0), -(y * z).astype(np.longdouble)).mean()
     # Scores may differ in their last places between compilers that fuse products and sums.
     apart = 8 * np.finfo(float).eps * np.abs(X * theta).sum(axis=1).mean()
     assert abs(made - exact) <= 4 * 2.0**-53 * (1 + abs(exact)) + apart
-    assert slopes == pytest.approx(Logistic.slopes(z, y), rel=1e-12, abs=apart + 1e-300)
+    expected = (Logistic.slopes(z, y)[:, None] * X).mean(axis=0)
+    assert gradient == pytest.approx(expected, rel=1e-12, abs=(apart + 1e-14) * np.abs(X).max())
 
 
 def counted(where, events):
