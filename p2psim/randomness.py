@@ -27,6 +27,7 @@ PURPOSES = (
     "topology",
     "data",
     "noise",
+    "batches",
     "start",
     "baselines",
 )

@@ -3,7 +3,8 @@
 The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
 SC 2011). Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the
 stream's key, which is what :func:`p2psim.randomness.generator` yields in the same order; being a function
-of the address, it serves a million agents without a million generators.
+of the address, it serves a million agents without a million generators. Where the numbers that something takes
+are not known beforehand, it has a series of blocks of its own: (j + 1, series, agent, 0).
 """
 
 import math
@@ -21,9 +22,9 @@ _TO_DOUBLE = 1.0 / 9007199254740992.0  # 2**-53
 
 
 @njit()
-def philox_block(key, agent, block):  # type: ignore[no-untyped-def]
-    """Four 64 bit words: block ``block`` (from 0) of the stream of ``agent``."""
-    c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(0), np.uint64(agent), np.uint64(0)
+def philox_block(key, agent, block, series=0):  # type: ignore[no-untyped-def]
+    """Four 64 bit words: block ``block`` (from 0) of a series of the stream of ``agent``."""
+    c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(series), np.uint64(agent), np.uint64(0)
     k0, k1 = key[0], key[1]
     for _ in range(10):
         high0, low0 = high_product(_M0, c0), _M0 * c0
@@ -35,7 +36,8 @@ def philox_block(key, agent, block):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _unit(word):  # type: ignore[no-untyped-def]
+def unit(word):  # type: ignore[no-untyped-def]
+    """Number on [0, 1) of a word's upper 53 bits."""
     return float(word >> np.uint64(11)) * _TO_DOUBLE
 
 
@@ -45,12 +47,12 @@ def uniform(key, agent, place):  # type: ignore[no-untyped-def]
     words = philox_block(key, agent, place >> 2)
     lane = place & 3
     if lane == 0:
-        return _unit(words[0])
+        return unit(words[0])
     if lane == 1:
-        return _unit(words[1])
+        return unit(words[1])
     if lane == 2:
-        return _unit(words[2])
-    return _unit(words[3])
+        return unit(words[2])
+    return unit(words[3])
 
 
 @njit()
@@ -89,10 +91,10 @@ def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
         for b in range(blocks):
             words = philox_block(key, agents[r], base + b)
             column = b << 2
-            out[r, column] = _laplace_of(_unit(words[0]))
+            out[r, column] = _laplace_of(unit(words[0]))
             if column + 1 < p:
-                out[r, column + 1] = _laplace_of(_unit(words[1]))
+                out[r, column + 1] = _laplace_of(unit(words[1]))
             if column + 2 < p:
-                out[r, column + 2] = _laplace_of(_unit(words[2]))
+                out[r, column + 2] = _laplace_of(unit(words[2]))
             if column + 3 < p:
-                out[r, column + 3] = _laplace_of(_unit(words[3]))
+                out[r, column + 3] = _laplace_of(unit(words[3]))

@@ -1,6 +1,7 @@
 """Small stars for tests: problems from plain arrays, events, and replays from them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,8 @@ class Replayed:
 
     recorded: Recorded
     violations: np.ndarray
+    violation_steps: np.ndarray
+    violation_sizes: np.ndarray
 
 
 def replay_compiled(
@@ -91,14 +94,14 @@ def replay_compiled(
     clip: float = np.inf,
     bound: float = np.inf,
     chunk: int | None = None,
-    **every: float,
+    **more: Any,
 ) -> Replayed:
     """Feed the kernel with chunks of the given size; noise is ordered by (owner, release)."""
-    replay = StarReplay(problem, method, gradient_rule(problem, clip, bound), **every)  # type: ignore[arg-type]
+    replay = StarReplay(problem, method, gradient_rule(problem, clip, bound), **more)
     for start in range(0, events.size, chunk or events.size):
         piece = slice(start, start + (chunk or events.size))
         replay.feed(events[piece], noise_of(events, noise, problem.owners)[piece_rows(events, piece)])
-    return Replayed(replay.result(), replay.violations)
+    return Replayed(replay.result(), replay.violations, replay.violation_steps, replay.violation_sizes)
 
 
 def small_tree() -> dict:

@@ -18,7 +18,9 @@ the kernel, and the driver makes room.
 import numpy as np
 
 from p2psim.compiled import njit
+from p2psim.learning.batch_kernel import batch_gradient
 from p2psim.learning.losses.compiled import slope
+from p2psim.learning.violation_kernel import longest_gradient, note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
 
 DONE, ANSWERS_FULL, QUERIES_FULL = 0, 1, 2
@@ -58,19 +60,6 @@ def mean_gradient_from_records(loss, X, y, x_l1, first, last, clip, theta, out):
         out[a] /= last - first
 
 
-@njit()
-def exceeds(loss, X, y, x_l1, rows, first, last, bound, theta):  # type: ignore[no-untyped-def]
-    """Whether some record's gradient has an L1 norm above a bound; only ``rows[first:last]`` ever can."""
-    for k in range(first, last):
-        r = rows[k]
-        z = 0.0
-        for a in range(theta.size):
-            z += X[r, a] * theta[a]
-        if abs(slope(loss, z, y[r])) * x_l1[r] > bound:
-            return True
-    return False
-
-
 @njit(inline="always")
 def _project(value, theta_max):  # type: ignore[no-untyped-def]
     return min(max(value, -theta_max), theta_max)
@@ -79,11 +68,15 @@ def _project(value, theta_max):  # type: ignore[no-untyped-def]
 @njit()
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, asked, asked_version, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
-    how, loss, gram, moment, X, y, x_l1, offsets, clip, suspects, suspect_offsets, bound, violations,
+    how, loss, gram, moment, X, y, x_l1, offsets, clip, batch,
+    suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
     noise, noise_row, step, shares, learner_weight, l2, theta_max, overwrite,
     every_step, every_time, next_time, kept_theta, kept_step, kept_time,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event, records kept, next record time)."""
+    """Replay events from ``start``; returns (status, next event, records kept, next record time).
+
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
+    """
     owners, p = asked.shape
     kept = 0
     mean = np.empty(p)
@@ -115,16 +108,25 @@ def replay(  # type: ignore[no-untyped-def]
                 return ANSWERS_FULL, e, kept, next_time
             answer_seq[slot] = event.seq
             at = asked[agent]
-            if how == FROM_SUMS:
+            # A batch of None is known when the kernel is compiled, and this question is not asked then.
+            if batch is not None:
+                batch_gradient(
+                    loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, batch, agent, event.release, mean
+                )  # fmt: skip
+            elif how == FROM_SUMS:
                 mean_gradient_from_sums(gram[agent], moment[agent], at, mean)
             else:
                 mean_gradient_from_records(
                     loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, mean
                 )
-            if suspect_offsets[agent] < suspect_offsets[agent + 1] and exceeds(
-                loss, X, y, x_l1, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], bound, at
-            ):
-                violations[agent] += 1
+            # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
+            longest = longest_gradient(
+                loss, X, y, x_l1, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], at
+            )
+            if longest > bound:
+                note_violation(
+                    agent, commits[0], longest / bound, violations, violation_steps, violation_sizes
+                )
             row = noise_row[0]
             noise_row[0] += 1
             for a in range(p):

@@ -7,17 +7,29 @@ from collections.abc import Iterable
 import numpy as np
 
 from p2psim.learning.async_star import StarMethod
+from p2psim.learning.batch_reference import drawn
+from p2psim.learning.batches import Sampling
 from p2psim.learning.star_problem import StarProblem
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 
 
-def mean_gradient(problem: StarProblem, owner: int, theta: np.ndarray, clip: float) -> np.ndarray:
-    """Mean of the gradients of an owner's records, each clipped to an L1 norm: shape (p,)."""
-    rows = slice(problem.offsets[owner], problem.offsets[owner + 1])
+def mean_gradient(
+    problem: StarProblem, owner: int, theta: np.ndarray, clip: float, release: int, sampling: Sampling | None
+) -> np.ndarray:
+    """Mean of the gradients of an owner's records, or its estimate from a release's batch: shape (p,).
+
+    Each record's gradient is clipped to an L1 norm. Of a batch the sum is divided by a public number, not by how many
+    were drawn.
+    """
+    n = int(problem.records[owner])
+    places = range(n) if sampling is None else drawn(sampling, owner, release, n)
+    divisor = n if sampling is None else sampling.divisors[owner]
+    rows = problem.offsets[owner] + np.array(places, np.int64)
     X, y = problem.X[rows], problem.y[rows]
     gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
     norms = np.abs(gradients).sum(axis=1)
-    return np.asarray((gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]).mean(axis=0))
+    clipped = gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
+    return np.asarray(clipped.sum(axis=0) / divisor)
 
 
 def replay_plainly(
@@ -26,6 +38,7 @@ def replay_plainly(
     events: Iterable[np.void],
     noise: np.ndarray,
     clip: float = np.inf,
+    sampling: Sampling | None = None,
 ) -> np.ndarray:
     """The learner's model after every commit.
 
@@ -38,6 +51,8 @@ def replay_plainly(
         Ordered by (agent, release).
     clip : float
         L1 norm to which each record's gradient is clipped.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
 
     Returns
     -------
@@ -65,8 +80,9 @@ def replay_plainly(
             assert peer == NEIGHBOURS or peer >= 0
             queries[seq] = (theta_L + theta) / 2
         elif kind == SEND:
-            w = noise[first[agent] + event["release"]]
-            answers[seq] = mean_gradient(problem, agent, asked[agent], clip) + w, asked[agent].copy()
+            release = int(event["release"])
+            Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling)
+            answers[seq] = Q + noise[first[agent] + release], asked[agent].copy()
         elif kind == DELIVER and agent == LEARNER:
             arrived = answers.pop(cause)
         elif kind == DELIVER and event["version"] >= newest[agent]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning.async_star import StarMethod
+from p2psim.learning.batches import Sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star_kernel import ANSWERS_FULL, FROM_RECORDS, FROM_SUMS, QUERIES_FULL, replay
 from p2psim.learning.star_problem import StarProblem
@@ -97,6 +98,17 @@ class StarReplay:
         Record whenever so many more commits have been made; 0 for not by step.
     every_time : float
         Record whenever so much more time has passed; infinite for not by time.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+
+    Attributes
+    ----------
+    violations : ndarray of int64, shape (N,)
+        Releases at which a record of each owner, in the batch or not, exceeded the claimed bound.
+    violation_steps : ndarray of int64, shape (N,)
+        Commits before the first of them; −1 for none.
+    violation_sizes : ndarray, shape (N,)
+        Largest gradient seen at them over the bound; 0 for none.
     """
 
     def __init__(
@@ -106,9 +118,11 @@ class StarReplay:
         rule: GradientRule,
         every_step: int = 0,
         every_time: float = np.inf,
+        sampling: Sampling | None = None,
     ):
         owners, p = problem.owners, problem.dimension
         self._problem, self._method, self._rule = problem, method, rule
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._every_step, self._every_time = every_step, every_time
         self._next_time = every_time
         self._theta = np.zeros((owners + 1, p))
@@ -118,7 +132,8 @@ class StarReplay:
         self._arrived, self._commits = np.zeros(2 * p), np.zeros(1, np.int64)
         self._last_time = 0.0
         self._kept = [(np.zeros(1, np.int64), np.zeros(1), np.zeros((1, p)))]
-        self.violations = np.zeros(owners, np.int64)
+        self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
+        self.violation_sizes = np.zeros(owners)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay the next chunk.
@@ -145,8 +160,9 @@ class StarReplay:
                 events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
                 self._queries, self._query_seq, self._query_left, self._arrived, self._commits,
                 rule.how, problem.loss.code, problem.gram, problem.moment,
-                problem.X, problem.y, problem.x_l1, problem.offsets, rule.clip,
-                rule.suspects, rule.suspect_offsets, rule.bound, self.violations,
+                problem.X, problem.y, problem.x_l1, problem.offsets, rule.clip, self._batch,
+                rule.suspects, rule.suspect_offsets, rule.bound,
+                self.violations, self.violation_steps, self.violation_sizes,
                 noise, noise_row, method.step, problem.shares, method.learner_weight,
                 problem.l2, problem.theta_max, method.overwrite,
                 self._every_step, self._every_time, self._next_time,

@@ -1,0 +1,137 @@
+"""Which of an agent's records take part in a release: all of them, or a batch that is drawn anew each time.
+
+A batch's gradient is the sum of its records' gradients, divided by a public number: q·n_i or b, never by how many were
+drawn. Replacing one record then moves it by at most 2Ξ over that number, and only where the record was drawn, which
+is what amplification by subsampling rests on under replace-one (Balle, Barthe, Gaboardi, "Privacy amplification by
+subsampling", NeurIPS 2018). It has the mean of the full gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.errors import MeaningError
+from p2psim.options import BY_NAME, Count, Options
+
+#: How a batch is drawn, for kernels.
+POISSON, FIXED = 0, 1
+
+
+class Whole(Options):
+    """All records take part in every release."""
+
+    kind: Literal["whole"] = "whole"
+    code: ClassVar[int | None] = None
+
+    def rates(self, records: np.ndarray) -> np.ndarray:
+        """Chance of each agent's records to take part, shape (N,)."""
+        return np.ones(records.size)
+
+    def divisors(self, records: np.ndarray) -> np.ndarray:
+        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
+        return np.maximum(records, 1).astype(float)
+
+
+class PoissonBatch(Options):
+    """Each record takes part with probability q, whatever the others do; a batch may be empty."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate: Annotated[float, Field(gt=0, le=1)] = Field(description="q; the sum is divided by q·n_i")
+    code: ClassVar[int | None] = POISSON
+
+    def rates(self, records: np.ndarray) -> np.ndarray:
+        """Chance of each agent's records to take part, shape (N,)."""
+        return np.full(records.size, self.rate)
+
+    def divisors(self, records: np.ndarray) -> np.ndarray:
+        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
+        return self.rate * np.maximum(records, 1)
+
+
+class FixedBatch(Options):
+    """b records, all sets of so many alike, drawn without replacement."""
+
+    kind: Literal["fixed"] = "fixed"
+    size: Count = Field(description="b; no agent may hold fewer records, but one may hold none")
+    code: ClassVar[int | None] = FIXED
+
+    def rates(self, records: np.ndarray) -> np.ndarray:
+        """Chance of each agent's records to take part, shape (N,).
+
+        Raises
+        ------
+        MeaningError
+            If an agent holds some records, but fewer than b.
+        """
+        short = np.flatnonzero((records > 0) & (records < self.size))
+        if short.size:
+            agent = int(short[0])
+            raise MeaningError(
+                "learning.algorithm.batch.size",
+                f"must be at most what each agent holds, {records[agent]} records for agent {agent}, got {self.size}",
+            )
+        return np.where(records > 0, self.size / np.maximum(records, 1), 1.0)
+
+    def divisors(self, records: np.ndarray) -> np.ndarray:
+        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
+        return np.where(records > 0, float(self.size), 1.0)
+
+
+Batch = Annotated[Whole | PoissonBatch | FixedBatch, Field(discriminator="kind"), BY_NAME]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the records of each release are drawn in one replica.
+
+    Attributes
+    ----------
+    code : int
+        `POISSON` or `FIXED`.
+    rates : ndarray, shape (N,)
+        Chance of each agent's records to take part.
+    sizes : ndarray of int64, shape (N,)
+        Records in each batch of fixed size.
+    divisors : ndarray, shape (N,)
+        Number by which each agent's sum of gradients is divided.
+    key : ndarray of uint64, shape (2,)
+        Of the stream ``batches``.
+    """
+
+    code: int
+    rates: np.ndarray
+    sizes: np.ndarray
+    divisors: np.ndarray
+    key: np.ndarray
+
+    def for_kernel(self, records: np.ndarray) -> tuple[Any, ...]:
+        """What the kernels take, with room for the largest batch: see `p2psim.learning.batch_kernel.batch_gradient`."""
+        largest = int(records.max(initial=0))
+        rows, taken = np.zeros(largest, np.int64), np.zeros(largest, np.bool_)
+        return self.code, self.rates, self.sizes, self.divisors, self.key, rows, taken
+
+
+def sampling(batch: Batch, records: np.ndarray, key: np.ndarray) -> Sampling | None:
+    """How a scenario's batches are drawn; None where all records take part.
+
+    Parameters
+    ----------
+    batch : Batch
+    records : ndarray of int, shape (N,)
+    key : ndarray of uint64, shape (2,)
+        Of the stream ``batches``.
+
+    Raises
+    ------
+    MeaningError
+        As `FixedBatch.rates`.
+    """
+    if batch.code is None:
+        return None
+    rates = batch.rates(records)
+    sizes = np.where(records > 0, getattr(batch, "size", 0), 0).astype(np.int64)
+    return Sampling(batch.code, rates, sizes, batch.divisors(records), key)
