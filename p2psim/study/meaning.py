@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from p2psim.errors import Fault
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.faults import unknown
 from p2psim.study.scenario import Scenario
 
@@ -198,8 +199,23 @@ def all_meanings() -> dict[str, str]:
     return _STAR_MEANINGS | _GRAPH_MEANINGS
 
 
-_STAR_MEANINGS = {name: metric.meaning for name, metric in METRICS.items()}
-_GRAPH_MEANINGS = {name: metric.meaning for name, metric in GRAPH_METRICS.items()} | GRAPH_FACTS
+_NETWORK_MEANINGS = {name: metric.meaning for name, metric in NETWORK_METRICS.items()}
+_STAR_MEANINGS = {name: metric.meaning for name, metric in METRICS.items()} | _NETWORK_MEANINGS
+_GRAPH_MEANINGS = (
+    {name: metric.meaning for name, metric in GRAPH_METRICS.items()} | GRAPH_FACTS | _NETWORK_MEANINGS
+)
+
+
+def _network_metrics(scenario: Scenario) -> Iterator[Fault]:
+    """Some metrics say something of some networks only."""
+    exchange = scenario.network.exchange
+    for i, name in enumerate(scenario.record.metrics):
+        needs = NETWORK_METRICS[name].needs if name in NETWORK_METRICS else ""
+        key = f"record.metrics.{i}"
+        if needs == "request" and exchange.kind != "request":
+            yield Fault(f"{name} is for a learner that serves who asks: exchange: request", key)
+        if needs == "clock" and not exchange.has_clocks:
+            yield Fault(f"{name} compares with the ticks of clocks, and {exchange.kind} has none", key)
 
 
 def _named_once(scenario: Scenario) -> Iterator[Fault]:
@@ -242,6 +258,7 @@ RULES: tuple[Rule, ...] = (
     _contraction,
     _tail,
     _metrics,
+    _network_metrics,
     _named_once,
     _labels,
 )

@@ -12,6 +12,7 @@ from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.study.families import family_of
+from p2psim.study.families.network_watch import NetworkWatch
 from p2psim.study.families.stage import Assessment, FamilyCell
 from p2psim.study.outcome import Outcome
 from p2psim.study.streams import streams_of
@@ -61,6 +62,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
     totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
     player = cell.player()
+    watch = NetworkWatch(record, stage.network)
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]
     released: list[Releases] = []
@@ -68,6 +70,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     for piece in _TAPE.play(stage, streams, engine, check_events):
         noise = piece.unit * stage.plan.scales(piece.releases, totals)[:, None]
         player.feed(piece.events, noise, piece.releases.places)
+        watch.feed(piece.events)
         released.append(piece.releases)
         book = piece.book
         if record.events:
@@ -78,7 +81,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     caveats = cell.caveats(played.violations)
     return Outcome(
         ended=_TAPE.ended,
-        series=played.series,
+        series=played.series + watch.finish(),
         ledger=ledger(stage.plan, book, releases, totals, scenario.privacy.accountant, caveats, cell.initial),
         agents=cell.agents(),
         events=join(chunks) if record.events else None,

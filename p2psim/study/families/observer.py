@@ -12,9 +12,10 @@ from p2psim.errors import SimulationError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Seen
 from p2psim.learning.graph_optimum import minimise_together
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.network.events import COMMIT
+from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.study.families.marks import Marks
 from p2psim.study.outcome import Series
-from p2psim.study.record import EveryTime, RecordSection
+from p2psim.study.record import RecordSection
 
 
 class Replayed(Protocol):
@@ -56,12 +57,7 @@ class Observer:
         self._record, self._problem, self._baselines = record, problem, baselines
         self._facts, self._objective = facts, objective
         self._groups = np.array(groups) if record.by == "group" and groups is not None else None
-        every = record.every
-        self._every_step, self._every_time = (
-            (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
-        )
-        self._next_time = self._every_time
-        self._step, self._time = 0, 0.0
+        self._marks = Marks(record.every)
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
@@ -80,11 +76,10 @@ class Observer:
             Commits so far if something is to be recorded after the piece.
         time : float
         """
-        commits = events["kind"] == COMMIT
         if not self._observed:
             yield events[:0], 0, 0, 0.0
         start = 0
-        for stop, step, time in self._marks(events, commits):
+        for stop, step, time in self._marks.places(events):
             yield (
                 events[start:stop],
                 int(np.searchsorted(places, stop) - np.searchsorted(places, start)),
@@ -93,27 +88,11 @@ class Observer:
             )
             start = stop
         yield events[start:], int(places.size - np.searchsorted(places, start)), None, 0.0
-        self._step += int(np.count_nonzero(commits))
-        self._time = float(events[-1]["time"])
-
-    def _marks(self, events: np.ndarray, commits: np.ndarray) -> Iterator[tuple[int, int, float]]:
-        """Where to stop, with the commits so far and the time to write down."""
-        if self._every_step:
-            places = np.flatnonzero(commits)
-            first = self._every_step - self._step % self._every_step - 1
-            for k in range(first, places.size, self._every_step):
-                yield int(places[k]) + 1, self._step + k + 1, float(events[places[k]]["time"])
-            return
-        counts = np.cumsum(commits)
-        while self._next_time < events[-1]["time"]:
-            stop = int(np.searchsorted(events["time"], self._next_time, side="right"))
-            yield stop, self._step + (int(counts[stop - 1]) if stop else 0), self._next_time
-            self._next_time = self._every_time * np.rint(self._next_time / self._every_time + 1.0)
 
     @property
     def step(self) -> int:
         """Commits so far."""
-        return self._step
+        return self._marks.step
 
     def observe(self, step: int, time: float, replay: Replayed) -> None:
         """Measure all models now."""
@@ -129,8 +108,8 @@ class Observer:
         """Measure the last models if that has not been done, then the baselines at the first and the last record."""
         if self._observed is None:
             self.observe(0, 0.0, replay)
-        elif self._observed[0] != self._step or np.isfinite(self._every_time):
-            self.observe(self._step, self._time, replay)
+        elif not self._marks.is_last(self._observed):
+            self.observe(self._marks.step, self._marks.time, replay)
         assert self._observed is not None
         ends = dict.fromkeys([(0, 0.0), self._observed])
         for name, theta in self._baselines.items():
@@ -156,7 +135,7 @@ class Observer:
 
     def _measure(self, model: str, step: int, time: float, seen: Seen) -> None:
         for name in dict.fromkeys([*self._record.metrics, *self._record.per_agent]):
-            if name in GRAPH_FACTS:
+            if name in GRAPH_FACTS or name in NETWORK_METRICS:
                 continue
             metric = GRAPH_METRICS[name]
             if model != "main" and name == "vectors_sent":

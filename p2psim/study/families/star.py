@@ -174,7 +174,8 @@ class _StarPlayer:
         """Measure the recorded models."""
         recorded = self._replay.result()
         names, problem = self._cell.scenario.record.metrics, self._cell.problem
-        series = tuple(one for name in names for one in METRICS[name].measure(problem, recorded))
+        own = [name for name in names if name in METRICS]
+        series = tuple(one for name in own for one in METRICS[name].measure(problem, recorded))
         for one in series:
             if not np.isfinite(one.value).all():
                 at = one.step[~np.isfinite(one.value)][0]

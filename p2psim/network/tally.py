@@ -1,0 +1,191 @@
+"""Counts what happened in a stream of events, chunk by chunk, for metrics of the network.
+
+State of the compiled pass, kept between pieces of the stream:
+
+- ``totals`` (len(TOTALS),), whole numbers, by the names below;
+- ``sums`` (len(SUMS),), times and ages;
+- ``versions`` (n + 1,): commits of each agent, and last of the learner;
+- ``updates`` (n,): commits to which each agent gave, as itself or, on a star, as the owner whose answer was used;
+- ``made`` (n,): releases of each agent; ``reached`` (n, capacity): whether a release has reached anybody;
+- ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2psim.compiled import njit
+from p2psim.network.events import (
+    BUSY,
+    COLLISION,
+    COMMIT,
+    DELIVER,
+    DROP,
+    JOIN,
+    LEARNER,
+    LEAVE,
+    LOSS,
+    OFFLINE,
+    QUEUED,
+    SEND,
+    SPENT,
+    WAKE,
+)
+from p2psim.network.links import Links
+
+#: Whole numbers that are counted.
+TOTALS = (
+    "commits",
+    "messages",
+    "delivered",
+    "lost",
+    "collided",
+    "missed",
+    "wakes",
+    "turned_away",
+    "releases",
+    "reached",
+    "aged",
+    "received",
+    "served",
+    "absent",
+)
+(
+    COMMITS, MESSAGES, DELIVERED, LOST, COLLIDED, MISSED, WAKES, TURNED_AWAY, RELEASES, REACHED, AGED, RECEIVED, SERVED,
+    ABSENT,
+) = range(len(TOTALS))  # fmt: skip
+
+#: Sums over time: ages in versions of the models that were used; time that the learner was busy, and since when it is
+#: (negative: it is not); time that the served have waited for.
+SUMS = ("age", "busy", "busy_since", "waited")
+AGE, BUSY_TIME, BUSY_SINCE, WAITED = range(len(SUMS))
+
+
+@njit()
+def tally(  # type: ignore[no-untyped-def]
+    events, star, totals, sums, versions, updates, made, reached, heard, indptr, indices,
+    waiting_seq, waiting_time, line,
+):  # fmt: skip
+    """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
+    for e in range(events.size):
+        event = events[e]
+        kind, agent, peer, outcome = event.kind, event.agent, event.peer, event.outcome
+        if event.release >= 0 and agent >= 0 and kind in (SEND, COMMIT) and event.release == made[agent]:
+            made[agent] += 1
+            totals[RELEASES] += 1
+        if kind == WAKE:
+            totals[WAKES] += 1
+            if outcome in (BUSY, OFFLINE):
+                totals[TURNED_AWAY] += 1
+            elif outcome == QUEUED:
+                place = line[1] % waiting_seq.size
+                waiting_seq[place], waiting_time[place] = event.seq, event.time
+                line[1] += 1
+        elif kind == SEND:
+            totals[MESSAGES] += 1
+            if agent == LEARNER and peer >= 0:
+                totals[SERVED] += 1
+                sums[BUSY_SINCE] = event.time
+                # Who stands before it in the line was turned away.
+                while line[0] < line[1] and waiting_seq[line[0] % waiting_seq.size] <= event.cause:
+                    place = line[0] % waiting_seq.size
+                    if waiting_seq[place] == event.cause:
+                        sums[WAITED] += event.time - waiting_time[place]
+                    line[0] += 1
+        elif kind == DELIVER:
+            totals[DELIVERED] += 1
+            if not star or agent == LEARNER:
+                totals[RECEIVED] += 1
+            if event.release >= 0 and not reached[peer, event.release]:
+                reached[peer, event.release] = True
+                totals[REACHED] += 1
+            if event.version >= 0 and (agent == LEARNER or not star):
+                # The versions of a star are the learner's.
+                origin = versions[-1] if star else versions[peer]
+                sums[AGE] += origin - event.version
+                totals[AGED] += 1
+            if star:
+                heard[peer if agent == LEARNER else agent] = True
+            else:
+                first, last = indptr[agent], indptr[agent + 1]
+                heard[first + np.searchsorted(indices[first:last], peer)] = True
+        elif kind == DROP:
+            if outcome == LOSS:
+                totals[LOST] += 1
+            elif outcome == COLLISION:
+                totals[COLLIDED] += 1
+            elif outcome == OFFLINE and event.cause >= 0 and peer >= LEARNER:
+                totals[MISSED] += 1
+            if star and sums[BUSY_SINCE] >= 0 and outcome != SPENT and peer >= LEARNER:
+                sums[BUSY_TIME] += event.time - sums[BUSY_SINCE]
+                sums[BUSY_SINCE] = -1.0
+        elif kind == COMMIT:
+            totals[COMMITS] += 1
+            versions[agent] = event.version
+            updates[peer if agent == LEARNER else agent] += 1
+            if agent == LEARNER and sums[BUSY_SINCE] >= 0:
+                sums[BUSY_TIME] += event.time - sums[BUSY_SINCE]
+                sums[BUSY_SINCE] = -1.0
+        elif agent >= 0 and kind == LEAVE:
+            totals[ABSENT] += 1
+        elif agent >= 0 and kind == JOIN:
+            totals[ABSENT] -= 1
+
+
+class Tally:
+    """What a stream of events amounts to so far.
+
+    Parameters
+    ----------
+    links : Links
+        Who is linked with whom.
+    """
+
+    def __init__(self, links: Links):
+        n = links.agents
+        self.links = links
+        self.totals = np.zeros(len(TOTALS), np.int64)
+        self.sums = np.zeros(len(SUMS))
+        self.sums[BUSY_SINCE] = -1.0
+        self.time = 0.0
+        self.updates = np.zeros(n, np.int64)
+        self.heard = np.zeros(links.indices.size, np.bool_)
+        self._versions = np.zeros(n + 1, np.int64)
+        self._made = np.zeros(n, np.int64)
+        self._reached = np.zeros((n, 8), np.bool_)
+        self._waiting = np.zeros(8, np.int64), np.zeros(8)
+        self._line = np.zeros(2, np.int64)
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.totals[TOTALS.index(name)])
+
+    def sum(self, name: str) -> float:
+        """One of `SUMS`."""
+        return float(self.sums[SUMS.index(name)])
+
+    def count(self, events: np.ndarray) -> None:
+        """Read the next piece of the stream."""
+        if not events.size:
+            return
+        self._make_room(events)
+        tally(
+            events, self.links.star, self.totals, self.sums, self._versions, self.updates, self._made, self._reached,
+            self.heard, self.links.indptr, self.links.indices, *self._waiting, self._line,
+        )  # fmt: skip
+        self.time = float(events["time"][-1])
+
+    def _make_room(self, events: np.ndarray) -> None:
+        most = int(events["release"].max()) + 1
+        if most > self._reached.shape[1]:
+            wider = np.zeros((self._reached.shape[0], max(most, 2 * self._reached.shape[1])), np.bool_)
+            wider[:, : self._reached.shape[1]] = self._reached
+            self._reached = wider
+        queued = int(np.count_nonzero(events["outcome"] == QUEUED))
+        first, last = self._line.tolist()
+        seqs, times = self._waiting
+        if last - first + queued > seqs.size:
+            places = np.arange(first, last) % seqs.size
+            size = 2 * (last - first + queued)
+            self._waiting = np.zeros(size, np.int64), np.zeros(size)
+            self._waiting[0][: last - first], self._waiting[1][: last - first] = seqs[places], times[places]
+            self._line[:] = 0, last - first

@@ -1,0 +1,79 @@
+"""Records metrics of the network, of any family, from the events alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2psim.errors import MeaningError
+from p2psim.network.metrics import MOST_FOR_LAMBDA2, NETWORK_METRICS, Seen
+from p2psim.network.simulation import Network
+from p2psim.network.tally import Tally
+from p2psim.study.families.marks import Marks
+from p2psim.study.outcome import Series
+from p2psim.study.record import RecordSection
+
+
+class NetworkWatch:
+    """Series of network metrics in progress; idle where none is recorded.
+
+    Parameters
+    ----------
+    record : RecordSection
+    network : Network
+
+    Raises
+    ------
+    MeaningError
+        If ``effective_lambda2`` is recorded of too many agents.
+    """
+
+    def __init__(self, record: RecordSection, network: Network):
+        self._names = [name for name in record.metrics if name in NETWORK_METRICS]
+        links = network.links
+        if "effective_lambda2" in self._names and links.agents > MOST_FOR_LAMBDA2:
+            place = record.metrics.index("effective_lambda2")
+            raise MeaningError(
+                f"record.metrics.{place}",
+                f"is found for up to {MOST_FOR_LAMBDA2} agents, there are {links.agents}",
+            )
+        self._marks = Marks(record.every)
+        self._tally = Tally(links)
+        has_clocks = network.exchange.has_clocks
+        rates = network.rates if network.rates is not None else np.ones(links.agents)
+        self._rate = float(rates.sum()) if has_clocks else 0.0
+        self._airtime = float(getattr(network.channel, "airtime", 0.0))
+        self._rows: list[tuple[int, float, list[float]]] = []
+
+    def feed(self, events: np.ndarray) -> None:
+        """Read the next chunk of the stream."""
+        if not self._names or not events.size:
+            return
+        if not self._rows:
+            self._note(0, 0.0)
+        start = 0
+        for stop, step, time in self._marks.places(events):
+            self._tally.count(events[start:stop])
+            self._note(step, time)
+            start = stop
+        self._tally.count(events[start:])
+
+    def finish(self) -> tuple[Series, ...]:
+        """Record the last moment, and return all series."""
+        if not self._names:
+            return ()
+        if not self._rows:
+            self._note(0, 0.0)
+        elif not self._marks.is_last(self._rows[-1][:2]):
+            self._note(self._marks.step, self._marks.time)
+        steps = np.array([row[0] for row in self._rows], np.int64)
+        times = np.array([row[1] for row in self._rows])
+        values = np.array([row[2] for row in self._rows])
+        return tuple(
+            Series(name, "main", None, steps, times, np.ascontiguousarray(values[:, i]))
+            for i, name in enumerate(self._names)
+        )
+
+    def _note(self, step: int, time: float) -> None:
+        seen = Seen(self._tally, time, self._rate, self._airtime)
+        self._rows.append((step, time, [NETWORK_METRICS[name].measure(seen) for name in self._names]))
+        self._tally.heard[:] = False
