@@ -60,13 +60,16 @@ def _run(asked: argparse.Namespace) -> int:
 
 def _show_result(result: "Result", as_json: bool, told: set[str]) -> None:
     """A short table of results, where they are, and every flag and warning that belongs to them."""
+    from p2psim.report.source import relabelled
     from p2psim.study.notices import is_told
 
-    rows = _records(result.summary())
+    table = result.summary()
     if as_json:
-        print_json({"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]})
+        warnings = result.manifest["warnings"]
+        print_json({"folder": str(result.path), "table": _records(table), "warnings": warnings})
         return
-    print_table(rows, f"{result.described.name}: last recorded values over replicas")
+    title = f"{result.described.name}: last recorded values over replicas"
+    print_table(_records(relabelled(table, result.labels)), title)
     for line in result.warnings:
         if not is_told(line, told):
             complain(f"warning: {line}")

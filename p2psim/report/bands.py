@@ -51,8 +51,9 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
         )  # fmt: skip
     axes.set_xlabel(style.AXIS_LABELS[source.against])
     axes.set_ylabel(style.metric_label(metric))
-    axes.set_title(source.title(f"{metric.replace('_', ' ')} against {_against(source)}"), loc="left")
+    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} against {_against(source)}"))
     axes.margins(x=0.02)
+    style.few_ticks(axes)
     if log:
         style.few_decades(axes, values)
     style.add_legend(figure, axes)

@@ -33,12 +33,12 @@ class Curve:
     x : ndarray, shape (m,)
         Steps or times.
     low, median, high : ndarray, shape (m,)
-        25 %, 50 % and 75 % over replicas and agents.
+        25 %, 50 % and 75 % over replicas; of a metric that only single agents have, of its mean over them.
     replicas, not_finite, held : int
         Replicas; those with an infinite or undefined value somewhere; those that ended before the last x and
         are held at their last value.
     agents : int
-        Agents a replica's values are of; 1 for global metrics.
+        Agents a replica's values are the mean of; 1 for global metrics.
     """
 
     label: str
@@ -163,7 +163,7 @@ def _once(drawn: list[Curve], models: list[str]) -> list[Curve]:
 
 
 def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float, int]:
-    """Values (grid, replica and agent), each held at its last record, and how many replicas end early."""
+    """Values (grid, replica), means over agents, each held at its last record, and how many replicas end early."""
     parts = [
         (replica, part.sort_values(["step", "time"], kind="stable"))
         for (replica, _), part in group.groupby(["replica", "agent"], sort=True)
@@ -176,8 +176,12 @@ def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float,
         part["value"].to_numpy(dtype=float)[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]
         for x, (_, part) in zip(xs, parts, strict=True)
     ]
+    of = np.array([replica for replica, _ in parts])
+    means = [
+        np.mean([v for v, r in zip(values, of, strict=True) if r == one], axis=0) for one in np.unique(of)
+    ]
     early = {replica for x, (replica, _) in zip(xs, parts, strict=True) if x[-1] < end}
-    return grid, np.stack(values, axis=1), len(early)
+    return grid, np.stack(means, axis=1), len(early)
 
 
 def finals(source: Source, metric: str) -> "pd.DataFrame":

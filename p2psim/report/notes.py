@@ -77,9 +77,8 @@ def curve_notes(drawn: Sequence[Curve], log: bool, against: Against) -> list[str
     replicas = between([c.replicas for c in drawn])
     agents = max(c.agents for c in drawn)
     of = f"{replicas} replicas" if replicas != "1" else "1 replica"
-    if agents > 1:
-        of += f" and {agents} agents"
-    out = [f"Line: median; band: 25 to 75 % of {of}."]
+    mean = f" Values are means over {agents} agents." if agents > 1 else ""
+    out = [f"Line: median; band: 25 to 75 % of {of}.{mean}"]
     bad = [(c.label, c.not_finite, c.replicas) for c in drawn if c.not_finite]
     if bad:
         each = [f"{count} of {total} replicas{_of(label)}" for label, count, total in bad]

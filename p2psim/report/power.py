@@ -56,8 +56,8 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
     if any(line.limit is not None for line in lines):
         axes.plot([], [], color="0.3", linestyle=LIMIT_DASHES, label=f"median at {symbol} = ∞")
     axes.set_xlabel(style.AXIS_LABELS[axis])
-    axes.set_ylabel(f"final {style.metric_label(metric)}")
-    axes.set_title(source.title(f"final {metric.replace('_', ' ')} against {symbol}"), loc="left")
+    axes.set_ylabel(style.wrapped(f"final {style.metric_label(metric)}"))
+    style.add_title(axes, source.title(f"final {metric.replace('_', ' ')} against {symbol}"))
     style.add_legend(figure, axes)
     counts = notes.between([count for line in lines for count in line.counts])
     remarks = [

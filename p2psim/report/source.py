@@ -115,12 +115,13 @@ def source(result: Any, metric: str | None = None, against: Against = "step") ->
     ----------
     result : object
         Has DataFrames ``metrics``, ``ledger``, ``agents``, ``events`` (or None), a mapping ``manifest`` and
-        a ``path``; the scenario is taken from ``scenario`` or from ``scenario.yaml`` in the path.
+        a ``path``; the scenario is taken from ``scenario`` or from ``scenario.yaml`` in the path. Labels of
+        swept parts, if it has ``labels``, take the place of the columns' values.
     metric, against
         As in `Source`.
     """
     return Source(
-        metrics=result.metrics,
+        metrics=relabelled(result.metrics, getattr(result, "labels", {})),
         ledger=result.ledger,
         agents=result.agents,
         events=result.events,
@@ -129,6 +130,16 @@ def source(result: Any, metric: str | None = None, against: Against = "step") ->
         metric=metric,
         against=against,
     )
+
+
+def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -> "pd.DataFrame":
+    """The table with labels in the place of its columns' values."""
+    columns = {
+        key: table[key].astype(object).map(lambda value, known=known: known.get(value, value))
+        for key, known in labels.items()
+        if key in table
+    }
+    return table.assign(**columns) if columns else table
 
 
 def _scenario(result: Any) -> Mapping[str, Any]:

@@ -22,13 +22,23 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
 COLOURS = 9
 
+#: Characters of a line of a legend, where it can be broken.
+LEGEND_LINE = 36
+
+#: Inches of a title beside the labels of the axis, and of one of its characters.
+TITLE_WIDTH, TITLE_CHARACTER = 6.4, 0.095
+
 METRIC_LABELS: Mapping[str, str] = {
     "relative_fitness": "relative fitness ψ (dimensionless)",
-    "isolated_fitness": "isolated fitness ψ of an owner's own optimum (dimensionless)",
+    "isolated_fitness": "isolated fitness ψ: an owner alone (dimensionless)",
     "objective_gap": "objective gap (units of the objective)",
     "test_accuracy": "test accuracy (fraction)",
     "test_rmse": "test RMSE (units of the label)",
     "consensus_distance": "consensus distance (squared units of θ)",
+    "vectors_sent": "p-vectors sent (number)",
+    "worst_decile_accuracy": "test accuracy of the worst tenth of agents (fraction)",
+    "objective": "objective",
+    "lambda2": "λ₂ of the Laplacian (units of weights)",
     "collision_rate": "collision rate (fraction of deliveries)",
     "throughput": "throughput (fraction of airtime)",
 }
@@ -42,8 +52,15 @@ AXIS_LABELS: Mapping[str, str] = {
 
 
 def metric_label(metric: str) -> str:
-    """Axis label of a metric, with its unit; unknown metrics keep their name."""
-    return METRIC_LABELS.get(metric, metric.replace("_", " "))
+    """Axis label of a metric, with its unit; unknown metrics keep their name. A long one takes several lines."""
+    return wrapped(METRIC_LABELS.get(metric, metric.replace("_", " ")))
+
+
+def wrapped(text: str, width: int = 42) -> str:
+    """Text in lines that fit beside the axes of a figure of usual height."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))
 
 
 @contextmanager
@@ -89,6 +106,11 @@ def new_figure(width: float = 7.6, height: float = 4.6) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def add_title(axes: "Axes", text: str) -> None:
+    """Write a title above the left end of axes, in lines that fit above axes of the usual width."""
+    axes.set_title(wrapped(text, int(TITLE_WIDTH / TITLE_CHARACTER)), loc="left")
+
+
 def plain_ticks(axes: "Axes", values: ArrayLike) -> None:
     """Name the values of a log axis that were run, as long as there is room for them."""
     import numpy as np
@@ -101,6 +123,14 @@ def plain_ticks(axes: "Axes", values: ArrayLike) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def few_ticks(axes: "Axes") -> None:
+    """Ticks of a linear horizontal axis, few enough for their numbers, with thousands set apart."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
 
 
 def few_decades(axes: "Axes", values: ArrayLike) -> None:
@@ -121,15 +151,37 @@ def _short(value: float) -> str:
 
 
 def add_legend(figure: "Figure", axes: "Axes") -> None:
-    """Put the legend beside the axes, where it covers no data."""
+    """Put the legend beside the axes, where it covers no data; long names take several lines.
+
+    The figure grows for it, not the axes shrink. Handles are long enough to tell dashes apart.
+    """
     handles, names = axes.get_legend_handles_labels()
-    if handles:
-        # Long names widen the figure, not squeeze the axes; a character is about .085 inch.
-        longest = max(len(line) for name in names for line in str(name).splitlines())
-        figure.set_figwidth(figure.get_figwidth() + 0.085 * max(0, longest - 16))
-        figure.legend(
-            handles, names, loc="outside right upper", fontsize="small", alignment="left", handlelength=3.2,
-        )  # fmt: skip
+    if not handles:
+        return
+    lines = [_broken(str(name)) for name in names]
+    # A character is about .085 inch wide, a line about .19 inch high.
+    longest = max(len(line) for name in lines for line in name)
+    figure.set_figwidth(figure.get_figwidth() + 0.085 * max(0, longest - 13))
+    figure.set_figheight(max(figure.get_figheight(), 0.6 + 0.19 * sum(map(len, lines))))
+    figure.legend(
+        handles, ["\n".join(name) for name in lines], loc="outside right upper", fontsize="small",
+        alignment="left", handlelength=4.4,
+    )  # fmt: skip
+
+
+def _broken(name: str) -> list[str]:
+    """Lines of a legend's entry: ``key = value`` parts, as many a line as there is room for."""
+    lines: list[str] = []
+    for line in name.splitlines():
+        parts = line.split(", ")
+        lines.append(parts[0])
+        for part in parts[1:]:
+            if len(lines[-1]) + len(part) + 2 <= LEGEND_LINE:
+                lines[-1] += f", {part}"
+            else:
+                lines[-1] += ","
+                lines.append(part)
+    return lines
 
 
 def add_footnote(figure: "Figure", notes: Sequence[str]) -> None:

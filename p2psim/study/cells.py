@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,14 +124,15 @@ def identity(scenario: Scenario) -> str:
     return _hash(tree)
 
 
-def display(value: Any) -> str:
-    """Write a part by its kind and the keys that differ from their defaults: ``cap(releases=3)``."""
+def display(value: Any, also: Collection[str] = ()) -> str:
+    """Write a part by its kind and the keys that differ from their defaults: ``cap(releases=3)``; `also` these keys."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
         differing = [
             f"{key}={display(getattr(value, key))}"
             for key, field in fields.items()
-            if key != "kind" and getattr(value, key) != field.get_default(call_default_factory=True)
+            if key in also
+            or (key != "kind" and getattr(value, key) != field.get_default(call_default_factory=True))
         ]
         kind = str(getattr(value, "kind", ""))
         inside = ", ".join(differing)
@@ -161,7 +162,7 @@ def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str,
         for key, position in positions.items():
             column = values.setdefault(key, {})
             if position not in column:
-                column[position] = _value(scenario, steps_of(key))
+                column[position] = value_at(scenario, steps_of(key))
     for column in values.values():
         kinds = {type(value) for value in column.values()}
         if not (kinds <= {int, float} or kinds == {bool}):
@@ -169,7 +170,7 @@ def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str,
     return values
 
 
-def _value(scenario: Scenario, steps: Sequence[str]) -> object:
+def value_at(scenario: Scenario, steps: Sequence[str]) -> object:
     """Return what stands under a dotted key, as a model where it is one."""
     value: Any = scenario
     for step in steps:

@@ -98,6 +98,16 @@ class Result:
         return Scenario.load(self.path / "scenario.yaml", confirm_cells=True)
 
     @cached_property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Labels of swept parts, by key and by the column's value, where tables and figures for people write more."""
+        if not any(isinstance(value, str) for cell in self.described.cells for value in cell.swept.values()):
+            return {}
+        from p2psim.study.cells import cells
+        from p2psim.study.labels import labels_of
+
+        return labels_of(cells(self.scenario, confirm_cells=True))
+
+    @cached_property
     def metrics(self) -> "pd.DataFrame":
         """``metrics.parquet``: one row a recorded value."""
         return self._table("metrics")

@@ -88,6 +88,21 @@ def test_finals_average_agents_and_keep_undefined_values(tmp_path) -> None:
     assert table["privacy.epsilon"].tolist() == [1.0, 1.0, 10.0, 10.0]
 
 
+def test_a_curve_of_agents_ends_where_the_table_of_finals_does(tmp_path) -> None:
+    # Agents have .5, .6 and .7 of the law, scaled by the replica: their mean is .6, whatever the median agent has.
+    r = run(tmp_path, extra=("isolated_fitness",), factors=(1.0, 2.0, 3.0))
+    own = (r.metrics["metric"] == "isolated_fitness").to_numpy()
+    r.metrics.loc[own & (r.metrics["agent"] == 2).to_numpy(), "value"] *= 10
+    scale = r.metrics.loc[own, "replica"] + 1
+    r.metrics.loc[own, "value"] *= scale
+    (curve,) = curves(source(r), "isolated_fitness")
+    last = np.array([1, 2, 3]) * (0.5 + 0.6 + 7.0) / 3 * (1 - np.exp(-5))
+    assert curve.agents == 3
+    assert curve.median[-1] == pytest.approx(last[1])
+    assert (curve.low[-1], curve.high[-1]) == pytest.approx((last[:2].mean(), last[1:].mean()))
+    assert finals(source(r), "isolated_fitness")["value"].tolist() == pytest.approx(last.tolist())
+
+
 def test_an_unrecorded_metric_lists_what_there_is(tmp_path) -> None:
     with pytest.raises(InputError, match="'test_rmse'; it has relative_fitness"):
         source(run(tmp_path)).rows("test_rmse")

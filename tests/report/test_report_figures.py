@@ -8,11 +8,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from made_up_run import psi, run
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from p2psim.errors import InputError
 from p2psim.report import draw
 from p2psim.report.kinds import KINDS
 from p2psim.report.source import source
+from p2psim.study.meaning import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
 STEPS = np.arange(0, 301, 10)
@@ -80,6 +82,35 @@ def test_fitness_lines_are_the_medians(tmp_path) -> None:
     # Readable without colour: dashes and markers all differ.
     assert len({line.get_marker() for line in lines.values()}) == 3
     assert len({str(line._unscaled_dash_pattern) for line in lines.values()}) == 3
+
+
+def test_what_never_changes_is_no_curve_unless_asked_for(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, extra=("isolated_fitness", "throughput"))
+    r.metrics.loc[r.metrics["metric"] == "isolated_fitness", "value"] = 0.25
+    assert set(KINDS["curves"](source(r))) == {"curves-throughput"}
+    assert set(KINDS["curves"](source(r, "isolated_fitness"))) == {"curves-isolated_fitness"}
+    assert set(KINDS["finals"](source(r))) == {"finals-isolated_fitness", "finals-throughput"}
+
+
+@pytest.mark.usefixtures("look")
+@pytest.mark.parametrize(
+    "metric", [*all_meanings(), "a_metric_whose_name_would_run_over_both_ends_of_its_axis"]
+)
+def test_labels_of_axes_lie_inside_the_figure(metric, tmp_path) -> None:
+    r = run(tmp_path, SWEEP, factors=(1.0,), extra=(metric,) if metric != "relative_fitness" else ())
+    r.manifest["name"] = " ".join(["long"] * 20)
+    for kind in ("curves", "epsilon", "finals"):
+        for figure in KINDS[kind](source(r, metric)).values():
+            drawn = FigureCanvasAgg(figure)
+            drawn.draw()
+            for axes in figure.axes:
+                labels = (axes.xaxis.label, axes.yaxis.label, axes._left_title, figure._suptitle)
+                for label in [label for label in labels if label and label.get_text()]:
+                    box = label.get_window_extent()
+                    assert figure.bbox.x0 <= box.x0
+                    assert box.x1 <= figure.bbox.x1
+                    assert figure.bbox.y0 <= box.y0
+                    assert box.y1 <= figure.bbox.y1
 
 
 @pytest.mark.usefixtures("look")

@@ -57,7 +57,7 @@ def _figure(source: Source, metric: str) -> "Figure":
         axes.plot(x, median, label=label, markersize=6, linewidth=1.6, **look)
     axes.set_xlabel("records of an agent (number)")
     axes.set_ylabel(style.metric_label(metric))
-    axes.set_title(source.title(f"{metric.replace('_', ' ')} of agents by their records"), loc="left")
+    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} of agents by their records"))
     style.add_legend(figure, axes)
     count = len(edges) - 1
     remark = (

@@ -13,12 +13,26 @@ if TYPE_CHECKING:
 def draw_curves(source: Source) -> "dict[str, Figure]":
     """Percentile bands of the metric asked for, or of every metric that has no figure of its own.
 
+    Unless asked for, a metric that never changes in any run, such as ``isolated_fitness``, is no curve: ``finals``
+    shows it. Nor is ``vectors_sent``, which is an axis.
+
     Raises
     ------
     InputError
-        If the run did not record it, or has no other metric.
+        If the run did not record it, or has no other metric that changes.
     """
-    names = [source.metric] if source.metric else [name for name in source.recorded() if name != FITNESS]
+    names = [source.metric] if source.metric else [name for name in _others(source) if _changes(source, name)]
     if not names:
-        raise InputError(f"the run has no metric besides {FITNESS}; add one to record.metrics")
+        raise InputError(f"the run has no metric besides {FITNESS} that changes; add one to record.metrics")
     return {stem(source, f"curves-{name}"): band_figure(source, name) for name in names}
+
+
+def _others(source: Source) -> list[str]:
+    return [name for name in source.recorded() if name not in (FITNESS, "vectors_sent")]
+
+
+def _changes(source: Source, metric: str) -> bool:
+    rows = source.rows(metric)
+    one = rows["agent"].astype("Int64").fillna(-9)
+    values = rows.groupby(["cell", "model", "replica", one], observed=True)["value"]
+    return bool((values.nunique(dropna=False) > 1).any())

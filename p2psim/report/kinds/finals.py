@@ -137,9 +137,11 @@ def _rows(source: Source, metric: str, table: pd.DataFrame, log: bool) -> "Figur
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel(style.metric_label(metric))
     figure.set_figwidth(4.6 + 0.085 * max(len(label) for label, _ in groups))
-    figure.suptitle(
-        source.title(f"{metric.replace('_', ' ')} at the end"), x=0.01, ha="left", fontsize="medium"
+    title = style.wrapped(
+        source.title(f"{metric.replace('_', ' ')} at the end"),
+        int(figure.get_figwidth() / style.TITLE_CHARACTER),
     )
+    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return figure
 
 
@@ -178,6 +180,6 @@ def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bo
     ticks = sorted(set(table[key].astype(float).tolist()))
     axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
     axes.set_ylabel(style.metric_label(metric))
-    axes.set_title(source.title(f"{metric.replace('_', ' ')} at the end"), loc="left")
+    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} at the end"))
     style.add_legend(figure, axes)
     return figure

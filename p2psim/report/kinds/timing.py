@@ -35,12 +35,15 @@ def draw_timing(source: Source) -> "dict[str, Figure]":
     owners = events[chosen].sort_values("seq", kind="stable")["peer"].to_numpy(dtype=np.int64)
     if not len(owners):
         raise InputError(f"there is no commit in replica {replica} of cell {cell}")
+    from matplotlib.ticker import MaxNLocator
+
     names = _names(source, cell, replica, int(owners.max()))
     count = len(names)
     shown = min(len(owners), MARKS_PER_OWNER * count)
 
     figure = style.new_figure(8.4, min(2.8 + 0.16 * count, 7.5))
-    main, side = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
+    main, side = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
+    figure.set_layout_engine("constrained", wspace=0.06)
     colour = style.line_style(0)["color"]
     size = float(np.clip(260 / count, 14, 90))
     main.scatter(
@@ -49,8 +52,9 @@ def draw_timing(source: Source) -> "dict[str, Figure]":
     )  # fmt: skip
     main.set_xlabel(style.AXIS_LABELS["step"])
     main.set_ylabel("owner $i_k$")
-    main.set_title(source.title("which owner answered at each commit"), loc="left")
+    style.add_title(main, source.title("which owner answered at each commit"))
     main.margins(x=0.02)
+    style.few_ticks(main)
     main.set_ylim(count - 0.5, -0.5)
     if count <= NAMED:
         main.set_yticks(range(count), names)
@@ -58,6 +62,8 @@ def draw_timing(source: Source) -> "dict[str, Figure]":
     share = np.bincount(owners, minlength=count) / len(owners)
     side.barh(np.arange(count), 100 * share, height=0.7, color=colour, alpha=0.55)
     side.axvline(100 / count, color="0.25", linewidth=1, linestyle="--")
+    side.set_xlim(0, 115 * max(share.max(), 1 / count))
+    side.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
     side.set_xlabel("share of\ncommits (%)")
     side.tick_params(labelleft=False)
     side.grid(axis="y", visible=False)

@@ -1,0 +1,57 @@
+"""Labels of swept parts have every key that tells parts of one kind apart; columns stay what they were."""
+
+import pandas as pd
+from language import VALID
+
+import p2psim
+from p2psim.report.source import relabelled, source
+from p2psim.study.cells import cells
+from p2psim.study.labels import labels_of
+from p2psim.study.scenario import Scenario
+
+SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"
+
+
+def labels(sweep: str) -> dict[str, dict[str, str]]:
+    return labels_of(cells(Scenario.parse(VALID.replace(SWEEP, f"sweep:\n  {sweep}\n"))))
+
+
+def test_a_default_is_named_where_others_of_the_kind_differ_in_it():
+    key = "network.exchange"
+    given = f"{key}: [request, {{kind: request, busy: queue, service: {{exponential: 0.5}}}}]"
+    assert labels(given) == {key: {"request": "request(service=0, busy=refuse)"}}
+
+
+def test_what_says_enough_keeps_its_name():
+    assert labels("privacy.allocation: [horizon, {kind: cap, releases: 3}, {kind: cap, releases: 4}]") == {}
+    assert labels("privacy.epsilon: [10, {0: 1, 1: 2, 2: 3}]") == {}
+    assert labels("privacy.epsilon: [10, 100]") == {}
+    # Of another kind, it is told apart by its kind.
+    assert labels("privacy.allocation: [horizon, {kind: geometric, ratio: 0.9}]") == {}
+
+
+def test_the_column_of_a_cell_does_not_depend_on_what_else_is_swept():
+    key = "network.exchange"
+    for others in ("request", "request, {kind: request, busy: queue, service: {exponential: 0.5}}"):
+        scenario = Scenario.parse(VALID.replace(SWEEP, f"sweep:\n  {key}: [{others}]\n"))
+        assert cells(scenario)[0].swept[key] == "request"
+
+
+def test_labels_take_the_place_of_values_in_copies():
+    table = pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
+    assert relabelled(table, {"a": {"x": "x(k=1)"}, "c": {}})["a"].tolist() == ["x(k=1)", "y"]
+    assert table["a"].tolist() == ["x", "y"]
+
+
+def test_tables_and_figures_of_a_run_have_labels_and_files_have_values(tmp_path):
+    given = "network.exchange: [request, {kind: request, busy: queue, service: {exponential: 0.5}}]"
+    result = p2psim.run(
+        Scenario.parse(VALID.replace(SWEEP, f"sweep:\n  {given}\n")), tmp_path / "run", progress=False
+    )
+    assert result.summary()["network.exchange"].iloc[0] == "request"
+    assert set(result.metrics["network.exchange"]) == {
+        "request",
+        "request(service=exponential=0.5, busy=queue)",
+    }
+    drawn = source(result).metrics["network.exchange"]
+    assert set(drawn) == {"request(service=0, busy=refuse)", "request(service=exponential=0.5, busy=queue)"}
