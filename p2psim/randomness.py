@@ -20,6 +20,11 @@ PURPOSES = (
     "peers",
     "latency",
     "loss",
+    "link-state",
+    "capture",
+    "backoff",
+    "retransmit",
+    "acknowledgement",
     "response",
     "service",
     "availability",
@@ -66,7 +71,7 @@ def stream_key(seed: int, replica: int | None, purpose: str, variant: str = "") 
     )
 
 
-def generator(key: np.ndarray, agent: int = 0) -> np.random.Generator:
+def generator(key: np.ndarray, agent: int = 0, lane: int = 0) -> np.random.Generator:
     """Return NumPy's generator at the beginning of an agent's stream.
 
     Its ``random()`` draws are those of :func:`p2psim.streams.uniform` at places 0, 1, 2, …
@@ -77,8 +82,10 @@ def generator(key: np.ndarray, agent: int = 0) -> np.random.Generator:
         From `stream_key`.
     agent : int
         −1 is the learner.
+    lane : int
+        Tells apart streams that an agent has for one purpose, so that what is drawn in one moves no draw of another.
     """
-    counter = np.array([0, 0, np.int64(agent).astype(np.uint64), 0], dtype=np.uint64)
+    counter = np.array([0, 0, np.int64(agent).astype(np.uint64), lane], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(counter=counter, key=key))
 
 
@@ -104,6 +111,6 @@ class Streams:
         """Key of a purpose's stream, shape (2,)."""
         return stream_key(self.seed, self.replica, purpose, self.variants.get(purpose, ""))
 
-    def generator(self, purpose: str, agent: int = 0) -> np.random.Generator:
+    def generator(self, purpose: str, agent: int = 0, lane: int = 0) -> np.random.Generator:
         """NumPy's generator at the beginning of an agent's stream."""
-        return generator(self.key(purpose), agent)
+        return generator(self.key(purpose), agent, lane)

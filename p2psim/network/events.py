@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 #: Raised whenever the meaning of a field or a code changes.
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 #: One event. 48 bytes, little-endian, aligned.
 EVENT: Final = np.dtype(
@@ -25,13 +25,21 @@ EVENT: Final = np.dtype(
 #: The same layout for :mod:`struct`.
 EVENT_STRUCT: Final = "<qdqqiiiBBxx"
 
-KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave")
-WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE = range(len(KINDS))
+#: ``retry``: a message is sent again, with the same bytes, to one receiver.
+KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave", "retry")
+WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY = range(len(KINDS))
 
 #: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy), ``offline`` (it was away), ``spent`` (no release
-#: is left); for a drop: ``loss``, ``collision``, ``offline``, ``superseded`` (a newer query came first), ``spent``.
-OUTCOMES: Final = ("ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded")
-OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED = range(len(OUTCOMES))
+#: is left); for a drop: ``superseded`` (a newer query came first), ``spent``, or, as for a retry, why a message did not
+#: arrive: ``loss``, ``collision``, ``offline``, ``busy`` (its sender was sending), ``gave-up`` (its sender never found
+#: the medium free). A retry is ``unacknowledged`` where only the acknowledgement was lost.
+OUTCOMES: Final = (
+    "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded", "gave-up", "unacknowledged",
+)  # fmt: skip
+OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED, GAVE_UP, UNACKNOWLEDGED = range(len(OUTCOMES))
+
+#: Why a message does not arrive.
+FAILURES: Final = (LOSS, COLLISION, OFFLINE, BUSY, GAVE_UP)
 
 #: Index of the central learner of a star.
 LEARNER: Final = -1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,12 +28,15 @@ class Links:
         Whether there is a learner (−1), to which then every agent is linked, and nobody else.
     weights : ndarray of float64, shape (m,)
         W_ij > 0 of each entry of `indices`, the same in both directions; ones where there are no weights.
+    attributes : mapping from str to ndarray of float64, shape (m,)
+        Other numbers that every link of a graph given by the user has, such as its delay.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     star: bool
     weights: np.ndarray
+    attributes: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def agents(self) -> int:
@@ -71,7 +75,13 @@ class Given:
     targets: np.ndarray | None = None
 
 
-def from_edges(agents: int, a: np.ndarray, b: np.ndarray, weights: np.ndarray | None = None) -> Links:
+def from_edges(
+    agents: int,
+    a: np.ndarray,
+    b: np.ndarray,
+    weights: np.ndarray | None = None,
+    attributes: Mapping[str, np.ndarray] | None = None,
+) -> Links:
     """Arrays of a simple graph.
 
     Parameters
@@ -81,20 +91,28 @@ def from_edges(agents: int, a: np.ndarray, b: np.ndarray, weights: np.ndarray | 
         Ends of each link; every link once, in either direction. Not checked.
     weights : ndarray, shape (m,), optional
         Ones when left out.
+    attributes : mapping from str to ndarray, shape (m,), optional
     """
     rows = np.concatenate([a, b]).astype(np.int64)
     keys = rows * agents
     keys += np.concatenate([b, a])
     indptr = np.zeros(agents + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=agents), out=indptr[1:])
-    if weights is None:
+    if weights is None and not attributes:
         keys.sort()
-        values = np.ones(keys.size)
-    else:
-        order = np.argsort(keys)
-        keys = keys[order]
-        values = np.concatenate([weights, weights]).astype(np.float64)[order]
-    return Links(indptr, (keys % agents).astype(np.int32), False, values)
+        return Links(indptr, (keys % agents).astype(np.int32), False, np.ones(keys.size))
+    order = np.argsort(keys)
+
+    def both_ways(values: np.ndarray) -> np.ndarray:
+        return np.concatenate([values, values]).astype(np.float64)[order]
+
+    return Links(
+        indptr,
+        (keys[order] % agents).astype(np.int32),
+        False,
+        np.ones(keys.size) if weights is None else both_ways(weights),
+        {name: both_ways(values) for name, values in (attributes or {}).items()},
+    )
 
 
 def star_links(owners: int) -> Links:
@@ -182,12 +200,46 @@ def links(
         weights.append(_weight(value, a, b, key))
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     values = np.array(weights, dtype=np.float64)
-    if star:
-        return _star(graph, agents, values, pairs, key)
-    if graph.is_multigraph():
+    attributes = _attributes(graph)
+    if star or graph.is_multigraph():
+        attributes = _alike(pairs, attributes)
         pairs, values = _once(pairs, values, key)
-    arrays = from_edges(agents, pairs[:, 0], pairs[:, 1], values)
+    if star:
+        return _star(graph, agents, values, attributes, key)
+    arrays = from_edges(agents, pairs[:, 0], pairs[:, 1], values, attributes)
     return checked_links(arrays, key, allow_disconnected)
+
+
+def _attributes(graph: nx.Graph[Any]) -> dict[str, np.ndarray]:
+    """Finite numbers that every link has, in the order of the graph's links."""
+    tables = [data for _, _, data in graph.edges(data=True)]
+    names = sorted(set.intersection(*(set(map(str, table)) for table in tables))) if tables else []
+    found = {}
+    for name in names:
+        column = [table.get(name) for table in tables]
+        if all(_is_finite(value) for value in column):
+            found[name] = np.array(column, dtype=np.float64)
+    return found
+
+
+def _is_finite(value: Any) -> bool:
+    return (
+        isinstance(value, (int, float, np.number))
+        and not isinstance(value, bool)
+        and bool(np.isfinite(value))
+    )
+
+
+def _alike(pairs: np.ndarray, attributes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Attributes of each link once, ordered by its ends; not those that differ where a link is given twice."""
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    ordered = pairs[order]
+    again = np.flatnonzero((ordered[1:] == ordered[:-1]).all(axis=1)) + 1
+    return {
+        name: np.delete(values[order], again)
+        for name, values in attributes.items()
+        if (values[order][again] == values[order][again - 1]).all()
+    }
 
 
 def _weight(value: Any, a: int, b: int, key: str) -> float:
@@ -197,7 +249,10 @@ def _weight(value: Any, a: int, b: int, key: str) -> float:
     return float(number)
 
 
-def _star(graph: nx.Graph[Any], agents: int, values: np.ndarray, pairs: np.ndarray, key: str) -> Links:
+def _star(
+    graph: nx.Graph[Any], agents: int, values: np.ndarray, attributes: Mapping[str, np.ndarray], key: str
+) -> Links:
+    """Links of a star; weights and attributes in the order of its owners."""
     for agent in range(agents):
         near = sorted(graph.adj[agent])
         if near != [LEARNER]:
@@ -205,9 +260,8 @@ def _star(graph: nx.Graph[Any], agents: int, values: np.ndarray, pairs: np.ndarr
                 key,
                 f"there is a learner, so agent {agent} must be linked with it and nobody else; got {near}",
             )
-    pairs, values = _once(pairs, values, key)
     arrays = star_links(agents)
-    return Links(arrays.indptr, arrays.indices, True, values[np.argsort(pairs[:, 1])])
+    return Links(arrays.indptr, arrays.indices, True, values, attributes)
 
 
 def _once(pairs: np.ndarray, values: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray]:

@@ -50,6 +50,8 @@ class Network:
         exchange by gossip.
     members : Members, optional
         What is known of the agents beside their links; their indices when left out.
+    vectors : int
+        p-vectors in a message that carries a model: with a bandwidth they take airtime.
     """
 
     links: Links
@@ -60,6 +62,7 @@ class Network:
     goes_on: bool = False
     updates: Literal["wake", "hear"] = "wake"
     members: Members | None = None
+    vectors: int = 1
 
     @classmethod
     def of_graph(
@@ -183,11 +186,12 @@ def simulate_events(
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
         )
+    network.channel.check(network.links)
     if network.updates == "hear" and not isinstance(pattern, Gossip):
         raise MeaningError(
             "network.exchange", "an algorithm that updates models when they are heard needs exchange: gossip"
         )
-    if time is None and pattern.needs_delivery(network.updates) and network.channel.loss == 1:
+    if time is None and pattern.needs_delivery(network.updates) and network.channel.loses_all(network.links):
         raise MeaningError(
             "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )

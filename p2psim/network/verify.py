@@ -13,16 +13,15 @@ import numpy as np
 from p2psim.errors import SimulationError
 from p2psim.network.events import (
     BUSY,
-    COLLISION,
     COMMIT,
     DELIVER,
     DROP,
     EVENT,
+    FAILURES,
     JOIN,
     KINDS,
     LEARNER,
     LEAVE,
-    LOSS,
     NEIGHBOURS,
     NOBODY,
     NONE,
@@ -30,12 +29,14 @@ from p2psim.network.events import (
     OK,
     OUTCOMES,
     QUEUED,
+    RETRY,
     SEND,
     SPENT,
     SUPERSEDED,
     WAKE,
 )
 from p2psim.network.graphs import Links
+from p2psim.network.resends import NEVER, FreshAnswers, Resending, Retries
 
 
 class EventsError(SimulationError):
@@ -63,8 +64,9 @@ class EventChecker:
     superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and
     its cause comes before it; the learner sends the model of that moment, and commits the release that the answer
     carries; who hears another agent's model answers and commits at that moment or never, once each, and answers before
-    it commits; answers are not answered; releases of an agent count from 0, each is made once, where the exchange makes
-    them, and none exceeds the limit.
+    it commits; answers are not answered; a message is sent again no more often than allowed, as it was, and after it
+    failed; a query is answered again, with a new release, only after the answer was lost; releases of an agent count
+    from 0, each is made once, where the exchange makes them, and none exceeds the limit.
 
     Parameters
     ----------
@@ -76,6 +78,8 @@ class EventChecker:
         Whether agents go on without their data when they may make no more.
     by_edge : bool
         Whether links wake, so that the releases of agents go with their sends, and their commits carry none.
+    resending : Resending
+        What may be sent again.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class EventChecker:
         limits: np.ndarray | None = None,
         goes_on: bool = False,
         by_edge: bool = False,
+        resending: Resending = NEVER,
     ):
         self._links = links
         self._goes_on = goes_on
@@ -102,6 +107,7 @@ class EventChecker:
         self._versions: dict[int, int] = {}
         self._releases = [0] * links.agents
         self._commits = 0
+        self._retries, self._fresh = Retries(resending), FreshAnswers(resending)
 
     def check(self, events: np.ndarray) -> None:
         """Check the next chunk.
@@ -147,7 +153,7 @@ class EventChecker:
         if time > self._time:
             self._heard.clear()
         self._seq, self._time = seq + 1, time
-        if kind in (WAKE, SEND, COMMIT):
+        if kind in (WAKE, SEND, COMMIT, RETRY):
             must(agent not in self._away, "the agent is away")
         if kind in (SEND, COMMIT):
             must(outcome == OK, "a send or a commit is ok")
@@ -169,6 +175,8 @@ class EventChecker:
             self._check_end(must, seq, kind, agent, peer, version, cause, release, outcome)
         elif kind == COMMIT:
             self._check_commit(must, seq, agent, peer, version, cause, release)
+        elif kind == RETRY:
+            self._retries.check(must, self._open.get(cause), agent, peer, version, cause, release, outcome)
         elif kind == LEAVE:
             must(agent not in self._away, "only who is there leaves")
             must((peer, version) == (NOBODY, NONE), "who leaves takes nothing along")
@@ -217,6 +225,7 @@ class EventChecker:
                 must(origin[4] == version, "it carries another version than what caused it")
             if origin[0] == DELIVER:
                 self._make_release(must, agent, release)
+                self._fresh.answer(agent, seq, cause, origin)
             del self._causes[cause]
         else:
             must(agent == LEARNER, "nothing caused it")
@@ -291,17 +300,31 @@ class EventChecker:
         must(sender == peer, f"the message was sent by {sender}")
         must(agent in receivers, "the message is not for it, or has ended there")
         must((carried, number) == (version, release), "version or release differ from what was sent")
-        ends = (OK,) if kind == DELIVER else (LOSS, COLLISION, OFFLINE)
+        ends = (OK,) if kind == DELIVER else FAILURES
         must(outcome in ends, "its outcome is not that of a message's end")
         if kind == DELIVER:
             must(agent not in self._away, "the agent is away")
             if not self._links.star:
                 self._heard[seq] = _Heard(agent, sender, version, is_answer)
-            elif not self._is_spent(agent):
-                self._causes[seq] = (kind, agent, peer, outcome, version, release)
+            else:
+                self._hear_in_star(seq, agent, peer, version, release)
+        elif self._links.star and agent == LEARNER:
+            reopened = self._fresh.lose(sender, cause)
+            if reopened is not None:
+                self._causes[reopened[0]] = reopened[1]
+        self._retries.end(cause, agent, sender, version, release, kind == DELIVER)
         receivers.discard(agent)
         if not receivers:
             del self._open[cause]
+
+    def _hear_in_star(self, seq: int, agent: int, peer: int, version: int, release: int) -> None:
+        """Take note of what the delivery of a query or an answer may cause, and of what it ends."""
+        if agent != LEARNER:
+            older = self._fresh.hear(agent)
+            if older is not None:
+                self._causes.pop(older, None)
+        if not self._is_spent(agent):
+            self._causes[seq] = (DELIVER, agent, peer, OK, version, release)
 
     def _check_commit(self, must, seq, agent, peer, version, cause, release) -> None:  # type: ignore[no-untyped-def]
         self._commits += 1
@@ -366,6 +389,7 @@ def verify(
     limits: np.ndarray | None = None,
     goes_on: bool = False,
     by_edge: bool = False,
+    resending: Resending = NEVER,
 ) -> int:
     """Check a whole stream; see `EventChecker`.
 
@@ -376,6 +400,7 @@ def verify(
     links : Links
     limits : ndarray of int, shape (n,), optional
     goes_on, by_edge : bool
+    resending : Resending
         See `EventChecker`.
 
     Returns
@@ -388,7 +413,7 @@ def verify(
     EventsError
         Naming the first event that breaks an invariant.
     """
-    checker = EventChecker(links, limits, goes_on, by_edge)
+    checker = EventChecker(links, limits, goes_on, by_edge, resending)
     total = 0
     for events in chunks:
         checker.check(events)

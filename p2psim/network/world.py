@@ -22,6 +22,7 @@ from p2psim.network.events import (
     NONE,
     OFFLINE,
     OK,
+    RETRY,
     SEND,
     WAKE,
 )
@@ -103,7 +104,8 @@ class World:
         self._last_commit = commits
         self._over = self.env.event()
         self._write: Callable[..., int] = self.log.write
-        self._medium = network.channel.open(self)
+        self.fresh = network.channel.fresh
+        self._medium = network.channel.open(self, network.vectors)
         if time is not None:
             # Scheduled before anything else, so that a run by time holds just the events before that time.
             self.env.timeout(time).callbacks.append(lambda _: self.end("time"))
@@ -168,27 +170,43 @@ class World:
 
     # What the channel tells
 
+    def takes_in(self, receiver: int) -> bool:
+        """Whether a message that reaches the place of a receiver does not fail there: it is there, or will fetch it."""
+        return bool(self.present[receiver]) or (self._holds and not self._gone[receiver])
+
+    def retry(self, sender: int, receiver: int, version: int, cause: int, release: int, outcome: int) -> None:
+        """Write that a message is sent again to one receiver, and why."""
+        self._write(self.env.now, RETRY, sender, receiver, version, cause, release, outcome)
+
     def arrive(
-        self, sender: int, receiver: int, cause: int, version: int, release: int, heard: Ended, lost: Ended
+        self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
     ) -> None:
-        """Deliver a message, or drop it if the receiver is not there."""
+        """Deliver a message, hold it, or drop it if the receiver is not there."""
         if not self.present[receiver]:
-            if self._holds and not self._gone[receiver]:
-                message = sender, receiver, cause, version, release, heard, lost
+            if self.takes_in(receiver):
+                message = sender, receiver, seq, version, release, heard, lost
                 self._held.setdefault(receiver, []).append(message)
             else:
-                self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
+                self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
             return
-        seq = self._write(self.env.now, DELIVER, receiver, sender, version, cause, release, OK)
-        heard(sender, receiver, seq, version, release)
+        delivery = self._write(self.env.now, DELIVER, receiver, sender, version, seq, release, OK)
+        heard(sender, receiver, delivery, version, release)
         self._end_flight(release)
 
     def fail(
-        self, sender: int, receiver: int, cause: int, version: int, release: int, outcome: int, lost: Ended
+        self,
+        sender: int,
+        receiver: int,
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+        outcome: int,
     ) -> None:
         """Drop a message on its way to one receiver."""
-        seq = self._write(self.env.now, DROP, receiver, sender, version, cause, release, outcome)
-        lost(sender, receiver, seq, version, release)
+        drop = self._write(self.env.now, DROP, receiver, sender, version, seq, release, outcome)
+        lost(sender, receiver, drop, version, release)
         self._end_flight(release)
 
     def _end_flight(self, release: int) -> None:
@@ -276,8 +294,8 @@ class World:
         if self._gone[agent]:
             return
         self._gone[agent] = 1
-        for sender, receiver, cause, version, release, _, lost in self._held.pop(agent, ()):
-            self.fail(sender, receiver, cause, version, release, OFFLINE, lost)
+        for message in self._held.pop(agent, ()):
+            self.fail(*message, OFFLINE)
         if agent != LEARNER:
             self._deactivate(agent)
             self.settle()
@@ -288,11 +306,13 @@ class World:
 
     # Randomness and time
 
-    def draws(self, purpose: str, agent: int, quantity: float | Distribution) -> Iterator[float]:
-        """Endless draws of a quantity, from the stream of a purpose and an agent; made in blocks."""
+    def draws(
+        self, purpose: str, agent: int, quantity: float | Distribution, lane: int = 0
+    ) -> Iterator[float]:
+        """Endless draws of a quantity, from a stream of a purpose and an agent; made in blocks."""
         if not isinstance(quantity, Distribution):
             yield from itertools.repeat(quantity)
-        random = self.streams.generator(purpose, agent)
+        random = self.streams.generator(purpose, agent, lane)
         while True:
             yield from sample(quantity, random, BLOCK).tolist()
 

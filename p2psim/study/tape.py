@@ -60,7 +60,11 @@ class Tape:
         )
         noise_key = streams.key("noise")
         checker = (
-            EventChecker(network.links, plan.limits, network.goes_on, network.by_edge) if check else None
+            EventChecker(
+                network.links, plan.limits, network.goes_on, network.by_edge, network.channel.resending
+            )
+            if check
+            else None
         )
         book, kept = Book.empty(network.links.agents), 0
         for chunk in events:

@@ -173,7 +173,8 @@ def _broken_invariant(
     try:
         links = family_of(scenario).links_of(scenario, result.data(*run), run[1])
         by_edge = getattr(scenario.network.exchange, "mode", "") == "edge"
-        verify([stream], links, goes_on=goes_on(scenario), by_edge=by_edge)
+        resending = scenario.network.channel.resending
+        verify([stream], links, goes_on=goes_on(scenario), by_edge=by_edge, resending=resending)
     except SimulationError as error:
         return str(error)
     return ""

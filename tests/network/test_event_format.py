@@ -39,13 +39,15 @@ class TestLayout:
 
     def test_codes(self) -> None:
         """Codes are stored in files; a new one is added at the end."""
-        assert format_.KINDS == ("wake", "send", "deliver", "drop", "commit", "join", "leave")
+        assert format_.KINDS == ("wake", "send", "deliver", "drop", "commit", "join", "leave", "retry")
         assert format_.OUTCOMES == (
-            "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded",
+            "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded", "gave-up", "unacknowledged",
         )  # fmt: skip
         assert (format_.LEARNER, format_.NOBODY, format_.NEIGHBOURS, format_.NONE) == (-1, -2, -3, -1)
         for names in (format_.KINDS, format_.OUTCOMES):
-            assert [getattr(format_, name.upper()) for name in names] == list(range(len(names)))
+            assert [getattr(format_, name.upper().replace("-", "_")) for name in names] == list(
+                range(len(names))
+            )
 
     def test_log_writes_what_it_is_told(self) -> None:
         log = EventLog(2)

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from p2psim.distributions import Quantity, least
 from p2psim.network.events import LEARNER, NONE, OFFLINE, SUPERSEDED
+from p2psim.network.exchanges.answers import Answers
 from p2psim.options import Options, Positive
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class _Rounds:
         self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
         self._owed: list[tuple[int, int] | None] = [None] * owners
         self._newest = [0] * owners
+        self._answers = Answers(world)
 
     def ask(self) -> Generator[simpy.Event, Any, None]:
         """Send a query after each interval."""
@@ -78,6 +80,7 @@ class _Rounds:
 
     def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
         world = self._world
+        self._answers.forget(owner)
         if world.is_spent(owner):
             return
         if world.misses(owner):
@@ -103,13 +106,10 @@ class _Rounds:
         if not world.present[owner]:
             world.drop(owner, LEARNER, owed[1], owed[0], OFFLINE)
             return
-        world.send(owner, _TO_LEARNER, owed[1], owed[0], world.release(owner), self._commit, self._miss)
+        self._answers.give(owner, *owed, self._commit, self._miss)
 
     def _commit(self, owner: int, _: int, answer: int, __: int, release: int) -> None:
         self._world.commit(LEARNER, owner, answer, release)
 
     def _miss(self, *_: int) -> None:
         """Nobody learns that a message was lost."""
-
-
-_TO_LEARNER = (LEARNER,)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from p2psim.distributions import Quantity
 from p2psim.network.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
+from p2psim.network.exchanges.answers import Answers
 from p2psim.options import Options
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class _Desk:
         self._served: int | None = None
         self._calling = False
         self._waiting: deque[tuple[int, int]] = deque()
+        self._answers = Answers(world)
         world.returned.append(self._call)
 
     def ask(self, owner: int) -> None:
@@ -91,7 +93,7 @@ class _Desk:
             world.drop(owner, LEARNER, version, query, OFFLINE)
             self._finish()
             return
-        world.send(owner, _TO_LEARNER, version, query, world.release(owner), self._commit, self._finish)
+        self._answers.give(owner, query, version, self._commit, self._finish)
 
     def _commit(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
         self._world.commit(LEARNER, owner, answer, release)
@@ -116,6 +118,3 @@ class _Desk:
             else:
                 self._serve(owner, wake)
         self._calling = False
-
-
-_TO_LEARNER = (LEARNER,)

@@ -1,0 +1,172 @@
+"""The ``channel`` part of a scenario, and the medium that it makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from p2psim.distributions import Distribution
+from p2psim.errors import MeaningError
+from p2psim.network.channels.edges import EdgeValue
+from p2psim.network.channels.latency import Latency, open_latency
+from p2psim.network.channels.loss import Loss, loses_all, open_loss
+from p2psim.network.channels.medium import Ends, Medium
+from p2psim.network.channels.retransmission import (
+    Fresh,
+    NoRetransmission,
+    Retransmission,
+    Retransmit,
+    Same,
+)
+from p2psim.network.channels.timing import airtime_of
+from p2psim.network.resends import Resending
+from p2psim.options import Fraction, NonNegative, Options, Positive
+
+if TYPE_CHECKING:
+    from p2psim.network.links import Links
+    from p2psim.network.world import World
+
+#: Without a backoff of its own, carrier sensing waits this many airtimes on average.
+BACKOFF_AIRTIMES = 10.0
+
+
+class Channel(Options):
+    """A channel on which messages take time, are lost, and collide.
+
+    A transmission occupies [t, t + airtime) wherever its sender is heard; its latency comes after that. With collisions
+    each receiver decides for itself whether it has heard it.
+    """
+
+    latency: Latency = Field(
+        0.0,
+        description="time a message travels, in mean clock periods; {edge: NAME} takes it from an attribute of links",
+    )
+    loss: Loss = Field(
+        0.0,
+        description="probability that a delivery is lost: a number, {edge: NAME}, or bursts, "
+        "{kind: gilbert-elliott, ...}",
+    )
+    airtime: NonNegative = Field(0.0, description="time a message is on the air")
+    bandwidth: Positive | None = Field(
+        None,
+        description="p-vectors per unit of time; each that a message carries adds to its airtime; null is no limit",
+    )
+    collision: Literal["none", "aloha", "slotted", "carrier-sense"] = Field(
+        "none", description="how senders share the medium; none: messages do not disturb one another"
+    )
+    shared: bool | None = Field(
+        None,
+        description="whether everybody hears everybody; otherwise neighbours hear each other; null: on a star, yes",
+    )
+    half_duplex: bool = Field(False, description="whether who sends hears nothing meanwhile")
+    capture: Fraction = Field(
+        0.0,
+        description="probability that a transmission which began in quiet survives those that begin during it",
+    )
+    while_sending: Literal["wait", "overlap", "skip"] = Field(
+        "wait",
+        description="what becomes of a message whose sender is busy with another: it waits its turn, goes out at once "
+        "(one sender's do not collide), or is dropped",
+    )
+    backoff: Distribution | None = Field(
+        None,
+        description="of carrier-sense: time until a sender that heard another tries again; null: exponential, of ten "
+        "times the longest airtime",
+    )
+    attempts: Annotated[int, Field(ge=1, le=1000)] = Field(
+        16, description="of carrier-sense: after so many vain attempts the message is dropped"
+    )
+    retransmit: Retransmit = Field(NoRetransmission(), description="whether what was lost is sent again")
+
+    @model_validator(mode="after")
+    def _is_random(self) -> Self:
+        uniform = self.backoff.uniform if self.backoff is not None else None
+        if uniform is not None and uniform[0] == uniform[1]:
+            raise ValueError(
+                "backoff: must be random, or those who have waited for one another collide again"
+            )
+        return self
+
+    @property
+    def ideal(self) -> bool:
+        """Whether every message arrives in the moment in which it is sent."""
+        return self.latency == 0 and self.loss == 0 and self.airtime == 0 and self.bandwidth is None
+
+    @property
+    def fresh(self) -> Fresh | None:
+        """How lost answers are given again with new releases; None where they are not."""
+        return self.retransmit if isinstance(self.retransmit, Fresh) else None
+
+    @property
+    def resending(self) -> Resending:
+        """What may be sent again."""
+        again = self.retransmit
+        if isinstance(again, Same):
+            return Resending(again.limit, again.acknowledge > 0)
+        return Resending(fresh=again.limit) if isinstance(again, Fresh) else Resending()
+
+    def loses_all(self, links: Links) -> bool:
+        """Whether nothing can ever arrive."""
+        return loses_all(self.loss, links)
+
+    def check(self, links: Links) -> None:
+        """Refuse what means nothing on these links.
+
+        Raises
+        ------
+        MeaningError
+            If links lack an attribute that the channel takes, or fresh answers are asked for where nobody answers.
+        """
+        if isinstance(self.latency, EdgeValue):
+            self.latency.column(links, "network.channel.latency", float("inf"))
+        if isinstance(self.loss, EdgeValue):
+            self.loss.column(links, "network.channel.loss", 1.0)
+        if self.fresh is not None and not links.star:
+            raise MeaningError(
+                "network.channel.retransmit",
+                "fresh gives a learner's query another answer, and there is no learner; use kind: same",
+            )
+
+    def open(self, world: World, vectors: int = 1) -> Medium:
+        """Medium of this channel in a world.
+
+        Parameters
+        ----------
+        world : World
+        vectors : int
+            p-vectors in a message that carries a model.
+        """
+        if isinstance(self.retransmit, Same):
+            return Retransmission(world, self.retransmit, lambda ends: self._medium(world, vectors, ends))
+        return self._medium(world, vectors, world)
+
+    def _medium(self, world: World, vectors: int, ends: Ends) -> Medium:
+        from p2psim.network.channels.quiet import IdealMedium, QuietMedium
+
+        if self.ideal:
+            return IdealMedium(ends)
+        airtime = airtime_of(self.airtime, self.bandwidth, vectors)
+        delays, losses = open_latency(self.latency, world), open_loss(self.loss, world)
+        longest = airtime(0)
+        if self.collision == "none" or longest == 0:
+            return QuietMedium(world, ends, airtime, delays, losses)
+        from p2psim.network.channels.access import Access, AtOnce, CarrierSense, Slots, running_clock
+        from p2psim.network.channels.air import Air
+        from p2psim.network.channels.radio import RadioMedium
+
+        slots = Slots(world, longest)
+        is_slotted = self.collision == "slotted"
+        air = Air(
+            world,
+            world.links.star if self.shared is None else self.shared,
+            self.half_duplex,
+            self.capture,
+            slots.clock if is_slotted else running_clock(world.env),
+            1.0 if is_slotted else longest,
+        )
+        access: Access = slots if is_slotted else AtOnce()
+        if self.collision == "carrier-sense":
+            backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
+            access = CarrierSense(world, air, backoff, self.attempts)
+        return RadioMedium(world, ends, airtime, delays, losses, air, access, self.while_sending)

@@ -1,0 +1,192 @@
+"""A medium in which transmissions take time and collide at each receiver that hears several."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import simpy
+
+from p2psim.network.channels.access import Access
+from p2psim.network.channels.air import Air
+from p2psim.network.channels.ears import Reception
+from p2psim.network.channels.latency import Delays
+from p2psim.network.channels.loss import Losses
+from p2psim.network.channels.medium import Ends
+from p2psim.network.channels.quiet import QuietMedium
+from p2psim.network.channels.timing import Airtime
+from p2psim.network.events import BUSY, COLLISION, LOSS, OFFLINE
+
+if TYPE_CHECKING:
+    from p2psim.network.world import Ended, World
+
+
+class Transmission(simpy.Event):
+    """A message on the air, which is also the event of its end.
+
+    Attributes
+    ----------
+    sender : int
+    receivers : sequence of int
+    message : tuple
+        (seq, version, release, heard, lost), as `Medium.carry` got them.
+    length : float
+        Airtime.
+    fates : list of (float, bool)
+        For each receiver: how long the message travels after its airtime, and whether it is lost on its way.
+    tries : int
+        How often the sender has found the medium busy.
+    span : (float, float)
+        When it is on the air, once it is.
+    received : Reception, or mapping from receiver to it
+        How it is received: everywhere alike, or at each place.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        sender: int,
+        receivers: Sequence[int],
+        message: tuple[int, int, int, Ended, Ended],
+        length: float,
+        fates: list[tuple[float, bool]],
+    ):
+        self.env = env
+        self._ok, self._value = True, None
+        self.sender, self.receivers, self.message = sender, receivers, message
+        self.length, self.fates, self.tries = length, fates, 0
+        self.span = (0.0, 0.0)
+        self.received: Reception | dict[int, Reception] = {}
+
+
+class RadioMedium:
+    """Sends, one by one or as they come, what senders hand over; the air tells who heard it.
+
+    Parameters
+    ----------
+    world : World
+    ends : Ends
+    airtime, delays, losses : callable
+    air : Air
+        What is on the air, and where it is heard.
+    access : Access
+        When a sender may begin.
+    while_sending : {"wait", "overlap", "skip"}
+        What becomes of a message whose sender is still busy with another one.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        ends: Ends,
+        airtime: Airtime,
+        delays: Delays,
+        losses: Losses,
+        air: Air,
+        access: Access,
+        while_sending: str,
+    ):
+        self._env, self._present, self._after = world.env, world.present, world.after
+        self._ends = ends
+        self._airtime, self._delays, self._losses = airtime, delays, losses
+        self._quiet = QuietMedium(world, ends, airtime, delays, losses)
+        self._air, self._access = air, access
+        self._one_by_one, self._skips = while_sending != "overlap", while_sending == "skip"
+        # Who is sending, or about to; what else it has to send. Index −1 is the learner's place, the last one.
+        self._sending = bytearray(world.links.agents + 1)
+        self._waiting: dict[int, deque[Transmission]] = {}
+        self._finished = [self._finish]
+
+    def carry(
+        self,
+        sender: int,
+        receivers: Sequence[int],
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+        lane: int = 0,
+    ) -> None:
+        """Send as soon as the sender and the rules of access allow; what takes no airtime disturbs nobody."""
+        length = self._airtime(version)
+        if not length:
+            self._quiet.carry(sender, receivers, seq, version, release, heard, lost, lane)
+            return
+        delays, losses = self._delays, self._losses
+        one = Transmission(
+            self._env,
+            sender,
+            receivers,
+            (seq, version, release, heard, lost),
+            length,
+            [(delays(sender, receiver, lane), losses(sender, receiver, lane)) for receiver in receivers],
+        )
+        if self._one_by_one:
+            if self._sending[sender]:
+                if self._skips:
+                    self._give_up(one, BUSY)
+                else:
+                    self._waiting.setdefault(sender, deque()).append(one)
+                return
+            self._sending[sender] = 1
+        self._access.ask(one, self._begin, self._refuse)
+
+    def _begin(self, one: Transmission) -> None:
+        """Put a transmission on the air."""
+        if not self._present[one.sender]:
+            self._refuse(one, OFFLINE)
+            return
+        self._air.begin(one)
+        one.callbacks = self._finished.copy()  # type: ignore[assignment]
+        self._env.schedule(one, delay=one.length)
+
+    def _finish(self, one: Transmission) -> None:
+        """End a transmission: each receiver has heard it or not."""
+        sender, (seq, version, release, heard, lost) = one.sender, one.message
+        ends = self._ends
+        for receiver, (delay, is_lost) in zip(one.receivers, one.fates, strict=True):
+            if not self._air.hears(one, receiver):
+                ends.fail(sender, receiver, seq, version, release, heard, lost, COLLISION)
+            elif delay:
+                self._travel(one, receiver, delay, is_lost)
+            elif is_lost:
+                ends.fail(sender, receiver, seq, version, release, heard, lost, LOSS)
+            else:
+                ends.arrive(sender, receiver, seq, version, release, heard, lost)
+        self._next(sender)
+
+    def _travel(self, one: Transmission, receiver: int, delay: float, is_lost: bool) -> None:
+        """Let a message that was heard arrive, or be lost, after a while."""
+
+        def end() -> None:
+            message = one.sender, receiver, *one.message
+            if is_lost:
+                self._ends.fail(*message, LOSS)
+            else:
+                self._ends.arrive(*message)
+
+        self._after(delay, end)
+
+    def _refuse(self, one: Transmission, outcome: int) -> None:
+        """Give a transmission up that would have been next."""
+        self._give_up(one, outcome)
+        self._next(one.sender)
+
+    def _give_up(self, one: Transmission, outcome: int) -> None:
+        for receiver in one.receivers:
+            self._ends.fail(one.sender, receiver, *one.message, outcome)
+
+    def _next(self, sender: int) -> None:
+        """Send what the sender has waiting, or let it be free."""
+        if not self._one_by_one:
+            return
+        waiting = self._waiting.get(sender)
+        if not waiting:
+            self._sending[sender] = 0
+            return
+        one = waiting.popleft()
+        if not waiting:
+            del self._waiting[sender]
+        self._access.ask(one, self._begin, self._refuse)
