@@ -20,8 +20,8 @@ def equitable_cells(matrix: Any, apart: np.ndarray) -> np.ndarray:
     """Cells of the coarsest partition that keeps some nodes apart and in which rows of one cell look alike.
 
     Two nodes share a cell only if, for every cell and every value, their rows have that value equally often in that
-    cell. So sums of a row over a cell are the same for all rows of a cell (the partition is *equitable*), and the matrix
-    takes vectors that are constant on cells to such vectors.
+    cell. So sums of a row over a cell are the same for all rows of a cell (the partition is *equitable*), and the
+    matrix takes vectors that are constant on cells to such vectors.
 
     Multisets of (value, cell) are compared by sums of 64-bit hashes (splitmix64): two that differ are taken for equal
     with a chance of about n²/2⁶⁴.

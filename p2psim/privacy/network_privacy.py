@@ -1,19 +1,19 @@
 """Who learns what about whom when agents add noise once and then gossip.
 
 Agent u holds x_u and starts from x⁰_u = x_u + σ z_u, z_u standard normal; then x^(t+1) = W x^t. Agent v sees its own
-start and what its neighbours send it at steps 0 … T − 1: linear functions A_v x⁰ of the starts, with the row e_v and, for
-each neighbour w and each step t, row w of W^t. All noise is in x⁰, so the view is a Gaussian whose mean alone depends on
-the data. When x_u changes by Δ, the view's mean moves by A_v e_u Δ, and its covariance is σ² A_v A_vᵀ, so the loss of
-u towards v is exactly that of one Gaussian release with
+start and what its neighbours send it at steps 0 … T − 1: linear functions A_v x⁰ of the starts, with the row e_v and,
+for each neighbour w and each step t, row w of W^t. All noise is in x⁰, so the view is a Gaussian whose mean alone
+depends on the data. When x_u changes by Δ, the view's mean moves by A_v e_u Δ, and its covariance is σ² A_v A_vᵀ, so
+the loss of u towards v is exactly that of one Gaussian release with
 
     μ² = (Δ/σ)² e_uᵀ A_vᵀ (A_v A_vᵀ)⁺ A_v e_u = (Δ/σ)² [P]_uu,
 
-P the orthogonal projector on the row space of A_v (Mahalanobis distance of two Gaussians; Dong, Roth and Su 2022 for what
-follows from μ). [P]_uu, from 0 to 1, is what :func:`share` finds: 1 means that v learns as much as from x⁰_u itself.
-Agents who collude stack their rows.
+P the orthogonal projector on the row space of A_v (Mahalanobis distance of two Gaussians; Dong, Roth and Su 2022 for
+what follows from μ). [P]_uu, from 0 to 1, is what :func:`share` finds: 1 means that v learns as much as from x⁰_u
+itself. Agents who collude stack their rows.
 
-Adding up the losses of single messages as if their noise were fresh is not offered. The messages are functions of the same
-n draws; their losses neither add up nor bound the truth from above.
+Adding up the losses of single messages as if their noise were fresh is not offered. The messages are functions of the
+same n draws; their losses neither add up nor bound the truth from above.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class View:
 def view(weights: Any, group: Sequence[int], steps: int) -> View:
     """Find what a group sees when the same W is applied at each step.
 
-    Row w of W^t is (Wᵀ)^t e_w, so the row space grows as S_1 = span{e_v, e_w}, S_(t+1) = S_t + Wᵀ S_t: v and w over the
-    group and its neighbours. (Wᵀ e_v is in S_1, so v's own later states add nothing.) The powers themselves become
-    parallel to the all-ones vector as fast as gossip converges, so they are never formed: an orthonormal basis of S_t is
-    multiplied by Wᵀ and made orthogonal to itself, twice (block Arnoldi). That gives the exact space for a matrix that
-    differs from W by rounding.
+    Row w of W^t is (Wᵀ)^t e_w, so the row space grows as S_1 = span{e_v, e_w}, S_(t+1) = S_t + Wᵀ S_t: v and w over
+    the group and its neighbours. (Wᵀ e_v is in S_1, so v's own later states add nothing.) The powers themselves
+    become parallel to the all-ones vector as fast as gossip converges, so they are never formed: an orthonormal basis
+    of S_t is multiplied by Wᵀ and made orthogonal to itself, twice (block Arnoldi). That gives the exact space for a
+    matrix that differs from W by rounding.
 
     Rounding breaks symmetry, and each step magnifies what it broke by one over how far the new directions stand out.
-    Where a graph has symmetries this soon finds directions that are not there. So nodes that no power of W tells apart
-    are first joined (:func:`p2psim.privacy.equitable.equitable_cells`): all rows are constant on those cells. What is left
-    for `TOLERANCE` are algebraic coincidences. On the graphs that this was tried on (with exact ranks by arithmetic modulo
-    a prime), directions that were there stood out by more than 1e-5, and those that were not by less than 1e-11; a case in
-    between is `View.doubtful`.
+    Where a graph has symmetries this soon finds directions that are not there. So nodes that no power of W tells
+    apart are first joined (:func:`p2psim.privacy.equitable.equitable_cells`): all rows are constant on those cells.
+    What is left for `TOLERANCE` are algebraic coincidences. On the graphs that this was tried on (with exact ranks by
+    arithmetic modulo a prime), directions that were there stood out by more than 1e-5, and those that were not by
+    less than 1e-11; a case in between is `View.doubtful`.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ def new_directions(
 def view_of_many(matrices: Sequence[Any], group: Sequence[int]) -> View:
     """Find what a group sees when step t applies a matrix W_t of its own, as in randomised gossip.
 
-    Rows are those of W_(t−1) … W_0, so there is no one matrix to grow the space by. What is left of everybody's row when
-    the space seen so far is taken out of it, R, is carried along instead: R ← W_t R. Rows of members are known, so zero.
-    Rounding is relative to the largest row of R, and so are the decisions; n² numbers are held.
+    Rows are those of W_(t−1) … W_0, so there is no one matrix to grow the space by. What is left of everybody's row
+    when the space seen so far is taken out of it, R, is carried along instead: R ← W_t R. Rows of members are known,
+    so zero. Rounding is relative to the largest row of R, and so are the decisions; n² numbers are held.
 
     Parameters
     ----------
@@ -243,8 +243,8 @@ class Shares:
 def shares(weights: Any, steps: int, colluders: Sequence[int] = ()) -> Shares:
     """Find what everybody learns of everybody, each agent alone or together with colluders.
 
-    Takes about 1 ms for each agent while T hops reach few agents; then up to about 4 n·r² operations each, r the rank: see
-    the user's guide for times.
+    Takes about 1 ms for each agent while T hops reach few agents; then up to about 4 n·r² operations each, r the
+    rank: see the user's guide for times.
 
     Parameters
     ----------

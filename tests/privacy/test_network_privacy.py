@@ -36,7 +36,11 @@ def exact_weights(graph: nx.Graph) -> Matrix:
 
 
 def times(a: Matrix, b: Matrix) -> Matrix:
-    return [[sum((x * y for x, y in zip(row, column, strict=True)), Fraction(0)) for column in zip(*b, strict=True)] for row in a]  # fmt: skip
+    columns = list(zip(*b, strict=True))
+    return [
+        [sum((x * y for x, y in zip(row, column, strict=True) if x), Fraction(0)) for column in columns]
+        for row in a
+    ]
 
 
 def exact_shares(matrices: Sequence[Matrix], group: Sequence[int]) -> list[Fraction]:
@@ -60,6 +64,32 @@ def exact_shares(matrices: Sequence[Matrix], group: Sequence[int]) -> list[Fract
             basis.append((row, square))
             found = [f + x * x / square for f, x in zip(found, row, strict=True)]
     return found
+
+
+PRIME = 2**31 - 1
+
+
+def exact_rank(graph: nx.Graph, observer: int, steps: int) -> int:
+    """Dimension of what is seen, by elimination modulo a prime; it could only be too small, and almost never is."""
+    n = len(graph)
+    weights = np.array(
+        [[x.numerator * pow(x.denominator, -1, PRIME) % PRIME for x in row] for row in exact_weights(graph)]
+    )
+    block = list(np.eye(n, dtype=np.int64)[[observer, *graph.adj[observer]]])
+    basis: list[tuple[int, np.ndarray]] = []
+    for _ in range(steps):
+        new = []
+        for row in block:
+            for pivot, other in basis:
+                row = (row - row[pivot] * other) % PRIME
+            if row.any():
+                pivot = int(np.flatnonzero(row)[0])
+                row = row * pow(int(row[pivot]), -1, PRIME) % PRIME
+                basis.append((pivot, row))
+                new.append(row)
+        # Products are below 2⁶², so each is reduced before they are added.
+        block = [(weights * row % PRIME).sum(axis=1) % PRIME for row in new]
+    return len(basis)
 
 
 def floats(matrix: Matrix) -> np.ndarray:
@@ -104,7 +134,8 @@ def test_known_values(steps: int) -> None:
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5, 40])
 def test_from_the_end_of_a_path_everybody_within_t_hops_is_seen(steps: int) -> None:
-    np.testing.assert_allclose(seen(nx.path_graph(5), 0, steps), [float(u <= steps) for u in range(5)], atol=1e-13)  # fmt: skip
+    expected = [float(u <= steps) for u in range(5)]
+    np.testing.assert_allclose(seen(nx.path_graph(5), 0, steps), expected, atol=1e-13)
 
 
 def test_a_grid_from_its_corner() -> None:
@@ -135,6 +166,26 @@ def test_fractions_agree_however_long_it_gossips(graph: nx.Graph, observer: int)
         exact = exact_shares([weights] * steps, [observer])
         found = view(metropolis(links(graph)), [observer], steps)
         np.testing.assert_allclose(found.share, [float(x) for x in exact], atol=1e-9)
+        assert not found.doubtful
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        nx.barabasi_albert_graph(80, 1, seed=1),
+        nx.barabasi_albert_graph(120, 1, seed=4),
+        nx.circulant_graph(60, [1, 3]),
+        plain(nx.hypercube_graph(6)),
+    ],
+)
+def test_rounding_makes_no_directions_where_a_graph_has_symmetries(graph: nx.Graph) -> None:
+    n = len(graph)
+    # Order matters to rounding alone; in the order of their making, the trees' symmetries survive it by luck.
+    order = np.random.default_rng(0).permutation(n).tolist()
+    mixed = nx.relabel_nodes(graph, dict(enumerate(order)))
+    for observer in (0, n // 2):
+        found = view(metropolis(links(mixed)), [observer], n)
+        assert found.rank == exact_rank(mixed, observer, n) < n
         assert not found.doubtful
 
 
@@ -216,7 +267,7 @@ def test_weights_need_not_be_symmetric() -> None:
 
 
 def test_gossip_over_many_steps_does_not_lose_directions_to_convergence() -> None:
-    # After 60 steps rows of W^t differ by less than 1e-16 on this graph; formed as powers, they would have no rank left.
+    # After 60 steps rows of W^t differ by less than 1e-16 here; formed as powers, they would have no rank left.
     rng = np.random.default_rng(1)
     graph = nx.random_regular_graph(4, 12, seed=2)
     matrices = []
