@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba import extending
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+
+intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.intrinsic
 
 
 @intrinsic

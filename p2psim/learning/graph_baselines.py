@@ -8,10 +8,12 @@ import numpy as np
 
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.learning.graph_problem import GraphProblem
+from p2psim.learning.graph_shared import once_a_problem
 from p2psim.learning.losses import Squared
 from p2psim.learning.optimum import minimise_logistic, minimise_squared
 
 
+@once_a_problem
 def global_model(problem: GraphProblem) -> np.ndarray:
     """Minimiser of the mean loss of all records plus ‖θ‖²/records, for every agent: shape (n, p)."""
     X, y, total = problem.X, problem.y, problem.y.size

@@ -6,14 +6,26 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning.graph_problem import GraphProblem
+from p2psim.learning.graph_shared import once_a_problem
 from p2psim.learning.losses import Squared
 
-#: Largest component of the gradient, relative to the largest of its parts, at which a minimiser is accepted.
+#: Largest component of the gradient, relative to the larger of its two sides (neighbours, own losses), at which a
+#: minimiser is accepted.
 TOLERANCE = 1e-10
 
+#: Or relative to the largest term that is summed there: rounding leaves no less. It matters where μ is very large, so
+#: that each agent's own losses alone add up to nearly nothing.
+ROUNDING = 2.0**-45
 
-def minimise_together(problem: GraphProblem, start: np.ndarray | None = None) -> np.ndarray:
-    """Θ*, the minimiser of Q_L, by Newton's method with conjugate gradients inside.
+
+@once_a_problem
+def minimise_together(problem: GraphProblem) -> np.ndarray:
+    """Θ*, the minimiser of Q_L, shape (n, p); see `newton`."""
+    return newton(problem, np.zeros((problem.agents, problem.dimension)))
+
+
+def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
+    """Minimise Q_L by Newton's method with conjugate gradients inside.
 
     The Hessian is the graph's Laplacian in each coordinate plus one p × p block an agent; its block diagonal
     preconditions. For the squared loss one Newton step is the solution.
@@ -22,7 +34,7 @@ def minimise_together(problem: GraphProblem, start: np.ndarray | None = None) ->
     ----------
     problem : GraphProblem
         With a smooth loss (squared or logistic) and λ_i > 0, or enough records, for a unique minimiser.
-    start : ndarray, shape (n, p), optional
+    start : ndarray, shape (n, p)
 
     Returns
     -------
@@ -33,11 +45,11 @@ def minimise_together(problem: GraphProblem, start: np.ndarray | None = None) ->
     SimulationError
         If the gradient does not become small enough.
     """
-    theta = np.zeros((problem.agents, problem.dimension)) if start is None else start.copy()
+    theta = start
     value = problem.objective(theta)
     for _ in range(100):
-        gradient, scale = _gradient(problem, theta)
-        if np.abs(gradient).max() <= TOLERANCE * scale:
+        gradient, accepted = _gradient(problem, theta)
+        if np.abs(gradient).max() <= accepted:
             return theta
         step = _solve(problem, _blocks(problem, theta), gradient)
         length = 1.0
@@ -53,16 +65,19 @@ def minimise_together(problem: GraphProblem, start: np.ndarray | None = None) ->
 
 
 def _gradient(problem: GraphProblem, theta: np.ndarray) -> tuple[np.ndarray, float]:
-    """∇Q_L, shape (n, p), and the size of its largest part."""
+    """∇Q_L, shape (n, p), and the largest component at which it is taken for zero."""
     slopes = problem.loss.slopes(problem.scores(theta), problem.y)[:, None] * problem.X
     fit = np.zeros_like(theta)
     held = problem.records > 0
     fit[held] = np.add.reduceat(slopes, problem.offsets[:-1][held], axis=0) / problem.records[held][:, None]
-    fit += 2 * problem.ridge[:, None] * theta
+    shrink = 2 * problem.ridge[:, None] * theta
+    terms = problem.pull * np.maximum(np.abs(fit).max(axis=1), np.abs(shrink).max(axis=1))
+    fit += shrink
     smooth = problem.degrees[:, None] * (theta - problem.neighbour_means(theta))
     fit *= problem.pull[:, None]
-    parts = max(np.abs(problem.degrees[:, None] * theta).max(), np.abs(fit).max())
-    return smooth + fit, float(max(parts, np.finfo(float).tiny))
+    sides = max(np.abs(problem.degrees[:, None] * theta).max(), np.abs(fit).max())
+    accepted = max(TOLERANCE * sides, ROUNDING * terms.max(), np.finfo(float).tiny)
+    return smooth + fit, float(accepted)
 
 
 def _blocks(problem: GraphProblem, theta: np.ndarray) -> np.ndarray:
@@ -87,8 +102,10 @@ def _solve(problem: GraphProblem, blocks: np.ndarray, right: np.ndarray) -> np.n
     from scipy.sparse.linalg import LinearOperator, cg
 
     n, p = right.shape
-    degrees = problem.degrees[:, None]
-    inverse = np.linalg.inv(blocks + problem.degrees[:, None, None] * np.eye(p))
+    # Where μ is very large the squares of a residual would overflow.
+    unit = float(max(problem.degrees.max(), np.abs(blocks).max()))
+    degrees, blocks, right = problem.degrees[:, None] / unit, blocks / unit, right / unit
+    inverse = np.linalg.inv(blocks + degrees[:, :, None] * np.eye(p))
 
     def hessian(flat: np.ndarray) -> np.ndarray:
         v = flat.reshape(n, p)
@@ -111,6 +128,7 @@ def _solve(problem: GraphProblem, blocks: np.ndarray, right: np.ndarray) -> np.n
     return step.reshape(n, p)
 
 
+@once_a_problem
 def minimise_alone(problem: GraphProblem, reduction: str = "mean") -> np.ndarray:
     """Minimiser of each agent's own loss, shape (n, p).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,6 +64,15 @@ class GraphProblem:
     def dimension(self) -> int:
         """P."""
         return self.X.shape[1]
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of all that Q_L depends on."""
+        made = hashlib.blake2b(f"{self.loss!r} {self.mu!r} {self.X.shape}".encode(), digest_size=16)
+        parts = (self.X, self.y, self.offsets, self.ridge, self.confidence, self.smoothness)
+        for array in (*parts, self.indptr, self.indices, self.weights):
+            made.update(np.ascontiguousarray(array).data)
+        return made.hexdigest()
 
     @cached_property
     def records(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.sparse.linalg import spsolve
 
 from p2psim.learning.graph_baselines import from_private_records, global_model, local_models
-from p2psim.learning.graph_optimum import minimise_alone, minimise_together
+from p2psim.learning.graph_optimum import minimise_alone, minimise_together, newton
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.graphs import Given, RandomRegular, draw_links
 
@@ -63,7 +63,7 @@ def test_logistic_loss_is_what_a_general_method_finds(sizes, seed, mu):
     problem = problem_of(Logistic(), random_links(len(sizes), seed, 5), sizes, 3, mu, seed)
     shape = problem.agents, problem.dimension
     theta = minimise_together(problem)
-    away = minimise_together(problem, 5 * np.random.default_rng(seed).standard_normal(shape))
+    away = newton(problem, 5 * np.random.default_rng(seed).standard_normal(shape))
     np.testing.assert_allclose(away, theta, rtol=0, atol=1e-7 * max(np.abs(theta).max(), 1e-3))
     found = minimize(
         lambda flat: problem.objective(flat.reshape(shape)),
@@ -78,6 +78,39 @@ def test_logistic_loss_is_what_a_general_method_finds(sizes, seed, mu):
     )
     slope, scale = gradient(problem, theta)
     assert np.abs(slope).max() <= 1e-10 * scale
+
+
+@settings(max_examples=20)
+@given(
+    kind=st.sampled_from(sorted(LOSSES)), sizes=record_counts, seed=st.integers(0, 10_000),
+    mu=st.sampled_from([1e3, 1e6, 1e9, 1e15, 1e290]),
+)  # fmt: skip
+def test_the_larger_mu_the_nearer_to_the_local_models(kind, sizes, seed, mu):
+    """∇Q = 0 gives ‖∇L_i(θ_i)‖ ≤ 2·max‖θ_j‖/(μc_i), and L_i is 2λ_i-strongly convex."""
+    problem = problem_of(LOSSES[kind](), random_links(len(sizes), seed, 5), sizes, 3, mu, seed)
+    together, alone = minimise_together(problem), minimise_alone(problem)
+    largest = np.linalg.norm(together, axis=1).max()
+    most = 2 * largest / (mu * problem.confidence * 2 * problem.ridge)
+    apart = np.linalg.norm(together - alone, axis=1)
+    # Both are found to about 1e-10 of their gradients' terms.
+    assert (apart <= most + 1e-7 * max(1.0, largest)).all()
+
+
+def test_equal_problems_share_their_minimisers():
+    where = random_links(4, 1)
+    one, same = (problem_of(Logistic(), where, [3, 2, 5, 9], 3, 1.0, 7) for _ in range(2))
+    found = minimise_together(one)
+    assert minimise_together(same) is found
+    assert minimise_alone(one) is minimise_alone(same)
+    assert (minimise_alone(one, "sum") != minimise_alone(one)).any()
+    with pytest.raises(ValueError, match="read-only"):
+        found[0, 0] = 1.0
+    for changed in (
+        problem_of(Logistic(), where, [3, 2, 5, 9], 3, 2.0, 7),
+        problem_of(Logistic(), where, [3, 2, 5, 9], 3, 1.0, 8),
+        problem_of(Logistic(), random_links(4, 2), [3, 2, 5, 9], 3, 1.0, 7),
+    ):
+        assert (minimise_together(changed) != found).any()
 
 
 def test_records_of_very_unequal_number_and_agents_without_any():
