@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from p2psim import __version__
 from p2psim.errors import InputError, P2PSimError
+from p2psim.report.names import AGAINST, ALONG_THE_RUN, KIND_NAMES
 
 #: Exit codes: done; a run failed; bad input or usage; interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -87,9 +88,19 @@ def _add_check(commands: _Commands) -> None:
 def _add_plot(commands: _Commands) -> None:
     plot = _command(commands, "plot", "draw the figures of a run", "print the names of the files as JSON")
     plot.add_argument("run", metavar="RUN", help="a run folder")
-    plot.add_argument("--kind", action="append", metavar="KIND", help="a kind of figure; may be given again")
-    plot.add_argument("--metric", help="the metric to draw")
-    plot.add_argument("--against", default="step", help="step, time or vectors_sent")
+    plot.add_argument(
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help=f"{', '.join(KIND_NAMES)}; may be given again; by default all that the run can give",
+    )
+    plot.add_argument("--metric", help="the metric to draw; every metric by default")
+    plot.add_argument(
+        "--against",
+        default="step",
+        metavar="AXIS",
+        help=f"what {' and '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}",
+    )
     plot.add_argument("--out", metavar="DIR", help="where to; figures in the run folder by default")
 
 

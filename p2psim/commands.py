@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,25 +55,48 @@ def _run(asked: argparse.Namespace) -> int:
         confirm_cells=asked.confirm_cells,
         tell=tell,
     )
-    _show_result(result, asked.json, told)
+    notes = [] if asked.cell is not None else _beside_what_was_asked(result, scenario)
+    _show_result(result, asked.json, told, notes)
     return 0
 
 
-def _show_result(result: "Result", as_json: bool, told: set[str]) -> None:
-    """A short table of results, where they are, and every flag and warning that belongs to them."""
+def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
+    """What the run folder, and so the table, holds beside what was asked for."""
+    from p2psim.study.cells import cells
+    from p2psim.study.manifest import to_ranges
+
+    described = result.described
+    wanted = {cell.content for cell in cells(scenario, confirm_cells=True)}
+    earlier = [number for number, cell in enumerate(described.cells) if cell.content not in wanted]
+    held = Counter(content for content, _ in described.runs if content in wanted)
+    notes = []
+    if held and max(held.values()) > scenario.replicas:
+        replicas = f"{max(held.values())} replicas held, {scenario.replicas} asked for"
+        notes.append(f"{replicas}: the table is of all that are held; choose another --out for fewer")
+    if earlier:
+        which = f"cell{'s' if len(earlier) > 1 else ''} {to_ranges(earlier)}"
+        notes.append(f"{which}: of an earlier sweep, not of the one asked for")
+    return notes
+
+
+def _show_result(result: "Result", as_json: bool, told: set[str], notes: Sequence[str]) -> None:
+    """Every warning not yet told, then a short table of results with its flags and notes, and where they are."""
     from p2psim.report.source import relabelled
     from p2psim.study.notices import is_told
 
-    table = result.summary()
-    if as_json:
-        warnings = result.manifest["warnings"]
-        print_json({"folder": str(result.path), "table": _records(table), "warnings": warnings})
-        return
-    title = f"{result.described.name}: last recorded values over replicas"
-    print_table(_records(relabelled(table, result.labels)), title)
     for line in result.warnings:
         if not is_told(line, told):
             complain(f"warning: {line}")
+    table = result.summary()
+    if as_json:
+        warnings = result.manifest["warnings"]
+        tree = {"folder": str(result.path), "table": _records(table), "warnings": warnings}
+        print_json({**tree, "notes": list(notes)})
+        return
+    title = f"{result.described.name}: last recorded values over replicas"
+    print_table(_records(relabelled(table, result.labels)), title)
+    for note in notes:
+        print(f"note: {note}")
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
 
 

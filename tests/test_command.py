@@ -1,5 +1,6 @@
 """The command: exit codes, what it prints, and what it loads."""
 
+import io
 import json
 import subprocess
 import sys
@@ -111,8 +112,8 @@ def test_warnings_name_the_cells_that_they_concern(scenario: str, capsys: pytest
     for command in (["check"], ["run", "--jobs", "1"], ["run", "--jobs", "1"]):
         assert main([*command, scenario, *sweep, *fixed]) == 0
         lines = capsys.readouterr().err.splitlines()
-        told.append(sorted(line for line in lines if line.startswith("warning: ")))
-    # Known before the run, told during it, and read again from a folder that is complete.
+        told.append([line for line in lines if line.startswith("warning: ")])
+    # Known before the run, told during it, and read again from a folder that is complete: in the same order.
     assert told[0] == told[1] == told[2]
     assert len(told[0]) == len(set(told[0]))
     (steps,) = [line for line in told[0] if "step size outside" in line]
@@ -120,6 +121,59 @@ def test_warnings_name_the_cells_that_they_concern(scenario: str, capsys: pytest
     entries = json.loads(Path("runs/tiny/manifest.json").read_text())["warnings"]
     (entry,) = [entry for entry in entries if "step size outside" in entry["message"]]
     assert (entry["times"], entry["cells"]) == (4, "2-3")
+
+
+def test_warnings_come_before_the_table_also_when_there_is_nothing_to_do(
+    scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = []
+    for _ in range(2):
+        both = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", both)
+        monkeypatch.setattr(sys, "stderr", both)
+        assert (
+            main(["run", scenario, "--jobs", "1", "--set", "data.redraw=never", "--set", "record.every=3"])
+            == 0
+        )
+        printed.append([line for line in both.getvalue().splitlines() if not line.startswith("compiling")])
+    assert printed[0] == printed[1]
+    assert printed[0][0].startswith("warning: ")
+    table = next(i for i, line in enumerate(printed[0]) if line.startswith("tiny: "))
+    assert not any(line.startswith("warning: ") for line in printed[0][table:])
+
+
+def test_run_says_what_the_folder_holds_beside_what_was_asked(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def notes(*arguments: str) -> list[str]:
+        assert main(["run", scenario, "--jobs", "1", "--quiet", *arguments]) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+
+    more = ["--set", "sweep.privacy.epsilon=[1, 100, 10, 20]"]
+    assert notes() == []
+    assert notes(*more) == []
+    fewer = notes("--replicas", "1")
+    assert fewer == [
+        "note: 2 replicas held, 1 asked for: the table is of all that are held; choose another --out for fewer",
+        "note: cells 2-3: of an earlier sweep, not of the one asked for",
+    ]
+    assert notes(*more) == []
+    assert notes("--set", "sweep.privacy.epsilon=[20, 100, 10]") == [
+        "note: cell 3: of an earlier sweep, not of the one asked for"
+    ]
+    assert main(["run", scenario, "--jobs", "1", "--replicas", "1", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["notes"]) == 2
+
+
+def test_help_of_plot_lists_kinds_and_axes(capsys: pytest.CaptureFixture[str]) -> None:
+    from p2psim.report.kinds import KINDS
+    from p2psim.report.names import AGAINST
+
+    with pytest.raises(SystemExit):
+        main(["plot", "--help"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ", ".join(KINDS) in printed
+    assert ", ".join(AGAINST) in printed
 
 
 def test_the_manifest_has_the_facts_that_check_prints(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.errors import InputError
-from p2psim.report.source import AGAINST, Against, source
+from p2psim.report.names import AGAINST, ALONG_THE_RUN
+from p2psim.report.source import Against, source
 
 
 def draw(
@@ -25,13 +26,13 @@ def draw(
         ``path``.
     kind : str or sequence of str, optional
         Names in `p2psim.report.kinds.KINDS`. By default ``curves`` when a metric is given, else all that the
-        run can give.
+        run can give and that have the axis asked for.
     metric : str, optional
         Metric to draw; the relative fitness by default (``curves``: every metric).
     folder : path, optional
         Where to; ``figures`` in the run folder by default.
     against : {"step", "time", "vectors_sent"}
-        Horizontal axis of curves.
+        Horizontal axis of ``fitness`` and ``curves``.
 
     Returns
     -------
@@ -41,7 +42,8 @@ def draw(
     Raises
     ------
     InputError
-        If a kind or metric is unknown, or the run lacks what the figure needs. Nothing is written then.
+        If a kind or metric is unknown, a kind does not have the axis, or the run lacks what the figure needs.
+        Nothing is written then.
     """
     from p2psim.report import style
     from p2psim.report.kinds import KINDS
@@ -54,9 +56,13 @@ def draw(
             raise InputError(f"there is no figure called {name!r}, only {', '.join(KINDS)}{hint}")
     if against not in AGAINST:
         raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {against!r}")
+    if against != "step" and (ends := [name for name in wanted if name not in ALONG_THE_RUN]):
+        message = f"{', '.join(ends)} shows no course of a run, so that against {against} means nothing"
+        raise InputError(f"{message}; it is for {' and '.join(ALONG_THE_RUN)}")
     everything = not wanted and metric is None
     if not wanted:
-        wanted = list(KINDS) if everything else ["curves"]
+        possible = list(KINDS) if against == "step" else list(ALONG_THE_RUN)
+        wanted = possible if everything else ["curves"]
     material = source(result, metric, against)
     figures = {}
     lacking = []

@@ -43,10 +43,8 @@ def run_notes(source: Source) -> list[str]:
 
 
 def _warnings(source: Source) -> list[str]:
-    """Warnings of the run that say that ψ must not be taken at face value."""
-    entries = source.manifest.get("warnings") or ()
-    texts = [str(e.get("message", "")) if isinstance(e, Mapping) else str(e) for e in entries]
-    telling = [f"Warning: {text}." for text in texts if "ψ" in text or "stability" in text]
+    """Warnings of the run that say that ψ must not be taken at face value, with the cells that they concern."""
+    telling = [f"Warning: {text}." for text in source.warnings if "ψ" in text or "stability" in text]
     more = len(telling) - MOST_WARNINGS
     return telling[:MOST_WARNINGS] + ([f"{more} more such warnings: see manifest.json."] if more > 0 else [])
 

@@ -1,6 +1,6 @@
 """What a figure is drawn from: the tables of a run, and what its scenario says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Against = Literal["step", "time", "vectors_sent"]
-
-#: What curves can be drawn against.
-AGAINST: tuple[Against, ...] = ("step", "time", "vectors_sent")
 
 FITNESS = "relative_fitness"
 
@@ -36,6 +33,8 @@ class Source:
         The metric that was asked for.
     against : {"step", "time", "vectors_sent"}
         Horizontal axis of curves.
+    warnings : sequence of str
+        As a person is told them, with the cells that they concern.
     """
 
     metrics: "pd.DataFrame"
@@ -46,6 +45,7 @@ class Source:
     scenario: Mapping[str, Any] = field(default_factory=dict)
     metric: str | None = None
     against: Against = "step"
+    warnings: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -129,6 +129,7 @@ def source(result: Any, metric: str | None = None, against: Against = "step") ->
         scenario=_scenario(result),
         metric=metric,
         against=against,
+        warnings=tuple(getattr(result, "warnings", ())),
     )
 
 

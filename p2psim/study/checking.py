@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
 from p2psim.printing import complain, print_table
-from p2psim.study.notices import lines
+from p2psim.study.notices import in_order, lines
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -88,7 +88,7 @@ def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[s
     found = [
         (warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings
     ]
-    return lines(found, [cell.swept for cell in grid])
+    return lines(in_order(found), [cell.swept for cell in grid])
 
 
 def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Workspace") -> "list[Assessment]":

@@ -50,6 +50,11 @@ def lines(found: Iterable[tuple[str, Collection[int]]], swept: Sequence[Mapping[
     return [text + _label(numbers, swept) for text, numbers in cells.items()]
 
 
+def in_order(found: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
+    """Sort texts by the first cell that they concern, then by themselves: the same before a run and after it."""
+    return sorted(found, key=lambda one: (min(one[1], default=-1), one[0]))
+
+
 def one_of_each(found: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
     """Leave out texts that differ in numbers alone from an earlier one about the same cells.
 

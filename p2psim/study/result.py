@@ -84,10 +84,9 @@ class Result:
     def warnings(self) -> list[str]:
         """Warnings as a person is told them: each once, with the cells that it concerns."""
         cells = self.described.cells
-        found = [
-            (text, manifests.numbers_in(cells, warned))
-            for text, warned in sorted(self.described.warnings.items())
-        ]
+        found = notices.in_order(
+            (text, manifests.numbers_in(cells, warned)) for text, warned in self.described.warnings.items()
+        )
         return notices.lines(notices.one_of_each(found), [cell.swept for cell in cells])
 
     @cached_property

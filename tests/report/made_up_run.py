@@ -21,6 +21,7 @@ class Run:
     events: pd.DataFrame | None = None
     manifest: dict[str, Any] = field(default_factory=lambda: {"name": "made-up"})
     scenario: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 def psi(epsilon: float, records: int, step: int) -> float:

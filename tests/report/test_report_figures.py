@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from p2psim.errors import InputError
 from p2psim.report import draw
 from p2psim.report.kinds import KINDS
+from p2psim.report.names import ALONG_THE_RUN, KIND_NAMES
 from p2psim.report.source import source
 from p2psim.study.meaning import all_meanings
 
@@ -99,7 +100,7 @@ def test_what_never_changes_is_no_curve_unless_asked_for(tmp_path) -> None:
 def test_labels_of_axes_lie_inside_the_figure(metric, tmp_path) -> None:
     r = run(tmp_path, SWEEP, factors=(1.0,), extra=(metric,) if metric != "relative_fitness" else ())
     r.manifest["name"] = " ".join(["long"] * 20)
-    for kind in ("curves", "epsilon", "finals"):
+    for kind in ("curves", "epsilon", "finals") if "run_over" in metric else ("curves",):
         for figure in KINDS[kind](source(r, metric)).values():
             drawn = FigureCanvasAgg(figure)
             drawn.draw()
@@ -296,8 +297,10 @@ def test_warnings_that_concern_fitness_are_repeated(tmp_path) -> None:
     fills = [
         f"noise fills Θ: its standard deviation is {k} times theta_max, so ψ saturates" for k in range(5)
     ]
-    r.manifest["warnings"] = [{"message": text, "times": 1} for text in ["dropped a column", *fills]]
+    fills[1] += " (cell 0: privacy.epsilon = 1)"
+    r.warnings = ["dropped a column", *fills]
     said = footnote(KINDS["epsilon"](source(r))["epsilon"])
+    assert "1 times theta_max, so ψ saturates (cell 0: privacy.epsilon = 1)." in said
     assert "Warning: noise fills Θ: its standard deviation is 2 times" in said
     assert "2 more such warnings: see manifest.json." in said
     assert "dropped a column" not in said
@@ -340,6 +343,23 @@ def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
         draw(run(tmp_path), kind="epsilonn")
     with pytest.raises(InputError, match="against step, time, vectors_sent"):
         draw(run(tmp_path), against="money")
+
+
+def test_an_axis_that_means_nothing_to_a_kind_is_refused(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, commits=9, extra=("test_accuracy",))
+    for kind in KINDS:
+        if kind in ALONG_THE_RUN:
+            assert draw(r, kind=kind, against="time")
+        else:
+            with pytest.raises(InputError, match=f"{kind} shows no course .* it is for fitness and curves"):
+                draw(r, kind=kind, against="time", folder=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    names = {p.stem for p in draw(r, against="time", folder=tmp_path / "all")}
+    assert names == {"fitness-time", "curves-test_accuracy-time"}
+
+
+def test_kinds_are_those_that_are_named() -> None:
+    assert tuple(KINDS) == KIND_NAMES
 
 
 def test_a_run_with_nothing_to_draw_says_why_for_each_kind(tmp_path) -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from p2psim.study.notices import Warned, is_told, lines, one_of_each
+from p2psim.study.notices import Warned, in_order, is_told, lines, one_of_each
 
 GRID = [{"epsilon": e, "allocation": a} for e, a in itertools.product([1.0, 10.0, 100.0], ["horizon", "cap"])]
 
@@ -56,6 +56,12 @@ def test_replicas_that_differ_in_numbers_alone_are_told_once():
     assert is_told(lines([found[1]], GRID)[0], told)
     assert not is_told(lines([found[2]], GRID)[0], told)
     assert not is_told(lines([found[3]], GRID)[0], told)
+
+
+def test_the_order_is_by_cell_then_text_whatever_came_first():
+    found = [("b", [1, 3]), ("a", [2]), ("z", []), ("c", [1])]
+    for given in (found, found[::-1]):
+        assert [text for text, _ in in_order(given)] == ["z", "b", "c", "a"]
 
 
 def test_counts_and_cells_add_up():

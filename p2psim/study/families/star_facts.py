@@ -94,7 +94,7 @@ def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
         known = (
             f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
             if verdict == "unstable"
-            else "unequal owners are surely stable only up to 2"
+            else "and owners whose h differ are sure to be stable only up to h = 2"
         )
         found.append(
             f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
@@ -110,6 +110,9 @@ def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
 def _filling_warnings(filling: float) -> list[str]:
     if filling < floors.FILLS:
         return []
-    return [
-        f"noise fills Θ: its standard deviation is {filling:.3g} times theta_max, so ψ saturates; fit no slopes here"
-    ]
+    spread = (
+        f"its standard deviation is {filling:.3g} times theta_max"
+        if np.isfinite(filling)
+        else "at this step it would grow without bound"
+    )
+    return [f"noise fills Θ: {spread}, so ψ saturates; fit no slopes here"]

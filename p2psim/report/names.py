@@ -1,0 +1,10 @@
+"""Names of figures and axes, for help and messages: nothing heavy is loaded to list them."""
+
+#: Kinds of figures, each a file in `p2psim.report.kinds`.
+KIND_NAMES = ("fitness", "timing", "epsilon", "size", "curves", "finals", "agents")
+
+#: Those that are drawn along an axis of the run; the others show its end.
+ALONG_THE_RUN = ("fitness", "curves")
+
+#: What these can be drawn against.
+AGAINST = ("step", "time", "vectors_sent")
