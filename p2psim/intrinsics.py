@@ -10,6 +10,7 @@ from numba import extending
 from numba.core import cgutils, types
 
 intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.intrinsic
+insert: Callable[..., Any] = cgutils.get_or_insert_function
 
 
 @intrinsic
@@ -24,7 +25,7 @@ def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
         pointer = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
         number, byte = ir.IntType(32), cgutils.voidptr_t
         wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0")
+        function = insert(builder.module, wanted, "llvm.prefetch.p0")
         # To read, to be kept in all levels of the cache, data.
         builder.call(function, [pointer, number(0), number(3), number(1)])
         return context.get_dummy_value()

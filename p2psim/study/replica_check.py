@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2psim.study.compared import drift
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
     from p2psim.study.outcome import Series
     from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
 
 #: Largest relative difference that rounding explains where nothing amplifies it.
 TOLERANCE = 1e-9
@@ -47,7 +47,7 @@ class Differences:
 
 def recompute(
     scenario: Scenario,
-    arrays: Mapping[str, np.ndarray],
+    case: Case,
     replica: int,
     events: np.ndarray,
     noise: np.ndarray,
@@ -64,8 +64,8 @@ def recompute(
     ----------
     scenario : Scenario
         Of the cell, without a sweep.
-    arrays : mapping
-        The prepared data, as in ``data.npz``.
+    case : Case
+        The prepared data, as in ``data.npz``, and the agents' labels and groups.
     replica : int
     events : ndarray of EVENT
     noise : ndarray, shape (releases, p)
@@ -76,11 +76,11 @@ def recompute(
         The recorded models.
     """
     family = family_of(scenario)
-    found = list(family.recompute(scenario, arrays, replica, events, noise, series, models))
+    found = list(family.recompute(scenario, case, replica, events, noise, series, models))
     values = sum(one.recorded.size for one in found)
     largest = max((one.difference for one in found), default=0.0)
     if largest <= TOLERANCE:
         return Differences(values, largest)
-    nudged = {**arrays, "X": arrays["X"] * (1 + NUDGE)}
+    nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
     again = family.recompute(scenario, nudged, replica, events, noise, series, models)
     return Differences(values, largest, drift(found, again))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from p2psim.study.outcome import Series
     from p2psim.study.result import Result
     from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,15 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             if not (run in events and run in result.noise and (run in metrics or not measured)):
                 raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
             stream = _stream(events[run])
-            fault = _broken_invariant(scenario, stream, result, run)
+            case = _case(result, run)
+            fault = _broken_invariant(scenario, stream, case, replica)
             if fault:
                 # What cannot have happened cannot be replayed.
                 yield Checked(cell, replica, len(stream), math.inf, fault=fault)
                 continue
             differences = recompute(
                 scenario,
-                result.data(*run),
+                case,
                 replica,
                 stream,
                 result.noise[run],
@@ -162,19 +164,34 @@ def _series(rows: "pd.DataFrame") -> "Iterator[Series]":
         )
 
 
-def _broken_invariant(
-    scenario: "Scenario", stream: np.ndarray, result: "Result", run: tuple[int, int]
-) -> str:
+def _case(result: "Result", run: tuple[int, int]) -> "Case":
+    """Prepared data of a simulation, and who held them, as the folder tells."""
+    from p2psim.study.workspace import Case
+
+    table: Any = result.agents
+    rows = table[(table["cell"] == run[0]) & (table["replica"] == run[1])].sort_values("index")
+    groups = tuple(rows["group"]) if (rows["group"] != "").any() else None
+    # Public bounds set the noise, which is recorded; what is recomputed does not depend on them.
+    bounds = 0.0, 0.0, 0.0
+    return Case("", result.data(*run), tuple(rows["label"]), groups, *bounds, {}, ())
+
+
+def _broken_invariant(scenario: "Scenario", stream: np.ndarray, case: "Case", replica: int) -> str:
     """Check the stream as a stream; returns what is wrong with it."""
     from p2psim.network.verify import verify
     from p2psim.study.families import family_of
-    from p2psim.study.families.stage import goes_on
 
+    stage = family_of(scenario).cell(scenario, case, replica).stage
+    network = stage.network
     try:
-        links = family_of(scenario).links_of(scenario, result.data(*run), run[1])
-        by_edge = getattr(scenario.network.exchange, "mode", "") == "edge"
-        resending = scenario.network.channel.resending
-        verify([stream], links, goes_on=goes_on(scenario), by_edge=by_edge, resending=resending)
+        verify(
+            [stream],
+            network.links,
+            stage.plan.limits,
+            goes_on=network.goes_on,
+            by_edge=network.by_edge,
+            resending=scenario.network.channel.resending,
+        )
     except SimulationError as error:
         return str(error)
     return ""

@@ -131,3 +131,30 @@ def test_a_private_start_is_charged_for_the_real_records(tmp_path):
     first = [run.models[0] for run in runs]
     alone = simulate(scenario({"mechanism": "none"}, "local"), 0, Workspace(tmp_path)).models[0]
     np.testing.assert_allclose(first[0] - alone, 5 * (first[1] - alone), rtol=1e-9)
+
+
+def test_a_declared_bound_is_checked_at_a_private_start(tmp_path):
+    """Where nothing later touches the data; beside the gradients at minimisers that SciPy finds."""
+    from scipy.optimize import minimize
+
+    start = {"kind": "private", "epsilon": 1.0}
+    for declared in (0.2, 0.35, 1.0):
+        privacy = {"sensitivity": {"kind": "declared", "bound": declared}, "allocation": {"kind": "cap", "releases": 1}}
+        one = scenario(privacy, start)
+        tree = one.resolved()
+        tree["learning"]["algorithm"] = {
+            "kind": "model-propagation", "mu": 1.0, "updates_per_agent": 2, "start": start,
+        }  # fmt: skip
+        one, workspace = Scenario.from_dict(tree), Workspace(tmp_path)
+        book, data = simulate(one, 0, workspace).ledger, workspace.case(one, 0).arrays
+        steepest = []
+        for first, last in zip(data["offsets"][:-1], data["offsets"][1:], strict=True):
+            X, y = data["X"][first:last], data["y"][first:last]
+
+            def loss(theta, X=X, y=y):
+                return np.logaddexp(0, -y * (X @ theta)).mean() + theta @ theta / len(y)
+
+            theta = minimize(loss, np.zeros(3), tol=1e-12).x
+            steepest.append((np.abs(X).sum(axis=1) / (1 + np.exp(y * (X @ theta)))).max())
+        assert book["bound_violated"].tolist() == [s > declared for s in steepest]
+        assert (np.isinf(book["epsilon_basic"]) == book["bound_violated"]).all()

@@ -10,13 +10,20 @@ from graph_cases import graph_scenario
 
 import p2psim
 from p2psim.study.archives import write_archive
-from p2psim.study.verification import verify_result
+from p2psim.study.verification import _broken_invariant, _case, _stream, verify_result
 
 CASES = {
     "private": {
         "replicas": 2,
-        "learning.baselines": ["local"],
-        "record.metrics": ["lambda2", "objective", "objective_gap", "test_accuracy", "worst_decile_accuracy"],
+        "learning.baselines": ["local", "global"],
+        "record.metrics": [
+            "vectors_sent",
+            "lambda2",
+            "objective",
+            "objective_gap",
+            "test_accuracy",
+            "worst_decile_accuracy",
+        ],
         "record.per_agent": ["test_accuracy"],
         "record.by": "group",
         "sweep": {"privacy.when_spent": ["coast", "anchored"]},
@@ -77,6 +84,44 @@ def test_a_changed_metric_is_found(metric, tmp_path):
     checked = verify_result(p2psim.Result.load(result.path))
     assert max(one.largest for one in checked) > 1e-8
     assert [one.largest < 1e-12 for one in checked].count(False) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "model"),
+    [
+        ("vectors_sent", "main"),
+        ("lambda2", "main"),
+        ("objective", "local"),
+        ("test_accuracy[small]", "global"),
+    ],
+)
+def test_what_does_not_follow_from_the_path_is_checked_too(metric, model, tmp_path):
+    result = run(tmp_path / "run", CASES["private"])
+    table = pd.read_parquet(result.path / "metrics.parquet")
+    mine = (table["metric"] == metric) & (table["model"] == model) & (table["replica"] == 1)
+    place = table.index[mine][-1]
+    table.loc[place, "value"] += 1e-6 * max(1.0, abs(table.loc[place, "value"]))
+    table.to_parquet(result.path / "metrics.parquet")
+    checked = verify_result(p2psim.Result.load(result.path))
+    assert [one.largest < 1e-12 for one in checked].count(False) == 1
+    assert max(one.largest for one in checked) > 1e-8
+
+
+@pytest.mark.parametrize("every", [7, {"time": 0.8}])
+@pytest.mark.parametrize("case", ["private start, lossy", "averaging", "links that wake"])
+def test_vectors_sent_are_recounted(case, every, tmp_path):
+    changes = {**CASES[case], "record.metrics": ["vectors_sent"], "record.every": every}
+    result = run(tmp_path / "run", changes)
+    assert max(one.largest for one in verify_result(result)) < 1e-12
+
+
+def test_more_releases_than_allowed_are_found(tmp_path):
+    """A run whose scenario allows fewer than were made."""
+    result = run(tmp_path / "run", {"privacy.allocation": {"kind": "cap", "releases": 4}})
+    stream, case = _stream(result.events), _case(result, (0, 0))
+    assert _broken_invariant(result.scenario, stream, case, 0) == ""
+    fewer = graph_scenario({"privacy.allocation": {"kind": "cap", "releases": 3}})
+    assert "more than 3 releases" in _broken_invariant(fewer, stream, case, 0)
 
 
 def test_a_shift_of_all_gaps_is_found(tmp_path):

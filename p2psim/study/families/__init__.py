@@ -39,7 +39,7 @@ class Family(Protocol):
     def recompute(
         self,
         scenario: Scenario,
-        arrays: Mapping[str, np.ndarray],
+        case: Case,
         replica: int,
         events: np.ndarray,
         noise: np.ndarray,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.data.partitions import group_of
 from p2psim.errors import MeaningError
 from p2psim.learning.admm import GossipAdmm, penalty
 from p2psim.learning.admm_reference import replay_admm_plainly
@@ -17,6 +16,7 @@ from p2psim.learning.averaging import Averaging
 from p2psim.learning.averaging_reference import average_plainly
 from p2psim.learning.averaging_replay import AveragingReplay
 from p2psim.learning.coordinate_descent import CoordinateDescent
+from p2psim.learning.graph_metrics import GRAPH_FACTS
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_reference import replay_plainly
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
@@ -31,7 +31,7 @@ from p2psim.privacy.plan import plan
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import agents_table, graph_centralities, members_of
 from p2psim.study.families.baseline_models import baseline_models, check_baselines
-from p2psim.study.families.graph_check import compare, recorded_steps
+from p2psim.study.families.graph_check import Recomputed, compare, records_of
 from p2psim.study.families.graph_facts import assess
 from p2psim.study.families.graph_start import after_start, first_models
 from p2psim.study.families.observer import Observer
@@ -134,6 +134,8 @@ class GraphCell:
         Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
     initial : ndarray, shape (n,), or None
         ε of the release that the start is.
+    exceeded : ndarray of bool, shape (n,)
+        Whether the start broke the claimed bound, by a record whose gradient at the local minimiser exceeds it.
     public_smoothness : bool
         Whether the step sizes follow from public bounds.
     """
@@ -149,6 +151,7 @@ class GraphCell:
     anchor: np.ndarray
     bound: float
     initial: np.ndarray | None
+    exceeded: np.ndarray
     public_smoothness: bool
 
     def player(self) -> Player:
@@ -159,7 +162,7 @@ class GraphCell:
         """Return what limits the guarantee."""
         sensitivity, topology = self.scenario.privacy.sensitivity, self.scenario.network.topology
         return Caveats(
-            violations,
+            violations + self.exceeded,
             void=sensitivity is not None and sensitivity.kind in ("empirical", "as-printed"),
             data_dependent_step=not self.public_smoothness,
             public_graph_assumed=bool(self.case.arrays["data_dependent"])
@@ -253,7 +256,8 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
     budget = np.full(n, np.inf)
     if privacy.mechanism.is_private and privacy.epsilon is not None:
         budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
-    start, alone, initial = first_models(scenario, algorithm.start, problem, bound, replica)
+    first = first_models(scenario, algorithm.start, problem, bound, rule, replica)
+    initial = first.epsilon
     time, updates = _end(algorithm, rates, n)
     if initial is not None and np.isfinite(initial).all():
         budget = after_start(budget, initial)
@@ -288,10 +292,11 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         links,
         stage(scenario, network, plans, algorithm.commits, time, problem.dimension),
         rule,
-        start,
-        alone,
+        first.models,
+        first.anchor,
         bound,
         initial,
+        first.exceeded,
         public,
     )
 
@@ -403,7 +408,7 @@ def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float,
 
 def recompute(
     scenario: Scenario,
-    arrays: Mapping[str, np.ndarray],
+    case: Case,
     replica: int,
     events: np.ndarray,
     noise: np.ndarray,
@@ -411,22 +416,19 @@ def recompute(
     models: np.ndarray | None,
 ) -> Iterator[Compared]:
     """Recompute a recorded replica plainly; see `p2psim.study.families.graph_check.compare`."""
-    from p2psim.study.workspace import Case
-
-    blank = Case("", dict(arrays), (), None, None, None, None, {}, ())
-    problem, _ = _problem(scenario, arrays, links_of(scenario, arrays, replica))
-    bound, rule = _rule(scenario, blank, problem)
-    algorithm = algorithm_of(scenario)
-    start, anchor, _ = first_models(scenario, algorithm.start, problem, bound, replica)
+    made, algorithm = cell(scenario, case, replica), algorithm_of(scenario)
+    problem, vectors = made.problem, 1
     if isinstance(algorithm, Averaging):
-        path = average_plainly(start, events)
+        path = average_plainly(made.start, events)
     elif isinstance(algorithm, GossipAdmm):
-        path = replay_admm_plainly(
-            problem, _admm_rule(algorithm, rule, problem), start, events, noise, anchor
-        )
+        vectors = 2  # an own model and a copy
+        rule = _admm_rule(algorithm, made.rule, problem)
+        path = replay_admm_plainly(problem, rule, made.start, events, noise, made.anchor)
     else:
-        path = replay_plainly(problem, rule, start, events, noise, anchor)
-    steps = recorded_steps(scenario.record, problem, events)
-    by = scenario.data.groups
-    groups = None if by is None else group_of(by, problem.records)
-    yield from compare(problem, path, steps, groups, series, models)
+        path = replay_plainly(problem, made.rule, made.start, events, noise, made.anchor)
+    steps, sent = records_of(scenario.record, problem, events, vectors)
+    wanted = set(steps)
+    theta = {step: models for step, models in enumerate(path) if step in wanted}
+    facts = spectral_facts(made.links) if GRAPH_FACTS.keys() & scenario.record.metrics else {}
+    found = Recomputed(problem, theta, steps, sent, case.groups, baseline_models(made), facts)
+    yield from compare(found, series, models)

@@ -2,88 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS, Seen
 from p2psim.learning.graph_optimum import minimise_together
 from p2psim.learning.graph_problem import GraphProblem
+from p2psim.network.events import SEND
 from p2psim.study.compared import Compared
 from p2psim.study.families.observer import Observer
 from p2psim.study.outcome import Series
 from p2psim.study.record import RecordSection
 
-#: Metrics that do not follow from the models.
-_OTHER = {"vectors_sent", *GRAPH_FACTS}
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A replica once more, from what the run folder holds.
+
+    Attributes
+    ----------
+    problem : GraphProblem
+    theta : dict
+        All models after so many commits, shape (n, p) each, where something was recorded.
+    steps, sent : tuple of int, one each record
+        Commits before it, and vectors sent.
+    groups : sequence of str or None
+        The agents' groups.
+    baselines : dict of ndarray, shape (n, p) each
+        Models of the baselines, by name.
+    facts : dict
+        Of the graph.
+    """
+
+    problem: GraphProblem
+    theta: dict[int, np.ndarray]
+    steps: tuple[int, ...]
+    sent: tuple[int, ...]
+    groups: Sequence[str] | None
+    baselines: dict[str, np.ndarray]
+    facts: dict[str, float]
+
+    def values(self, one: Series) -> np.ndarray:
+        """What the numbers of a series should be."""
+        name, _, group = one.metric.removesuffix("]").partition("[")
+        if name in GRAPH_FACTS:
+            return np.array([self.facts[name]])
+        if name == "vectors_sent":
+            return np.array(self.sent, dtype=float)
+        groups = self.groups or ("",) * self.problem.agents
+        members = [i for i, its in enumerate(groups) if not group or its == group]
+        if one.agent is not None:
+            members = [one.agent]
+        values = [self._measured(name, one.model, int(step)) for step in one.step]
+        return np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
+
+    def scale(self, one: Series, again: np.ndarray) -> float:
+        """What differences are relative to: the largest number of a series; for gaps, the largest objective."""
+        if one.metric != "objective_gap":
+            return _size(again, one.value)
+        return max(abs(float(self._measured("objective", one.model, int(step)))) for step in one.step)
+
+    def _measured(self, name: str, model: str, step: int) -> float | np.ndarray:
+        key = name, model, step if model == "main" else -1
+        if key not in self._known:
+            here = self.theta[step] if model == "main" else self.baselines[model]
+            seen = Seen(self.problem, here, lambda: self.problem.objective(here), self._minimum, 0)
+            self._known[key] = GRAPH_METRICS[name].measure(seen)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str, int], float | np.ndarray]:
+        return {}
+
+    def _minimum(self) -> float:
+        return self.problem.objective(minimise_together(self.problem))
 
 
-def recorded_steps(record: RecordSection, problem: GraphProblem, events: np.ndarray) -> list[int]:
-    """Commits before each record of a run."""
+def records_of(
+    record: RecordSection, problem: GraphProblem, events: np.ndarray, vectors: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Commits and vectors sent before each record of a run, if a message that carries a model is so many vectors."""
     observer = Observer(record, problem, None, {}, dict, float)
-    steps = [0]
+    told = np.concatenate([[0], np.cumsum((events["kind"] == SEND) & (events["version"] >= 0))]) * vectors
+    steps, places, place = [0], [0], 0
     if events.size:
-        pieces = observer.pieces(events, np.empty(0, np.int64))
-        steps = [step for *_, step, _ in pieces if step is not None]
+        for piece, _, step, _ in observer.pieces(events, np.empty(0, np.int64)):
+            place += piece.size
+            if step is not None and place:
+                steps.append(step)
+                places.append(place)
         if steps[-1] != observer.step or not isinstance(record.every, int):
             steps.append(observer.step)
-    return steps
+            places.append(events.size)
+    return tuple(steps), tuple(told[places].tolist())
 
 
-def compare(
-    problem: GraphProblem,
-    path: Iterable[np.ndarray],
-    steps: Sequence[int],
-    groups: Sequence[str] | None,
-    series: Sequence[Series],
-    models: np.ndarray | None,
-) -> Iterator[Compared]:
-    """Set records beside what recomputed models give.
-
-    Differences are relative to the largest number of a series, or of all models; of gaps, to the largest objective.
+def compare(found: Recomputed, series: Sequence[Series], models: np.ndarray | None) -> Iterator[Compared]:
+    """Set records beside what was recomputed.
 
     Parameters
     ----------
-    problem : GraphProblem
-    path : iterable of ndarray, shape (n, p)
-        All models after every commit; the first is the start.
-    steps : sequence of int
-        Where something was recorded.
-    groups : sequence of str or None
-        The agents' groups.
+    found : Recomputed
     series : sequence of Series
     models : ndarray, shape (records, n, p), optional
     """
-    wanted = set(steps)
-    theta = {step: models for step, models in enumerate(path) if step in wanted}
-
-    @cache
-    def minimum() -> float:
-        return problem.objective(minimise_together(problem))
-
-    @cache
-    def measured(name: str, step: int) -> float | np.ndarray:
-        here = theta[step]
-        return GRAPH_METRICS[name].measure(Seen(problem, here, lambda: problem.objective(here), minimum, 0))
-
     for one in series:
-        name, _, group = one.metric.removesuffix("]").partition("[")
-        if one.model != "main" or name in _OTHER:
-            continue
-        if one.agent is not None:
-            members = [one.agent]
-        else:
-            members = [i for i in range(problem.agents) if not group or (groups and groups[i] == group)]
-        values = [measured(name, int(step)) for step in one.step]
-        again = np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
-        if name == "objective_gap":
-            scale = max(abs(float(measured("objective", int(step)))) for step in one.step)
-        else:
-            scale = _size(again, one.value)
-        yield Compared(one.value, again, scale)
+        again = found.values(one)
+        yield Compared(one.value, again, found.scale(one, again))
     if models is not None:
-        expected = np.array([theta[step] for step in steps])
+        expected = np.array([found.theta[step] for step in found.steps])
         yield Compared(models, expected, _size(expected, models))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from p2psim.errors import MeaningError
 from p2psim.learning.graph_optimum import minimise_alone, propagate
 from p2psim.learning.graph_problem import GraphProblem
+from p2psim.learning.graph_replay import GraphRule
 from p2psim.learning.starts import Given, Local, PrivateWarmStart, Start
 from p2psim.paths import checked
 from p2psim.study.streams import streams_of
@@ -17,23 +19,54 @@ if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
 
 
+@dataclass(frozen=True)
+class First:
+    """Where the models start.
+
+    Attributes
+    ----------
+    models : ndarray, shape (n, p)
+    anchor : ndarray, shape (n, p)
+        What updates without a release pull towards at first.
+    epsilon : ndarray, shape (n,), or None
+        ε of the release that this is.
+    exceeded : ndarray of bool, shape (n,)
+        Whether a record's gradient exceeded the bound that this release claims.
+    """
+
+    models: np.ndarray
+    anchor: np.ndarray
+    epsilon: np.ndarray | None
+    exceeded: np.ndarray
+
+
 def first_models(
-    scenario: Scenario, start: Start, problem: GraphProblem, bound: float, replica: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """First models, what updates without a release pull towards at first, and the ε of the release that this is."""
-    private = scenario.privacy.mechanism.is_private
+    scenario: Scenario, start: Start, problem: GraphProblem, bound: float, rule: GraphRule, replica: int
+) -> First:
+    """First models; ``rule.bound`` on a record's gradient is checked where they are a private release."""
+    private, n = scenario.privacy.mechanism.is_private, problem.agents
+    fits, free = np.zeros(n, bool), np.full(n, np.inf)
     if isinstance(start, Local):
         alone = minimise_alone(problem, start.reduction)
-        return alone, alone, np.full(problem.agents, np.inf) if private else None
+        return First(alone, alone, free if private else None, fits)
     if isinstance(start, PrivateWarmStart):
-        alone = _perturbed(scenario, problem, bound, replica, start)
-        initial = np.full(problem.agents, start.epsilon if private else np.inf)
-        return (propagate(problem, alone) if start.propagate else alone), alone, initial if private else None
+        exact = minimise_alone(problem)
+        alone = _perturbed(scenario, problem, exact, bound, replica, start)
+        models = propagate(problem, alone) if start.propagate else alone
+        if not private:
+            return First(models, alone, None, fits)
+        return First(models, alone, np.full(n, start.epsilon), _exceeds(problem, exact, rule))
     if isinstance(start, Given):
-        given = _read(start.path, (problem.agents, problem.dimension))
-        return given, given, None
-    zero = np.zeros((problem.agents, problem.dimension))
-    return zero, zero, None
+        given = _read(start.path, (n, problem.dimension))
+        return First(given, given, None, fits)
+    zero = np.zeros((n, problem.dimension))
+    return First(zero, zero, None, fits)
+
+
+def _exceeds(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
+    """Whether some record of an agent has a gradient at its model of a norm above the claim, shape (n,)."""
+    slopes = problem.loss.slopes(problem.scores(theta), problem.y)
+    return problem.mean_by_agent((np.abs(slopes) * problem.norms(rule.order) > rule.bound).astype(float)) > 0
 
 
 def _read(path: str, shape: tuple[int, int]) -> np.ndarray:
@@ -62,13 +95,17 @@ def _read(path: str, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _perturbed(
-    scenario: Scenario, problem: GraphProblem, bound: float, replica: int, start: PrivateWarmStart
+    scenario: Scenario,
+    problem: GraphProblem,
+    alone: np.ndarray,
+    bound: float,
+    replica: int,
+    start: PrivateWarmStart,
 ) -> np.ndarray:
     """Minimisers of the agents' own losses with noise for their release."""
     from p2psim.privacy.output_perturbation import minimiser_sensitivity
     from p2psim.streams import unit_laplace
 
-    alone = minimise_alone(problem)
     if not scenario.privacy.mechanism.is_private:
         return alone
     sensitivity = scenario.privacy.sensitivity

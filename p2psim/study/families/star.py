@@ -234,7 +234,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
 
 def recompute(
     scenario: Scenario,
-    arrays: Mapping[str, np.ndarray],
+    case: Case,
     replica: int,
     events: np.ndarray,
     noise: np.ndarray,
@@ -242,7 +242,7 @@ def recompute(
     models: np.ndarray | None,
 ) -> Iterator[Compared]:
     """Recompute a recorded replica plainly; differences of ψ are relative to 1 + ψ."""
-    problem, algorithm = _problem(scenario, arrays), algorithm_of(scenario)
+    problem, algorithm = _problem(scenario, case.arrays), algorithm_of(scenario)
     method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
     sensitivity = scenario.privacy.sensitivity
     clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
