@@ -1,0 +1,167 @@
+"""Statistics of an audit: does what a mechanism shows of its data fit its claim?
+
+A claim is a curve δ(e): for every set S of outputs and adjacent data sets P and Q, P(S) − e^e·Q(S) ≤ δ(e). An audit
+runs the mechanism on both, counts how often its outputs fall into a set, and rejects the claim when the inequality
+fails beyond chance. Any set will do for this to be sound; the best ones are those where the claimed log-likelihood
+ratio exceeds e (Neyman and Pearson), so scores are such ratios, and bad scores cost power alone.
+
+The bounds on probabilities are those of Clopper and Pearson (1934), exact for every number of samples; all bounds of
+one audit hold together with probability 1 − γ at least, by Bonferroni. As it is not the samples that choose the
+thresholds, no correction for choosing is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Digits after the point to which a score is rounded. In floating point the sums in a Laplace score betray by their
+#: last bits which data set they came from, so that exact comparison rejects even the right mechanism.
+DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Canary:
+    """Scores of outputs on two adjacent data sets.
+
+    Attributes
+    ----------
+    name : str
+        How the two differ.
+    p, q : ndarray, shape (samples,)
+        Claimed log-likelihood ratios of P to Q, of independent outputs on P and on Q.
+    """
+
+    name: str
+    p: np.ndarray
+    q: np.ndarray
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one set S = {score > e} says.
+
+    Attributes
+    ----------
+    canary : str
+    threshold : float
+        e.
+    p_low, q_up : float
+        Bounds P(S) ≥ p_low and Q(S) ≤ q_up.
+    claimed : float
+        δ(e).
+    """
+
+    canary: str
+    threshold: float
+    p_low: float
+    q_up: float
+    claimed: float
+
+    @property
+    def shown(self) -> float:
+        """Lower bound on P(S) − e^e·Q(S), and so on the true δ(e)."""
+        return float(self.p_low - np.exp(self.threshold) * self.q_up)
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the true δ(e) exceeds the claimed one."""
+        return self.shown > self.claimed
+
+    def epsilon(self, delta: float) -> float:
+        """Lower bound on the ε of the mechanism at δ: P(S) ≤ e^ε·Q(S) + δ. Zero where the set shows nothing."""
+        over = self.p_low - delta
+        return float(max(0.0, np.log(over / self.q_up))) if over > 0 else 0.0
+
+
+def clopper_pearson(hits: int, samples: int, alpha: float) -> tuple[float, float]:
+    """Bounds on a probability from independent trials, each of which is wrong with probability at most alpha.
+
+    Parameters
+    ----------
+    hits, samples : int
+        0 ≤ hits ≤ samples, samples ≥ 1.
+    alpha : float
+        In (0, 1).
+
+    Returns
+    -------
+    lower, upper : float
+        Quantiles of Beta(hits, samples − hits + 1) and Beta(hits + 1, samples − hits).
+    """
+    from scipy.special import betaincinv
+
+    lower = 0.0 if hits == 0 else float(betaincinv(hits, samples - hits + 1, alpha))
+    # The complement keeps its digits where 1 − alpha would round to one.
+    upper = 1.0 if hits == samples else 1.0 - float(betaincinv(samples - hits, hits + 1, alpha))
+    return lower, upper
+
+
+def findings(
+    canaries: Sequence[Canary],
+    delta_of: Callable[[float], float],
+    thresholds: Sequence[float],
+    gamma: float,
+) -> tuple[Finding, ...]:
+    """Look at all canaries and thresholds, with bounds that hold together with probability 1 − γ at least.
+
+    Parameters
+    ----------
+    canaries : sequence of Canary
+        With two of them and three thresholds there are twelve bounds.
+    delta_of : callable
+        The claim: δ(e) for e ≥ 0.
+    thresholds : sequence of float
+        e, not negative; fixed before the scores are seen. Low ones see most: at e = 0 noise of .9 times its scale is
+        found in nearly all audits, at e = 3.7 in few.
+    gamma : float
+        In (0, 1).
+    """
+    alpha = gamma / (2 * len(thresholds) * len(canaries))
+    found = []
+    for canary in canaries:
+        p, q = np.round(canary.p, DIGITS), np.round(canary.q, DIGITS)
+        for e in thresholds:
+            p_low, _ = clopper_pearson(int((p > e).sum()), p.size, alpha)
+            _, q_up = clopper_pearson(int((q > e).sum()), q.size, alpha)
+            found.append(Finding(canary.name, float(e), p_low, q_up, float(delta_of(e))))
+    return tuple(found)
+
+
+def reject(
+    canaries: Sequence[Canary],
+    delta_of: Callable[[float], float],
+    thresholds: Sequence[float],
+    gamma: float,
+) -> bool:
+    """Whether the claim is refuted: wrongly with probability at most γ. Parameters as in `findings`."""
+    return any(one.rejects for one in findings(canaries, delta_of, thresholds, gamma))
+
+
+def lower_bound(found: Sequence[Finding], delta: float) -> float:
+    """Lower confidence bound on the ε of the mechanism at δ, zero where nothing is shown.
+
+    Parameters
+    ----------
+    found : sequence of Finding
+        From `findings`; all their bounds hold together with probability 1 − γ.
+    delta : float
+        In [0, 1).
+    """
+    return max((one.epsilon(delta) for one in found), default=0.0)
+
+
+def thresholds_for(losses: np.ndarray) -> tuple[float, float, float]:
+    """Where to cut the scores of releases with the given claimed losses: e = 0, s/2 and s, s = min(1, ‖losses‖₂).
+
+    Low, as theory asks; above 0 too, since a few releases of pure noise exceed their claim most near the largest loss
+    that is claimed, where δ(e) vanishes.
+
+    Parameters
+    ----------
+    losses : ndarray, shape (releases,)
+    """
+    s = min(1.0, float(np.sqrt((losses**2).sum())))
+    return 0.0, s / 2, s

@@ -1,0 +1,158 @@
+"""What an audit asks of noise itself: does it follow its law, and is none of it used twice?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of one coordinate's noise.
+
+    Attributes
+    ----------
+    distance : callable
+        Of noise of scale one, minus its log-density up to a constant: |x| for Laplace, x²/2 for Gaussian noise.
+    cumulative : callable
+        Its distribution function.
+    """
+
+    distance: Callable[[np.ndarray], np.ndarray]
+    cumulative: Callable[[np.ndarray], np.ndarray]
+
+
+def _laplace_cumulative(x: np.ndarray) -> np.ndarray:
+    tail = 0.5 * np.exp(-np.abs(x))
+    return np.where(x < 0, tail, 1.0 - tail)
+
+
+def _gaussian_cumulative(x: np.ndarray) -> np.ndarray:
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(x))
+
+
+LAPLACE = Law(np.abs, _laplace_cumulative)
+GAUSSIAN = Law(lambda x: 0.5 * x * x, _gaussian_cumulative)
+
+
+def log_ratio(
+    law: Law, seen: np.ndarray, mean_p: np.ndarray, mean_q: np.ndarray, rate: float = 1.0
+) -> np.ndarray:
+    """Claimed log-likelihood ratio of P to Q at what is seen of some releases.
+
+    Parameters
+    ----------
+    law : Law
+    seen : ndarray, shape (samples, releases, p)
+        In units of the claimed scale, as all arrays.
+    mean_p, mean_q : ndarray, broadcast to the shape of ``seen``
+        What would be seen on P and on Q without noise, given what was seen before.
+    rate : float
+        Probability q in (0, 1] that a record is in a release's batch. Others have no gradient here, so that a release
+        without it is noise alone: its density is (1 − q)·f(x) + q·f(x − mean).
+
+    Returns
+    -------
+    ndarray, shape (samples,)
+    """
+    to_p, to_q = (-law.distance(seen - mean).sum(axis=2) for mean in (mean_p, mean_q))
+    if rate < 1:
+        without = np.log1p(-rate) - law.distance(seen).sum(axis=2)
+        to_p, to_q = (np.logaddexp(without, np.log(rate) + with_it) for with_it in (to_p, to_q))
+    return np.asarray((to_p - to_q).sum(axis=1))
+
+
+def uniform_p_value(values: np.ndarray) -> float:
+    """P-value of Kolmogorov and Smirnov's test that values are independent and uniform on [0, 1].
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Distribution function at the noise.
+    """
+    from scipy.stats import kstwo
+
+    n = values.size
+    ordered = np.sort(values)
+    ranks = np.arange(n + 1) / n
+    distance = max(float((ranks[1:] - ordered).max()), float((ordered - ranks[:-1]).max()))
+    return float(kstwo.sf(distance, n))
+
+
+def spread(
+    noise: np.ndarray, step: float, law_at: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
+) -> np.ndarray:
+    """Distribution function at noise on a grid, spread evenly over each jump, so that it is uniform.
+
+    Kolmogorov and Smirnov's test is for continuous laws; F(k − 1) + V·(F(k) − F(k − 1)) with V uniform is uniform for
+    every law on the integers.
+
+    Parameters
+    ----------
+    noise : ndarray of int, shape (n,)
+        In grid steps.
+    step : float
+        Grid step in units of the scale.
+    law_at : callable
+        Distribution function of (k, step).
+    rng : Generator
+    """
+    below, upto = law_at(noise - 1), law_at(noise)
+    return np.asarray(below + rng.random(noise.size) * (upto - below))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The two columns whose signs agree, or disagree, most.
+
+    Attributes
+    ----------
+    first, second : int
+    agreement : float
+        Share of samples in which their signs are the same.
+    p_value : float
+        That any two of independent symmetric columns do so; corrected for all pairs.
+    """
+
+    first: int
+    second: int
+    agreement: float
+    p_value: float
+
+
+def most_shared(noise: np.ndarray) -> Shared | None:
+    """Find noise that is used twice: by two releases, two agents, or two coordinates.
+
+    If noise is symmetric and independent, the signs of two columns agree in half of the samples, whatever the scales:
+    with n samples, of which none is zero, Σ sign·sign is a sum of n independent signs, and exceeds t in absolute value
+    with probability at most 2·exp(−t²/(2n)) (Hoeffding 1963). Noise that is shared, or shared with the other sign,
+    gives n.
+
+    Parameters
+    ----------
+    noise : ndarray, shape (samples, columns)
+        A column for each agent, release and coordinate.
+
+    Returns
+    -------
+    Shared or None
+        None for fewer than two columns.
+    """
+    columns = noise.shape[1]
+    if columns < 2:
+        return None
+    signs = np.sign(noise).astype(np.float32)  # sums of signs are exact below 2**24
+    sums = (signs.T @ signs).astype(np.float64)
+    both = np.abs(signs)
+    counts = np.maximum((both.T @ both).astype(np.float64), 1.0)
+    exponents = sums**2 / (2 * counts)
+    exponents[np.tril_indices(columns)] = -1.0
+    first, second = np.unravel_index(int(np.argmax(exponents)), exponents.shape)
+    pairs = columns * (columns - 1) / 2
+    p_value = min(1.0, 2.0 * pairs * float(np.exp(-exponents[first, second])))
+    agreement = 0.5 * (1.0 + sums[first, second] / counts[first, second])
+    return Shared(int(first), int(second), float(agreement), p_value)

@@ -1,0 +1,86 @@
+"""Tests that audits make of noise itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from p2psim.privacy.audit_noise import (
+    GAUSSIAN,
+    LAPLACE,
+    Law,
+    log_ratio,
+    most_shared,
+    uniform_p_value,
+)
+
+LAWS = [(LAPLACE, stats.laplace), (GAUSSIAN, stats.norm)]
+
+
+@pytest.mark.parametrize(("law", "known"), LAWS)
+def test_laws_are_those_of_scipy(law: Law, known: stats.rv_continuous) -> None:
+    x = np.linspace(-30, 30, 601)
+    assert np.allclose(law.cumulative(x), known.cdf(x), rtol=1e-12, atol=0)
+    assert np.allclose(law.distance(x), known.logpdf(0) - known.logpdf(x), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("law", "known"), LAWS)
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_the_score_is_the_ratio_of_densities(law: Law, known: stats.rv_continuous, rate: float) -> None:
+    rng = np.random.default_rng(3)
+    seen = rng.normal(size=(7, 4, 2))
+    mean_p, mean_q = rng.normal(size=(2, 1, 4, 2))
+
+    def density(mean: np.ndarray) -> np.ndarray:
+        there, absent = known.pdf(seen - mean).prod(axis=2), known.pdf(seen).prod(axis=2)
+        return np.asarray(rate * there + (1 - rate) * absent)
+
+    expected = np.log(density(mean_p) / density(mean_q)).sum(axis=1)
+    assert np.allclose(log_ratio(law, seen, mean_p, mean_q, rate), expected, rtol=1e-10)
+
+
+@given(st.integers(0, 1000), st.integers(1, 300))
+def test_p_values_are_those_of_scipy(seed: int, n: int) -> None:
+    values = np.random.default_rng(seed).random(n)
+    assert uniform_p_value(values) == pytest.approx(
+        stats.kstest(values, "uniform", method="exact").pvalue, rel=1e-6, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+def test_noise_of_another_scale_or_law_does_not_pass(law: Law) -> None:
+    rng = np.random.default_rng(5)
+    right, other = rng.laplace(size=20_000), rng.normal(size=20_000)
+    if law is GAUSSIAN:
+        right, other = other, right
+    assert uniform_p_value(law.cumulative(right)) > 1e-6  # false alarm 1e-6
+    assert uniform_p_value(law.cumulative(0.9 * right)) < 1e-6
+    assert uniform_p_value(law.cumulative(other)) < 1e-6
+
+
+def test_independent_noise_is_not_taken_for_shared() -> None:
+    # 100 looks at 190 pairs each; each look is wrong with probability at most 1e-4 by the corrected p-value.
+    for seed in range(100):
+        shared = most_shared(np.random.default_rng(seed).laplace(size=(500, 20)))
+        assert shared is not None and shared.p_value > 1e-4
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0, 0.25])
+def test_shared_noise_is_found_where_it_is(factor: float) -> None:
+    noise = np.random.default_rng(1).laplace(size=(200, 12))
+    noise[:, 9] = factor * noise[:, 4]
+    shared = most_shared(noise)
+    assert shared is not None and (shared.first, shared.second) == (4, 9)
+    assert shared.p_value < 1e-6
+    assert shared.agreement == (1.0 if factor > 0 else 0.0)
+
+
+def test_noise_that_no_sample_draws_anew_is_found() -> None:
+    noise = np.tile(np.random.default_rng(1).laplace(size=12), (200, 1))
+    shared = most_shared(noise)
+    assert shared is not None and shared.p_value < 1e-6
+
+
+def test_one_column_shares_with_nobody() -> None:
+    assert most_shared(np.ones((10, 1))) is None
