@@ -1,4 +1,4 @@
-"""Statistics of an audit: does what a mechanism shows of its data fit its claim?
+"""Statistics of an audit, which asks whether what a mechanism shows of its data fits its claim.
 
 A claim is a curve δ(e): for every set S of outputs and adjacent data sets P and Q, P(S) − e^e·Q(S) ≤ δ(e). An audit
 runs the mechanism on both, counts how often its outputs fall into a set, and rejects the claim when the inequality

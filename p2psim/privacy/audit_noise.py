@@ -1,4 +1,4 @@
-"""What an audit asks of noise itself: does it follow its law, and is none of it used twice?"""
+"""What an audit asks of noise itself: that it follows its law, and that none of it is used twice."""
 
 from __future__ import annotations
 

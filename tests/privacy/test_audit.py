@@ -64,7 +64,8 @@ def test_bounds_are_where_the_binomial_tail_is_alpha(trial: tuple[int, int], alp
     def at_most(p: float) -> float:
         return sum(math.comb(samples, k) * p**k * (1 - p) ** (samples - k) for k in range(hits + 1))
 
-    assert (lower == 0) == (hits == 0) and (upper == 1) == (hits == samples)
+    assert (lower == 0) == (hits == 0)
+    assert (upper == 1) == (hits == samples)
     if hits:
         assert at_least(lower) == pytest.approx(alpha, rel=1e-6)
     if hits < samples:
@@ -82,7 +83,8 @@ def test_the_right_noise_is_not_refuted(seed: int) -> None:
 
 
 def test_false_alarms_are_no_more_than_gamma() -> None:
-    # 500 audits at γ = .2 by the exact claim: more than 100 refuted with probability below ½ were γ just met; it is not.
+    # 500 audits at γ = .2 by the exact claim. Were γ just met, more than 100 would be refuted with probability near ½;
+    # bounds that hold together are far safer.
     claim, e = one_release, thresholds_for(np.ones(1))
     refuted = sum(reject([canary(seed, 300, 1.0)], claim, e, 0.2) for seed in range(500))
     assert refuted <= 100
@@ -120,14 +122,16 @@ def test_the_lower_bound_is_below_the_truth_and_near_it(scale: float) -> None:
 def test_a_delta_lowers_the_bound() -> None:
     found = findings([canary(0, 5000, 0.5)], one_release, (0.0, 0.5, 1.0), GAMMA)
     bounds = [lower_bound(found, delta) for delta in (0.0, 1e-5, 0.1, 0.9)]
-    assert bounds == sorted(bounds, reverse=True) and bounds[-1] == 0.0
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] == 0.0
 
 
 def test_more_canaries_share_gamma() -> None:
     one = canary(0, 5000, 0.5)
     alone = findings([one], one_release, (0.0,), GAMMA)[0]
     beside = findings([one, one], one_release, (0.0,), GAMMA)[0]
-    assert beside.p_low < alone.p_low and beside.q_up > alone.q_up
+    assert beside.p_low < alone.p_low
+    assert beside.q_up > alone.q_up
 
 
 def test_the_last_bits_of_a_score_say_nothing() -> None:

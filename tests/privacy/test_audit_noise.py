@@ -63,7 +63,8 @@ def test_independent_noise_is_not_taken_for_shared() -> None:
     # 100 looks at 190 pairs each; each look is wrong with probability at most 1e-4 by the corrected p-value.
     for seed in range(100):
         shared = most_shared(np.random.default_rng(seed).laplace(size=(500, 20)))
-        assert shared is not None and shared.p_value > 1e-4
+        assert shared is not None
+        assert shared.p_value > 1e-4
 
 
 @pytest.mark.parametrize("factor", [1.0, -1.0, 0.25])
@@ -71,7 +72,8 @@ def test_shared_noise_is_found_where_it_is(factor: float) -> None:
     noise = np.random.default_rng(1).laplace(size=(200, 12))
     noise[:, 9] = factor * noise[:, 4]
     shared = most_shared(noise)
-    assert shared is not None and (shared.first, shared.second) == (4, 9)
+    assert shared is not None
+    assert (shared.first, shared.second) == (4, 9)
     assert shared.p_value < 1e-6
     assert shared.agreement == (1.0 if factor > 0 else 0.0)
 
@@ -79,7 +81,8 @@ def test_shared_noise_is_found_where_it_is(factor: float) -> None:
 def test_noise_that_no_sample_draws_anew_is_found() -> None:
     noise = np.tile(np.random.default_rng(1).laplace(size=12), (200, 1))
     shared = most_shared(noise)
-    assert shared is not None and shared.p_value < 1e-6
+    assert shared is not None
+    assert shared.p_value < 1e-6
 
 
 def test_one_column_shares_with_nobody() -> None:
