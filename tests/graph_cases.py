@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
+from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
@@ -120,9 +121,10 @@ def replayed(
     chunk: int | None = None,
     anchor: np.ndarray | None = None,
     seen: Any = None,
+    sampling: Sampling | None = None,
 ) -> GraphReplay:
     """Feed the kernel with pieces of the given size; ``seen`` is called after each."""
-    replay = GraphReplay(problem, rule, start, anchor)
+    replay = GraphReplay(problem, rule, start, anchor, sampling=sampling)
     ordered, row = in_order_of_events(events, noise, problem.agents), 0
     for first in range(0, events.size, chunk or events.size):
         piece = events[first : first + (chunk or events.size)]
@@ -143,7 +145,7 @@ def paths(
     **more: Any,
 ) -> np.ndarray:
     """All models after every commit, by the kernel: shape (commits + 1, n, p)."""
-    replay = GraphReplay(problem, rule, start, more.get("anchor"))
+    replay = GraphReplay(problem, rule, start, **more)
     models, row, first = [replay.theta.copy()], 0, 0
     ordered = in_order_of_events(events, noise, problem.agents)
     for stop in np.flatnonzero(events["kind"] == COMMIT) + 1:

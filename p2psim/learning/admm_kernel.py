@@ -21,8 +21,10 @@ from p2psim.learning.graph_kernel import (
     edge_of,
     track_objective,
 )
-from p2psim.learning.graph_loss import EXCEEDED, UNKNOWN, evaluate
+from p2psim.learning.graph_loss import UNKNOWN, evaluate
 from p2psim.learning.in_flight import post, take
+from p2psim.learning.release_kernel import release_gradient
+from p2psim.learning.violation_kernel import note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
 
 DONE = 0
@@ -35,10 +37,15 @@ COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, gradients, known, anchor, pulled, multipliers, newest, heard, heard_of,
     places, payloads, free, free_rows, counters, sums, local,
-    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, bound, violations,
+    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, batch,
+    bound, violations, violation_steps, violation_sizes,
     smoothness, pull, ridge, rho, inner, without_release, noise, track,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event)."""
+    """Replay events from ``start``; returns (status, next event).
+
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`: all
+    inner steps of a release have the same batch.
+    """
     p = theta.shape[1]
     old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
     for at in range(start, events.size):
@@ -55,23 +62,24 @@ def replay(  # type: ignore[no-untyped-def]
             for a in range(p):
                 old[a] = theta[i, a]
             stiffness = _aim(i, indptr, weights, rho, pulled, target)
-            first, last = offsets[i], offsets[i + 1]
             if touches:
                 gradient = gradients[i]
                 step = 1.0 / (stiffness + pull[i] * smoothness[i])
-                noise_row, exceeded = counters[NOISE_ROW], False
+                noise_row, longest = counters[NOISE_ROW], 0.0
                 for _ in range(inner):
-                    if known[i] == UNKNOWN:
-                        _, known[i] = evaluate(
-                            loss, X, y, norms, first, last, clip, bound, theta[i], gradient
-                        )
-                    exceeded |= known[i] == EXCEEDED
+                    here = release_gradient(
+                        loss, X, y, norms, offsets, clip, batch, bound, theta, i, event.release, known, gradients
+                    )  # fmt: skip
+                    longest = max(longest, here)
                     known[i] = UNKNOWN
                     for a in range(p):
                         t = theta[i, a]
                         g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]
                         theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
-                violations[i] += exceeded
+                if longest > 0.0:
+                    note_violation(
+                        i, counters[COMMITS], longest / bound, violations, violation_steps, violation_sizes
+                    )
                 counters[NOISE_ROW] += 1
                 for a in range(p):
                     anchor[i, a] = theta[i, a]
@@ -81,9 +89,11 @@ def replay(  # type: ignore[no-untyped-def]
                     theta[i, a] = (target[a] + c * anchor[i, a]) / (stiffness + c)
                 known[i] = UNKNOWN
             if track:
-                # Who made no release will make none: its gradient is not asked for again.
-                after = gradients[i] if touches else nothing
-                new, known[i] = evaluate(loss, X, y, norms, first, last, clip, bound, theta[i], after)
+                # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
+                after = gradients[i] if batch is None and touches else nothing
+                new, known[i] = evaluate(
+                    loss, X, y, norms, offsets[i], offsets[i + 1], clip, bound, theta[i], after
+                )
                 track_objective(
                     i, old, mix, True, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
                 )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from p2psim.learning.admm_replay import AdmmRule
+from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_reference import mean_gradient
 from p2psim.learning.graph_replay import GraphRule
@@ -23,6 +24,7 @@ def replay_admm_plainly(
     events: Iterable[np.void],
     noise: np.ndarray,
     anchor: np.ndarray | None = None,
+    sampling: Sampling | None = None,
 ) -> Iterator[np.ndarray]:
     """All own models after every commit.
 
@@ -35,6 +37,8 @@ def replay_admm_plainly(
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
     anchor : ndarray, shape (n, p), optional
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
 
     Yields
     ------
@@ -77,7 +81,10 @@ def replay_admm_plainly(
             theta[i] = (target + c * anchors[i]) / (stiff + c)
             return
         for _ in range(rule.inner):
-            g = mean_gradient(problem, i, theta[i], gradient_rule) + 2 * problem.ridge[i] * theta[i]
+            g = (
+                mean_gradient(problem, i, theta[i], gradient_rule, release, sampling)
+                + 2 * problem.ridge[i] * theta[i]
+            )
             g = pull * (g + noise[first[i] + release]) + stiff * theta[i] - target
             theta[i] = theta[i] - g / (stiff + pull * problem.smoothness[i])
         anchors[i] = theta[i]

@@ -9,6 +9,7 @@ import numpy as np
 from p2psim.errors import SimulationError
 from p2psim.learning import admm_kernel as kernel
 from p2psim.learning import graph_kernel
+from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.in_flight import InFlight
@@ -52,13 +53,15 @@ class AdmmReplay:
         What anchored steps without a release pull towards, until the agent's first release; the start when left out.
     track : bool
         Keep Q_L up to date.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
 
     Attributes
     ----------
     theta : ndarray, shape (n, p)
         The agents' own models. One changes when its agent sends, before the commit that the exchange may end in.
-    violations : ndarray of int, shape (n,)
-        Releases of each agent at which a record exceeded the claimed bound.
+    violations, violation_steps, violation_sizes
+        As of `p2psim.learning.graph_replay.GraphReplay`.
     """
 
     def __init__(
@@ -68,8 +71,10 @@ class AdmmReplay:
         start: np.ndarray,
         anchor: np.ndarray | None = None,
         track: bool = True,
+        sampling: Sampling | None = None,
     ):
         self._problem, self._rule, self._track = problem, rule, track
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self.theta = np.array(start, dtype=np.float64)
         n, p = self.theta.shape
         self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
@@ -97,7 +102,8 @@ class AdmmReplay:
                 problem.ridge,
                 problem.pull,
             )
-        self.violations = np.zeros(n, np.int64)
+        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
+        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay events.
@@ -129,7 +135,8 @@ class AdmmReplay:
                 self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.weights, problem.degrees,
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.bound, self.violations,
+                rule.clip, self._batch, rule.bound,
+                self.violations, self.violation_steps, self.violation_sizes,
                 problem.smoothness, problem.pull, problem.ridge, rule.rho, rule.inner,
                 graph_kernel.ANCHORED if rule.anchored else graph_kernel.AVERAGE, noise, self._track,
             )  # fmt: skip

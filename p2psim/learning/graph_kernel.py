@@ -23,7 +23,9 @@ import numpy as np
 
 from p2psim.compiled import njit
 from p2psim.intrinsics import prefetch
-from p2psim.learning.graph_loss import EXCEEDED, UNKNOWN, evaluate
+from p2psim.learning.graph_loss import UNKNOWN, WITHIN, evaluate
+from p2psim.learning.release_kernel import release_gradient
+from p2psim.learning.violation_kernel import note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
 
 DONE, POOL_FULL, MESSAGES_FULL = 0, 1, 2
@@ -94,11 +96,13 @@ def _fetch(i, X, y, offsets):  # type: ignore[no-untyped-def]
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, gradients, known, anchor, versions, pool, references, free, held,
     message_seq, message_slot, message_left, cursor, counters, sums, local,
-    indptr, indices, reverse, weights, degrees, loss, X, y, norms, offsets, clip, bound, violations,
+    indptr, indices, reverse, weights, degrees, loss, X, y, norms, offsets, clip, batch,
+    bound, violations, violation_steps, violation_sizes,
     alpha, pull, ridge, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
 
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     On waking (B, section 3.1, in the form of theory.md):
     θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μc_i(∇L_i(θ_i) + η)).
     """
@@ -157,9 +161,8 @@ def replay(  # type: ignore[no-untyped-def]
             message_left[place] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
         elif kind == COMMIT:
             i = agent
-            first, last = offsets[i], offsets[i + 1]
             ahead = _next_commit(events, max(ahead, at + 1))
-            if ahead < events.size:
+            if batch is None and ahead < events.size:
                 _fetch(events[ahead].agent, X, y, offsets)
             mix[:] = 0.0
             stale = False
@@ -175,10 +178,20 @@ def replay(  # type: ignore[no-untyped-def]
             c, step = pull[i] / degrees[i], alpha[i]
             if event.release >= 0:
                 gradient = gradients[i]
-                if known[i] == UNKNOWN:
-                    _, known[i] = evaluate(loss, X, y, norms, first, last, clip, bound, theta[i], gradient)
-                if known[i] == EXCEEDED:
-                    violations[i] += 1
+                # A gradient that is known to be within the bound needs no second look, and no call.
+                if batch is not None or known[i] != WITHIN:
+                    longest = release_gradient(
+                        loss, X, y, norms, offsets, clip, batch, bound, theta, i, event.release, known, gradients
+                    )  # fmt: skip
+                    if longest > 0.0:
+                        note_violation(
+                            i,
+                            counters[COMMITS],
+                            longest / bound,
+                            violations,
+                            violation_steps,
+                            violation_sizes,
+                        )
                 row = counters[NOISE_ROW]
                 counters[NOISE_ROW] += 1
                 shrink = 2.0 * ridge[i]
@@ -198,9 +211,11 @@ def replay(  # type: ignore[no-untyped-def]
             counters[COMMITS] += 1
             known[i] = UNKNOWN
             if track:
-                # Who made no release will make none: its gradient is not asked for again.
-                after = gradients[i] if event.release >= 0 else nothing
-                new, known[i] = evaluate(loss, X, y, norms, first, last, clip, bound, theta[i], after)
+                # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
+                after = gradients[i] if batch is None and event.release >= 0 else nothing
+                new, known[i] = evaluate(
+                    loss, X, y, norms, offsets[i], offsets[i + 1], clip, bound, theta[i], after
+                )
                 track_objective(
                     i, old, mix, stale, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
                 )  # fmt: skip

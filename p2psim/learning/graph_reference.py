@@ -6,22 +6,29 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from p2psim.learning.batch_reference import drawn
+from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_replay import GraphRule
 from p2psim.network.events import COMMIT, DELIVER, SEND
 
 
-def mean_gradient(problem: GraphProblem, i: int, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
-    """Mean of the gradients of an agent's records, each clipped: shape (p,)."""
-    rows = slice(problem.offsets[i], problem.offsets[i + 1])
+def mean_gradient(
+    problem: GraphProblem, i: int, theta: np.ndarray, rule: GraphRule, release: int, sampling: Sampling | None
+) -> np.ndarray:
+    """Mean of the gradients of an agent's records, each clipped, or its estimate from a release's batch: shape (p,).
+
+    Of a batch the sum is divided by a public number, not by how many were drawn.
+    """
+    n = int(problem.records[i])
+    places = range(n) if sampling is None else drawn(sampling, i, release, n)
+    divisor = max(n, 1) if sampling is None else sampling.divisors[i]
+    rows = problem.offsets[i] + np.array(places, np.int64)
     X, y = problem.X[rows], problem.y[rows]
-    if not len(y):
-        return np.zeros(problem.dimension)
     gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
     norms = np.linalg.norm(gradients, ord=rule.order, axis=1)
-    return np.asarray(
-        (gradients * np.minimum(1.0, rule.clip / np.maximum(norms, 1e-300))[:, None]).mean(axis=0)
-    )
+    clipped = gradients * np.minimum(1.0, rule.clip / np.maximum(norms, 1e-300))[:, None]
+    return np.asarray(clipped.sum(axis=0) / divisor)
 
 
 def replay_plainly(
@@ -31,6 +38,7 @@ def replay_plainly(
     events: Iterable[np.void],
     noise: np.ndarray,
     anchor: np.ndarray | None = None,
+    sampling: Sampling | None = None,
 ) -> Iterator[np.ndarray]:
     """All models after every commit.
 
@@ -43,6 +51,8 @@ def replay_plainly(
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
     anchor : ndarray, shape (n, p), optional
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
 
     Yields
     ------
@@ -76,9 +86,13 @@ def replay_plainly(
             mix = sum(w * received[i, int(j)][1] for w, j in zip(W, near, strict=True)) / W.sum()
             mu_c = problem.mu * problem.confidence[i]
             a = 1 / (1 + mu_c * problem.smoothness[i])
-            if event["release"] >= 0:
-                g = mean_gradient(problem, i, theta[i], rule) + 2 * problem.ridge[i] * theta[i]
-                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * (g + noise[first[i] + event["release"]]))
+            release = int(event["release"])
+            if release >= 0:
+                g = (
+                    mean_gradient(problem, i, theta[i], rule, release, sampling)
+                    + 2 * problem.ridge[i] * theta[i]
+                )
+                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * (g + noise[first[i] + release]))
                 anchors[i] = theta[i]
             elif rule.anchored:
                 theta[i] = (mix + mu_c * anchors[i]) / (1 + mu_c)

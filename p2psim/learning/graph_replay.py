@@ -9,6 +9,7 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning import graph_kernel as kernel
+from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
 
@@ -51,6 +52,17 @@ class GraphReplay:
         What updates without a release pull towards, until the agent's first release; the start when left out.
     track : bool
         Keep Q_L up to date.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+
+    Attributes
+    ----------
+    violations : ndarray of int64, shape (n,)
+        Releases at which a record of each agent, in the batch or not, exceeded the claimed bound.
+    violation_steps : ndarray of int64, shape (n,)
+        Commits before the first of them; −1 for none.
+    violation_sizes : ndarray, shape (n,)
+        Largest gradient seen at them over the bound; 0 for none.
     """
 
     def __init__(
@@ -60,9 +72,11 @@ class GraphReplay:
         start: np.ndarray,
         anchor: np.ndarray | None = None,
         track: bool = True,
+        sampling: Sampling | None = None,
     ):
         n = len(start)
         self._problem, self._rule, self._track = problem, rule, track
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self.theta = np.array(start, dtype=np.float64)
         self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
         self.local = np.zeros(n)
@@ -85,7 +99,8 @@ class GraphReplay:
                 rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
             )  # fmt: skip
             self._sums[:] = self._objective()
-        self.violations = np.zeros(n, np.int64)
+        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
+        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay events.
@@ -111,7 +126,8 @@ class GraphReplay:
                 *self._messages, self._cursor, self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.reverse, problem.weights, problem.degrees,
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.bound, self.violations,
+                rule.clip, self._batch, rule.bound,
+                self.violations, self.violation_steps, self.violation_sizes,
                 problem.alpha, problem.pull, problem.ridge,
                 kernel.ANCHORED if rule.anchored else kernel.AVERAGE, noise, self._track,
             )  # fmt: skip
