@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from p2psim.options import NonNegative, Options, Positive
-from p2psim.paths import DataPath, absolute
+from p2psim.paths import DataPath, Seal, absolute, sealed
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
 Shape = Annotated[float, Field(ge=0.1, le=1000)]
@@ -90,7 +89,7 @@ class Empirical(Options):
     """
 
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
-    sha256: str = Field("", description="of its contents; found when left out, and checked when given")
+    sha256: Seal = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -102,12 +101,9 @@ class Empirical(Options):
         place = Path(absolute(entries["path"], info)).expanduser()
         if not place.is_file():
             raise ValueError(f"no such file: {place}")
-        found = hashlib.sha256(place.read_bytes()).hexdigest()
-        given = entries.get("sha256") or found
-        if given != found:
-            raise ValueError(f"{place} is another file than before: its SHA-256 is {found}, not {given}")
-        _read(str(place), found)
-        return {**entries, "sha256": found}
+        entries = sealed(entries, info)
+        _read(str(place), entries["sha256"])
+        return entries
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Files that a scenario names: where they are, and whether they are there."""
 
+import hashlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from p2psim.errors import Fault, MeaningError, MissingSourceError
 
@@ -19,6 +20,33 @@ def absolute(path: str, info: ValidationInfo) -> str:
 #: A path. Whoever reads a scenario from a file validates it with ``context={"folder": its folder}``: a
 #: relative path is then one from there. Without it (Python), it is one from the working directory.
 DataPath = Annotated[str, AfterValidator(absolute)]
+
+
+#: Hash of a file's contents, which is written down with its path, so that a run tells which file it was.
+Seal = Annotated[
+    str, Field(description="SHA-256 of its contents; found when left out, and checked when given")
+]
+
+
+def sealed(entries: Any, info: ValidationInfo) -> Any:
+    """Entries of a mapping with ``path``, with the hash of the file there as ``sha256``; as they are without a file.
+
+    Raises
+    ------
+    ValueError
+        If another hash is given.
+    """
+    if not isinstance(entries, dict) or not isinstance(entries.get("path"), str) or not entries["path"]:
+        return entries
+    place = Path(absolute(entries["path"], info)).expanduser()
+    if not place.is_file():
+        return entries
+    with place.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    given = entries.get("sha256") or found
+    if given != found:
+        raise ValueError(f"{place} is another file than before: its SHA-256 is {found}, not {given}")
+    return {**entries, "sha256": found}
 
 
 def checked(path: str, key: str) -> Path:

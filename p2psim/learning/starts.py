@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from p2psim.options import BY_NAME, Options, Positive
-from p2psim.paths import DataPath
+from p2psim.paths import DataPath, Seal, sealed
 
 
 class Zero(Options):
@@ -40,6 +40,12 @@ class Given(Options):
 
     kind: Literal["given"] = "given"
     path: DataPath = Field(description="a .npy file of shape (agents, p), or a CSV file without a header")
+    sha256: Seal = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _seal(cls, value: Any, info: ValidationInfo) -> Any:
+        return sealed(value, info)
 
 
 Start = Annotated[Zero | Local | PrivateWarmStart | Given, Field(discriminator="kind"), BY_NAME]

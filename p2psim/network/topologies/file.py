@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links, checked_links, from_edges, links
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
 from p2psim.options import Options
-from p2psim.paths import DataPath, checked
+from p2psim.paths import DataPath, Seal, checked, sealed
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -35,6 +35,7 @@ class FromFile(Options):
 
     kind: Literal["file"] = "file"
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
+    sha256: Seal = ""
     format: Literal["edge-list", "graphml", "gml", "adjacency-csv"] | None = Field(
         None,
         description="edge-list: two nodes a line, and a weight or a mapping in Python's notation; graphml; gml; "
@@ -51,6 +52,11 @@ class FromFile(Options):
     allow_disconnected: AllowDisconnected = False
 
     is_random: ClassVar[bool] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _seal(cls, value: Any, info: ValidationInfo) -> Any:
+        return sealed(value, info)
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
