@@ -19,6 +19,7 @@ _M1 = np.uint64(0xCA5A826395121157)
 _W0 = np.uint64(0x9E3779B97F4A7C15)
 _W1 = np.uint64(0xBB67AE8584CAA73B)
 _TO_DOUBLE = 1.0 / 9007199254740992.0  # 2**-53
+_TURN = 2.0 * math.pi
 
 
 @njit()
@@ -98,3 +99,53 @@ def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
                 out[r, column + 2] = _laplace_of(unit(words[2]))
             if column + 3 < p:
                 out[r, column + 3] = _laplace_of(unit(words[3]))
+
+
+@njit(inline="always")
+def _gaussians_of(u, v):  # type: ignore[no-untyped-def]
+    """Two independent standard normal numbers of two uniform ones on [0, 1) (Box and Muller 1958).
+
+    The radius is √(−2 ln(1 − u)) with 1 − u in [2**-53, 1]: no draw is larger than 8.58, beyond which a normal number
+    is found with probability 1e-17.
+    """
+    radius, angle = math.sqrt(-2.0 * math.log(1.0 - u)), _TURN * v
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+@njit()
+def unit_gaussian(key, agents, numbers, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (rows, p) with standard normal noise: row r is release numbers[r] of agents[r].
+
+    A release takes the same blocks of words as in `unit_laplace`, each of which gives four numbers.
+    """
+    rows, p = out.shape
+    blocks = (p + 3) >> 2
+    for r in range(rows):
+        base = numbers[r] * blocks
+        for b in range(blocks):
+            words = philox_block(key, agents[r], base + b)
+            column = b << 2
+            first, second = _gaussians_of(unit(words[0]), unit(words[1]))
+            out[r, column] = first
+            if column + 1 < p:
+                out[r, column + 1] = second
+            if column + 2 < p:
+                first, second = _gaussians_of(unit(words[2]), unit(words[3]))
+                out[r, column + 2] = first
+                if column + 3 < p:
+                    out[r, column + 3] = second
+
+
+@njit()
+def unit_uniform(key, agents, numbers, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (rows, p) with uniform draws on [0, 1): row r is release numbers[r] of agents[r].
+
+    The same words as in `unit_laplace`.
+    """
+    rows, p = out.shape
+    blocks = (p + 3) >> 2
+    for r in range(rows):
+        for b in range(blocks):
+            words = philox_block(key, agents[r], numbers[r] * blocks + b)
+            for lane in range(min(4, p - (b << 2))):
+                out[r, (b << 2) + lane] = unit(words[lane])

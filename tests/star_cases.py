@@ -94,10 +94,12 @@ def replay_compiled(
     clip: float = np.inf,
     bound: float = np.inf,
     chunk: int | None = None,
+    order: int = 1,
+    grid: float | None = None,
     **more: Any,
 ) -> Replayed:
     """Feed the kernel with chunks of the given size; noise is ordered by (owner, release)."""
-    replay = StarReplay(problem, method, gradient_rule(problem, clip, bound), **more)
+    replay = StarReplay(problem, method, gradient_rule(problem, clip, bound, order, grid), **more)
     for start in range(0, events.size, chunk or events.size):
         piece = slice(start, start + (chunk or events.size))
         replay.feed(events[piece], noise_of(events, noise, problem.owners)[piece_rows(events, piece)])

@@ -1,6 +1,8 @@
 """Compiled streams are NumPy's Philox at an address; every part of the address matters."""
 
 import itertools
+import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,7 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from p2psim.randomness import PURPOSES, Streams, generator, stream_key
-from p2psim.streams import exponential, exponentials, philox_block, uniform, unit_laplace
+from p2psim.streams import (
+    exponential,
+    exponentials,
+    philox_block,
+    uniform,
+    unit_gaussian,
+    unit_laplace,
+    unit_uniform,
+)
 
 KEYS = st.builds(
     stream_key,
@@ -28,6 +38,15 @@ def numpy_uniforms(key: np.ndarray, agent: int, start: int, size: int) -> np.nda
     bits.advance(start // WORDS_PER_BLOCK)
     skip = start % WORDS_PER_BLOCK
     return np.random.Generator(bits).random(skip + size)[skip:]
+
+
+def box_muller(u: np.ndarray) -> np.ndarray:
+    """Standard normal numbers of pairs of uniform ones, with Python's functions, one by one."""
+    drawn = []
+    for one, other in zip(u[::2].tolist(), u[1::2].tolist(), strict=True):
+        radius = math.sqrt(-2.0 * math.log(1.0 - one))
+        drawn += [radius * math.cos(2.0 * math.pi * other), radius * math.sin(2.0 * math.pi * other)]
+    return np.array(drawn)
 
 
 def laplace_quantile(u: np.ndarray) -> np.ndarray:
@@ -74,13 +93,28 @@ class TestEqualsNumPy:
             np.testing.assert_allclose(drawn[r], laplace_quantile(u), rtol=1e-14, atol=1e-15)
 
     @settings(max_examples=30, deadline=None)
+    @given(key=KEYS, agent=AGENTS, row=st.integers(0, 10**5), p=st.integers(1, 9))
+    def test_gaussian_is_box_mullers_bit_for_bit(self, key: np.ndarray, agent: int, row: int, p: int) -> None:
+        whole = WORDS_PER_BLOCK * -(-p // WORDS_PER_BLOCK)
+        drawn, flat = np.empty((3, p)), np.empty((3, p))
+        unit_gaussian(key, np.full(3, agent), np.arange(row, row + 3), drawn)
+        unit_uniform(key, np.full(3, agent), np.arange(row, row + 3), flat)
+        for r in range(3):
+            u = numpy_uniforms(key, agent, (row + r) * whole, whole)
+            assert drawn[r].tolist() == box_muller(u)[:p].tolist()
+            assert flat[r].tolist() == u[:p].tolist()
+
+    @pytest.mark.parametrize("fill", [unit_laplace, unit_gaussian, unit_uniform])
+    @settings(max_examples=30, deadline=None)
     @given(row=st.integers(0, 1000), rows=st.integers(1, 12), p=st.integers(1, 9))
-    def test_laplace_rows_one_by_one_or_all_at_once(self, row: int, rows: int, p: int) -> None:
+    def test_rows_one_by_one_or_all_at_once(
+        self, fill: Callable[..., None], row: int, rows: int, p: int
+    ) -> None:
         key = stream_key(1, 0, "noise")
         together, alone = np.empty((rows, p)), np.empty((rows, p))
-        unit_laplace(key, np.full(rows, 2), np.arange(row, row + rows), together)
+        fill(key, np.full(rows, 2), np.arange(row, row + rows), together)
         for r in range(rows):
-            unit_laplace(key, np.array([2]), np.array([row + r]), alone[r : r + 1])
+            fill(key, np.array([2]), np.array([row + r]), alone[r : r + 1])
         assert together.tobytes() == alone.tobytes()
 
 
@@ -98,6 +132,17 @@ class TestLaws:
         drawn = np.empty((20_000 // p, p))
         unit_laplace(stream_key(0, 0, "noise"), np.full(len(drawn), 3), np.arange(len(drawn)), drawn)
         assert stats.kstest(drawn.ravel(), "laplace").pvalue > self.LEVEL
+
+    @pytest.mark.parametrize("p", [1, 2, 3, 5, 8])
+    def test_gaussian(self, p: int) -> None:
+        drawn = np.empty((20_000 // p, p))
+        unit_gaussian(stream_key(0, 0, "noise"), np.full(len(drawn), 3), np.arange(len(drawn)), drawn)
+        assert stats.kstest(drawn.ravel(), "norm").pvalue > self.LEVEL
+        # Both numbers of a pair take their radius from the same word: neither they nor their squares are correlated.
+        for one, other in itertools.combinations(drawn.T, 2):
+            for a, b in ((one, other), (one**2, other**2)):
+                z = np.arctanh(np.corrcoef(a, b)[0, 1]) * np.sqrt(len(drawn) - 3)
+                assert abs(z) < stats.norm.isf(self.LEVEL / 112)  # 2·28 two-sided tests for p = 8
 
     def test_agents_are_uncorrelated(self) -> None:
         key, size = stream_key(0, 0, "clocks"), 20_000

@@ -19,6 +19,7 @@ import numpy as np
 
 from p2psim.compiled import njit
 from p2psim.learning.batch_kernel import batch_gradient
+from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.losses.compiled import slope
 from p2psim.learning.violation_kernel import longest_gradient, note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
@@ -41,8 +42,8 @@ def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untype
 
 
 @njit()
-def mean_gradient_from_records(loss, X, y, x_l1, first, last, clip, theta, out):  # type: ignore[no-untyped-def]
-    """Mean over an owner's records of their gradients, each clipped to an L1 norm of ``clip``."""
+def mean_gradient_from_records(loss, X, y, norms, first, last, clip, theta, out):  # type: ignore[no-untyped-def]
+    """Mean over an owner's records of their gradients, each clipped to a norm of ``clip``: that of ``norms`` of x."""
     p = theta.size
     out[:] = 0.0
     for r in range(first, last):
@@ -50,7 +51,7 @@ def mean_gradient_from_records(loss, X, y, x_l1, first, last, clip, theta, out):
         for a in range(p):
             z += X[r, a] * theta[a]
         d = slope(loss, z, y[r])
-        norm = abs(d) * x_l1[r]
+        norm = abs(d) * norms[r]
         if norm > clip:
             d *= clip / norm
         if d != 0.0:
@@ -68,7 +69,7 @@ def _project(value, theta_max):  # type: ignore[no-untyped-def]
 @njit()
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, asked, asked_version, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
-    how, loss, gram, moment, X, y, x_l1, offsets, clip, batch,
+    how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch,
     suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
     noise, noise_row, step, shares, learner_weight, l2, theta_max, overwrite,
     every_step, every_time, next_time, kept_theta, kept_step, kept_time,
@@ -76,6 +77,7 @@ def replay(  # type: ignore[no-untyped-def]
     """Replay events from ``start``; returns (status, next event, records kept, next record time).
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
+    ``grid`` is None, or what an answer is rounded to a multiple of.
     """
     owners, p = asked.shape
     kept = 0
@@ -111,17 +113,17 @@ def replay(  # type: ignore[no-untyped-def]
             # A batch of None is known when the kernel is compiled, and this question is not asked then.
             if batch is not None:
                 batch_gradient(
-                    loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, batch, agent, event.release, mean
+                    loss, X, y, norms, offsets[agent], offsets[agent + 1], clip, at, batch, agent, event.release, mean
                 )  # fmt: skip
             elif how == FROM_SUMS:
                 mean_gradient_from_sums(gram[agent], moment[agent], at, mean)
             else:
                 mean_gradient_from_records(
-                    loss, X, y, x_l1, offsets[agent], offsets[agent + 1], clip, at, mean
+                    loss, X, y, norms, offsets[agent], offsets[agent + 1], clip, at, mean
                 )
             # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
             longest = longest_gradient(
-                loss, X, y, x_l1, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], at
+                loss, X, y, norms, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], at
             )
             if longest > bound:
                 note_violation(
@@ -130,7 +132,7 @@ def replay(  # type: ignore[no-untyped-def]
             row = noise_row[0]
             noise_row[0] += 1
             for a in range(p):
-                answers[slot, a] = mean[a] + noise[row, a]
+                answers[slot, a] = snapped(mean[a] + noise[row, a], grid)
                 answers[slot, p + a] = at[a]
         elif kind in (DELIVER, DROP):
             if event.cause < 0:

@@ -116,9 +116,22 @@ class StarProblem:
         """Largest eigenvalue of the Hessian of each owner's mean loss (an upper bound for logistic), shape (N,)."""
         return np.array([self.loss.curvature * np.linalg.eigvalsh(gram)[-1] for gram in self.gram])
 
-    def largest_gradients(self) -> np.ndarray:
-        """Largest L1 norm that each record's gradient can reach on Θ, shape (n,)."""
-        return self.loss.slope_bounds(self.x_l1, self.y, self.theta_max) * self.x_l1
+    @cached_property
+    def x_l2(self) -> np.ndarray:
+        """‖x‖₂ of each record, shape (n,)."""
+        norms = np.empty(self.y.size)
+        for first in range(0, self.y.size, _ROWS):
+            rows = slice(first, first + _ROWS)
+            norms[rows] = np.sqrt(np.einsum("rp,rp->r", self.X[rows], self.X[rows]))
+        return norms
+
+    def norms(self, order: int) -> np.ndarray:
+        """‖x‖ of each record, of order 1 or 2, shape (n,)."""
+        return self.x_l1 if order == 1 else self.x_l2
+
+    def largest_gradients(self, order: int = 1) -> np.ndarray:
+        """Largest norm, of order 1 or 2, that each record's gradient can reach on Θ, shape (n,)."""
+        return self.loss.slope_bounds(self.x_l1, self.y, self.theta_max) * self.norms(order)
 
     @cached_property
     def isolated_optima(self) -> np.ndarray:

@@ -14,12 +14,18 @@ from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SE
 
 
 def mean_gradient(
-    problem: StarProblem, owner: int, theta: np.ndarray, clip: float, release: int, sampling: Sampling | None
+    problem: StarProblem,
+    owner: int,
+    theta: np.ndarray,
+    clip: float,
+    release: int,
+    sampling: Sampling | None,
+    order: int = 1,
 ) -> np.ndarray:
     """Mean of the gradients of an owner's records, or its estimate from a release's batch: shape (p,).
 
-    Each record's gradient is clipped to an L1 norm. Of a batch the sum is divided by a public number, not by how many
-    were drawn.
+    Each record's gradient is clipped to a norm of order 1 or 2. Of a batch the sum is divided by a public number, not
+    by how many were drawn.
     """
     n = int(problem.records[owner])
     places = range(n) if sampling is None else drawn(sampling, owner, release, n)
@@ -27,7 +33,7 @@ def mean_gradient(
     rows = problem.offsets[owner] + np.array(places, np.int64)
     X, y = problem.X[rows], problem.y[rows]
     gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
-    norms = np.abs(gradients).sum(axis=1)
+    norms = np.linalg.norm(gradients, ord=order, axis=1)
     clipped = gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
     return np.asarray(clipped.sum(axis=0) / divisor)
 
@@ -39,6 +45,8 @@ def replay_plainly(
     noise: np.ndarray,
     clip: float = np.inf,
     sampling: Sampling | None = None,
+    order: int = 1,
+    grid: float | None = None,
 ) -> np.ndarray:
     """The learner's model after every commit.
 
@@ -50,9 +58,13 @@ def replay_plainly(
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
     clip : float
-        L1 norm to which each record's gradient is clipped.
+        Norm to which each record's gradient is clipped.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
+    order : int
+        Order of that norm, 1 or 2.
+    grid : float, optional
+        What noisy gradients are rounded to multiples of, halves upwards.
 
     Returns
     -------
@@ -81,8 +93,11 @@ def replay_plainly(
             queries[seq] = (theta_L + theta) / 2
         elif kind == SEND:
             release = int(event["release"])
-            Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling)
-            answers[seq] = Q + noise[first[agent] + release], asked[agent].copy()
+            Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling, order)
+            Q = Q + noise[first[agent] + release]
+            if grid is not None:
+                Q = grid * np.floor(Q / grid + 0.5)
+            answers[seq] = Q, asked[agent].copy()
         elif kind == DELIVER and agent == LEARNER:
             arrived = answers.pop(cause)
         elif kind == DELIVER and event["version"] >= newest[agent]:

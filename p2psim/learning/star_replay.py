@@ -40,24 +40,36 @@ class GradientRule:
     Attributes
     ----------
     clip : float
-        L1 norm to which each record's gradient is clipped; infinite for none.
+        Norm to which each record's gradient is clipped; infinite for none.
+    order : int
+        Order of that norm, 1 or 2.
+    grid : float or None
+        What noisy gradients are rounded to multiples of.
     how : int
         ``FROM_SUMS`` where that is exact, else ``FROM_RECORDS``.
     bound : float
-        Claimed bound on the L1 norm of a record's gradient; infinite for no claim.
+        Claimed bound on the same norm of a record's gradient; infinite for no claim.
     suspects : ndarray of int64
         Rows of the records that can exceed the bound, owner by owner.
     suspect_offsets : ndarray of int64, shape (N + 1,)
     """
 
     clip: float
+    order: int
+    grid: float | None
     how: int
     bound: float
     suspects: np.ndarray
     suspect_offsets: np.ndarray
 
 
-def gradient_rule(problem: StarProblem, clip: float = np.inf, bound: float = np.inf) -> GradientRule:
+def gradient_rule(
+    problem: StarProblem,
+    clip: float = np.inf,
+    bound: float = np.inf,
+    order: int = 1,
+    grid: float | None = None,
+) -> GradientRule:
     """Choose the cheapest exact way to compute gradients.
 
     Sums serve the squared loss when no record can reach the clipping norm on Θ: the cost of a gradient then does
@@ -67,7 +79,7 @@ def gradient_rule(problem: StarProblem, clip: float = np.inf, bound: float = np.
     Parameters
     ----------
     problem : StarProblem
-    clip, bound : float
+    clip, bound, order, grid
         See `GradientRule`.
     """
     nothing = np.zeros(0, np.int64), np.zeros(problem.owners + 1, np.int64)
@@ -75,14 +87,14 @@ def gradient_rule(problem: StarProblem, clip: float = np.inf, bound: float = np.
         largest = 0.0
         suspects, suspect_offsets = nothing
     else:
-        gradients = problem.largest_gradients()
+        gradients = problem.largest_gradients(order)
         largest = float(gradients.max())
         # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
         suspects = np.flatnonzero(gradients > bound * (1 + 1e-12))
         suspect_offsets = np.searchsorted(suspects, problem.offsets)
     sums = isinstance(problem.loss, Squared) and (np.isinf(clip) or largest <= clip)
     return GradientRule(
-        clip, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets
+        clip, order, grid, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets
     )
 
 
@@ -160,7 +172,7 @@ class StarReplay:
                 events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
                 self._queries, self._query_seq, self._query_left, self._arrived, self._commits,
                 rule.how, problem.loss.code, problem.gram, problem.moment,
-                problem.X, problem.y, problem.x_l1, problem.offsets, rule.clip, self._batch,
+                problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
                 rule.suspects, rule.suspect_offsets, rule.bound,
                 self.violations, self.violation_steps, self.violation_sizes,
                 noise, noise_row, method.step, problem.shares, method.learner_weight,

@@ -60,15 +60,21 @@ def runs(draw):
     return problem, method, events, noise, clip
 
 
-@given(run=runs(), chunk=st.integers(1, 50))
-def test_compiled_equals_plain_for_chunks_of_any_size(run, chunk):
+@given(
+    run=runs(),
+    chunk=st.integers(1, 50),
+    order=st.sampled_from([1, 2]),
+    grid=st.sampled_from([None, None, 0.01, 0.3]),
+)
+def test_compiled_equals_plain_for_chunks_of_any_size(run, chunk, order, grid):
     problem, method, events, noise, clip = run
-    plain = replay_plainly(problem, method, events, noise, clip)
-    whole = replay_compiled(problem, method, events, noise, clip, every_step=1).recorded
+    more = {"order": order, "grid": grid}
+    plain = replay_plainly(problem, method, events, noise, clip, **more)
+    whole = replay_compiled(problem, method, events, noise, clip, every_step=1, **more).recorded
     assert whole.step.tolist() == list(range(61))
     difference = np.abs(whole.theta - plain).max()
     assert difference <= 1e-12 * np.abs(plain).max()
-    pieces = replay_compiled(problem, method, events, noise, clip, chunk=chunk, every_step=1).recorded
+    pieces = replay_compiled(problem, method, events, noise, clip, chunk=chunk, every_step=1, **more).recorded
     for name in ("step", "time", "theta"):
         assert getattr(pieces, name).tobytes() == getattr(whole, name).tobytes()
 
