@@ -152,7 +152,9 @@ def _add_language(commands: _Commands) -> None:
     known = _command(
         commands, "list", "list what a scenario can name, and the shipped scenarios", "print it as JSON"
     )
-    known.add_argument("word", nargs="?", default="", help="only what contains this word")
+    known.add_argument(
+        "word", nargs="?", default="", help="only what is named so, has such a key, or speaks of it"
+    )
     _command(commands, "schema", "print the JSON Schema of a scenario, for editors")
 
 

@@ -2,12 +2,13 @@
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import InputError
+from p2psim.errors import Fault, InputError
 from p2psim.printing import complain, print_json, print_table
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 def _load(path: str, asked: argparse.Namespace) -> "Scenario":
     """Read a scenario with what the command line sets."""
     from p2psim.study.scenario import Scenario
+    from p2psim.study.templates import hint
 
+    if not os.path.lexists(path):
+        raise InputError(Fault(f"there is no such file{hint(path)}", path=path))
+    if os.path.isdir(path):
+        raise InputError(Fault("is a folder; give a scenario file", path=path))
     overrides = list(asked.set)
     for key, value in (("replicas", asked.replicas), ("seed", asked.seed), ("network.engine", asked.engine)):
         if value is not None:
@@ -242,7 +248,11 @@ def _data_list(asked: argparse.Namespace) -> int:
     if asked.json:
         print_json(rows)
     else:
-        print_table(rows, most=len(rows))
+        for row in rows:
+            print(f"{row['source']}: {row['about']}")
+            print(f"    licence: {row['licence']}")
+            if row["here"] != "yes":
+                print(f"    not here: {row['get']}" if row["here"] else f"    from: {row['get']}")
     return 0
 
 
@@ -271,15 +281,12 @@ def _new(asked: argparse.Namespace) -> int:
 
 def _list(asked: argparse.Namespace) -> int:
     """``p2psim list``."""
-    from p2psim.study.catalogue import catalogue
+    from p2psim.study.catalogue import Entry, catalogue, matching
     from p2psim.study.templates import templates
 
-    rows = [{"key": entry.key, "name": entry.name, "meaning": entry.meaning} for entry in catalogue()]
-    rows += [
-        {"key": "(scenario)", "name": name, "meaning": question} for name, question in templates().items()
-    ]
-    word = asked.word.lower()
-    rows = [row for row in rows if any(word in text.lower() for text in row.values())]
+    shipped = [Entry("(scenario)", name, question) for name, question in templates().items()]
+    found = matching([*shipped, *catalogue()], asked.word)
+    rows = [{"key": one.key, "name": one.name, "meaning": one.meaning} for one in found]
     if not rows:
         raise InputError(f"nothing that can be named contains {asked.word!r}; p2psim list shows all")
     if asked.json:

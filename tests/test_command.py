@@ -252,6 +252,17 @@ def test_engines_give_the_same_bytes(scenario: str) -> None:
         (["check", "tiny.yaml", "none.yaml"], "none.yaml"),
         (["plot", "nowhere"], "there is no such run folder"),
         (["verify", "."], "not a run folder"),
+        (["verify", "tiny.yaml"], "tiny.yaml: is a file; give a run folder, which p2psim run makes"),
+        (
+            ["run", "three_banks"],
+            "three_banks: there is no such file; three_banks is a shipped scenario: give a copy",
+        ),
+        (
+            ["check", "scenarios/three-banks.yaml"],
+            "give a copy, by p2psim new three_banks --from three_banks",
+        ),
+        (["run", "."], ".: is a folder; give a scenario file"),
+        (["new", "../x"], "the name of a new scenario must be a name of at most 100 letters"),
         (["list", "xyzzy"], "nothing that can be named contains 'xyzzy'"),
         (["new", "mine", "--from", "three_bank"], "three_banks"),
     ],
@@ -311,6 +322,68 @@ def test_check_shows_the_scenario_its_size_and_its_privacy(
     (tree,) = json.loads(capsys.readouterr().out)
     assert [len(cell["privacy"]) for cell in tree["cells"]] == [3, 3]
     assert tree["cells"][0]["facts"]["h"] == pytest.approx(0.5)
+
+
+def test_check_shows_facts_first_and_few_agents(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    many = ["--set", "network.topology.agents=30", "--replicas", "1"]
+    assert main(["check", scenario, "--set", "sweep={}", *many]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("tiny.yaml: 1 cell × 1 replica, about ")
+    assert "cell" in lines[1]
+    agents = lines.index("privacy of each agent")
+    assert agents < lines.index("# A resolved p2psim scenario: every default is explicit.")
+    assert not any("more" in line for line in lines[:-1])
+    assert main(["check", scenario, *many]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("tiny.yaml: 2 cells × 1 replica, about ")
+    assert "… and up to 10 more agents in each cell; --json has all" in lines
+    assert sum(line.split()[:1] == ["0"] for line in lines) == 1 + 20
+
+
+def test_check_names_labelled_agents(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "a,b,clinic\n" + "\n".join(f"{i},{i * i % 7},{'north' if i % 2 else 'south'}" for i in range(40))
+    Path("stays.csv").write_text(table)
+    given = [
+        "data.source={kind: csv, path: stays.csv, y: b}",
+        "data.partition={kind: column, column: clinic}",
+    ]
+    sets = [word for one in [*given, "network.topology=star", "sweep={}"] for word in ("--set", one)]
+    assert main(["check", scenario, *sets]) == 0
+    printed = capsys.readouterr().out
+    assert "cell  agent  label  records" in printed
+    assert main(["check", scenario, *sets, "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)[0]["cells"][0]["labels"]) == {"north", "south"}
+
+
+def test_a_run_folder_of_another_spelling_is_named(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", scenario, "--jobs", "1", "--quiet", "--out", "runs/three-banks"]) == 0
+    assert main(["plot", "runs/three_banks"]) == 2
+    assert (
+        "runs/three_banks: there is no such run folder; did you mean runs/three-banks?"
+        in capsys.readouterr().err
+    )
+
+
+def test_shipped_scenarios_are_found_from_a_checkout(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("scenarios").mkdir()
+    Path("scenarios/three_banks.yaml").write_text("")
+    assert main(["run", "three_banks"]) == 2
+    assert "give scenarios/three_banks.yaml" in capsys.readouterr().err
+
+
+def test_sources_are_listed_in_lines_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("lending: 10,000 loans") for line in lines)
+    assert max(map(len, lines)) <= 120
+    assert main(["data", "list", "--json"]) == 0
+    sources = json.loads(capsys.readouterr().out)
+    assert [line.split(":")[0] for line in lines if not line.startswith(" ")] == [
+        one["source"] for one in sources
+    ]
+    assert sum("licence: " in line for line in lines) == len(sources)
 
 
 def test_check_reports_every_file(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:

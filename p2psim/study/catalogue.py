@@ -1,6 +1,7 @@
 """What can be named in a scenario: every kind of every part, every choice, every metric."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,7 @@ class Part:
 
 
 def catalogue() -> list[Entry]:
-    """Return everything that can be named, in the order of the models."""
+    """Return everything that can be named, in the order of the models, with meanings in plain text."""
     schemas = Schemas(Scenario)
     entries: list[Entry] = []
     for part in parts(schemas):
@@ -65,7 +66,34 @@ def catalogue() -> list[Entry]:
                 for name in _choices(schemas, schema):
                     entries.append(Entry(dotted, name, known.get(name, description)))
     entries += [Entry("record.metrics", name, meaning) for name, meaning in all_meanings().items()]
-    return list(dict.fromkeys(entries))
+    plain = [Entry(one.key, one.name, one.meaning.replace("`", "")) for one in entries]
+    return list(dict.fromkeys(plain))
+
+
+def matching(entries: Sequence[Entry], word: str) -> list[Entry]:
+    """Entries that a word asks for: first those so named, then those of such a key, then those that speak of it.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+    word : str
+        Any part of a name or of a key; of a meaning, one or more whole words. Upper and lower case are alike; an
+        underscore is a hyphen. Empty for all.
+    """
+    if not word:
+        return list(entries)
+    asked = _folded(word)
+    whole = re.compile(rf"(?<!\w){re.escape(asked)}(?!\w)")
+    tests: list[Callable[[Entry], bool]] = [
+        lambda one: asked in _folded(one.name),
+        lambda one: asked in _folded(one.key),
+        lambda one: whole.search(_folded(one.meaning)) is not None,
+    ]
+    return list(dict.fromkeys(one for test in tests for one in entries if test(one)))
+
+
+def _folded(text: str) -> str:
+    return text.lower().replace("_", "-")
 
 
 def parts(schemas: Schemas) -> list[Part]:

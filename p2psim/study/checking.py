@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
-from p2psim.printing import complain, print_table
+from p2psim.printing import MOST_ROWS, complain, print_table
 from p2psim.study.notices import in_order, lines
 
 if TYPE_CHECKING:
@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from p2psim.study.workspace import Workspace
 
 
+#: Agents of a cell that a person is shown at least.
+FEWEST_AGENTS = 3
+
+
 @dataclass(frozen=True)
 class Checked:
-    """A scenario, its cells, and the facts of each."""
+    """A scenario, its cells, and the facts and agents' labels of each."""
 
     path: str
     scenario: "Scenario"
     cells: "Sequence[Cell]"
     facts: "Sequence[Assessment]"
+    labels: Sequence[Sequence[str]]
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -35,8 +40,14 @@ class Checked:
             "events": self.events,
             "memory": self.memory,
             "cells": [
-                {"cell": cell.index, "content": cell.content, "swept": dict(cell.swept), **asdict(fact)}
-                for cell, fact in zip(self.cells, self.facts, strict=True)
+                {
+                    "cell": cell.index,
+                    "content": cell.content,
+                    "swept": dict(cell.swept),
+                    "labels": list(labels),
+                    **asdict(fact),
+                }
+                for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             ],
         }
 
@@ -52,31 +63,42 @@ class Checked:
         return max(fact.bytes_of_data + (fact.bytes_of_events if kept else 0) for fact in self.facts)
 
     def show(self) -> None:
-        """Print the resolved scenario, then its size, then the facts of each cell; warnings to standard error."""
-        print(self.scenario.to_yaml())
+        """Print the study's size, the facts of each cell, and the resolved scenario; warnings to standard error."""
         print(
-            f"# {self.path}: {len(self.cells)} cells × {self.scenario.replicas} replicas, about "
+            f"{self.path}: {_counted(len(self.cells), 'cell')} × {_counted(self.scenario.replicas, 'replica')}, about "
             f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
         )
-        print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
-        print_table(self._privacy(), "\nprivacy of each agent")
         for warning in warnings_of(self.cells, self.facts):
             complain(f"warning: {warning}")
+        print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
+        each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
+        print_table(self._privacy(each), "\nprivacy of each agent")
+        longest = max(len(fact.privacy) for fact in self.facts)
+        if longest > each:
+            print(f"… and up to {_counted(longest - each, 'more agent')} in each cell; --json has all")
+        print(f"\n{self.scenario.to_yaml()}", end="")
 
-    def _privacy(self) -> list[dict[str, Any]]:
+    def _privacy(self, each: int) -> list[dict[str, Any]]:
+        """Rows of the first agents of every cell; labels where agents have some."""
+        labelled = any(list(one) != [str(i) for i in range(len(one))] for one in self.labels)
         return [
             {
                 "cell": cell.index,
                 "agent": agent,
+                **({"label": labels[agent]} if labelled else {}),
                 "records": fact.records[agent],
                 "budget": one.budget,
                 "most releases": "any number" if one.releases is None else one.releases,
                 "ε of the first": one.epsilon,
                 "noise scale": one.scale,
             }
-            for cell, fact in zip(self.cells, self.facts, strict=True)
-            for agent, one in enumerate(fact.privacy)
+            for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
+            for agent, one in enumerate(fact.privacy[:each])
         ]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
@@ -128,4 +150,7 @@ def check_scenario(scenario: "Scenario", path: str, *, confirm_cells: bool = Fal
 
     grid = cells(scenario, confirm_cells=confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-        return Checked(path, scenario, grid, assess_cells(scenario, grid, Workspace(Path(directory))))
+        workspace = Workspace(Path(directory))
+        facts = assess_cells(scenario, grid, workspace)
+        labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
+        return Checked(path, scenario, grid, facts, labels)

@@ -14,6 +14,11 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "peers": "which neighbour an agent turns to",
         "latency": "how long messages take",
         "loss": "which messages are lost",
+        "link-state": "when links are in their bad state, where losses come in bursts",
+        "capture": "which transmissions survive those that begin during them",
+        "backoff": "how long senders that heard another wait",
+        "retransmit": "how long senders wait before they try again",
+        "acknowledgement": "which acknowledgements are lost",
         "response": "how long owners take to answer a query",
         "service": "how long the learner is busy with an answer",
         "availability": "when agents are there",
@@ -67,6 +72,17 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "uniform": "every neighbour alike",
         "weight": "neighbours in proportion to the weights of their links",
     },
+    "network.channel.collision": {
+        "none": "messages do not disturb one another",
+        "aloha": "who has something to send sends; what overlaps where it is heard is lost",
+        "slotted": "ALOHA whose transmissions begin at whole slots",
+        "carrier-sense": "who hears another waits a random time, then tries again",
+    },
+    "network.channel.while_sending": {
+        "wait": "it waits its turn",
+        "overlap": "it goes out at once; one sender's do not collide",
+        "skip": "it is dropped",
+    },
     "network.availability.messages": {
         "lost": "it is dropped",
         "held": "it waits until the agent is back",
@@ -110,6 +126,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "learning.algorithm.stale": {
         "blend": "with the learner's present model",
         "overwrite": "with the model that was sent with the query",
+    },
+    "learning.algorithm.smoothness": {
+        "public": "from public bounds on x where there are any, otherwise from the records",
+        "data": "from the records: then ε does not cover the steps",
     },
     "learning.algorithm.start.reduction": _REDUCTION,
     "learning.regularizer.l2": {"inverse-size": "λ_i = 1/m_i, with m_i the agent's number of records"},

@@ -56,8 +56,10 @@ class Result:
             If it is none, is damaged, or has no finished results yet.
         """
         folder = Path(path)
+        if folder.is_file():
+            raise FolderError(f"{folder}: is a file; give a run folder, which p2psim run makes (runs/NAME)")
         if not folder.is_dir():
-            raise FolderError(f"{folder}: there is no such run folder")
+            raise FolderError(f"{folder}: there is no such run folder{_meant(folder)}")
         manifest = manifests.read(folder)
         if not manifest.files:
             raise FolderError(
@@ -233,3 +235,16 @@ class Result:
         from p2psim import report
 
         return report.draw(self, *args, **kwargs)
+
+
+def _meant(folder: Path) -> str:
+    """The run folder beside it that was probably meant."""
+    from difflib import get_close_matches
+
+    try:
+        beside = [entry.name for entry in folder.parent.iterdir() if (entry / manifests.NAME).is_file()]
+    except OSError:
+        return ""
+    return "".join(
+        f"; did you mean {folder.parent / name}?" for name in get_close_matches(folder.name, beside, 1)
+    )

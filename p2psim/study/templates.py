@@ -24,6 +24,17 @@ def templates() -> dict[str, str]:
     return {name: _question(text) for name, text in sorted(found.items())}
 
 
+def hint(path: str | Path) -> str:
+    """What was probably meant by a file that is not there: a shipped scenario of this name; empty otherwise."""
+    asked = Path(path).name.removesuffix(".yaml").replace("-", "_")
+    if asked not in templates():
+        return ""
+    shipped = _folder() / f"{asked}.yaml"
+    here = Path("scenarios", shipped.name)
+    where = str(here) if here.is_file() else f"a copy, by p2psim new {asked} --from {asked}"
+    return f"; {asked} is a shipped scenario: give {where}"
+
+
 def read_template(name: str) -> str:
     """Return the text of a shipped scenario.
 
@@ -65,7 +76,9 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
     try:
         checked_name(name)
     except ValueError as error:
-        raise InputError(Fault(str(error))) from None
+        raise InputError(
+            Fault(f"the name of a new scenario {error}; run it in the folder that the file is for")
+        ) from None
     written = name if isinstance(scalar(name), str) else f'"{name}"'
     text = read_template(template)
     text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)

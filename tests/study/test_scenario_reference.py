@@ -1,4 +1,4 @@
-from p2psim.study.catalogue import catalogue, parts
+from p2psim.study.catalogue import Entry, catalogue, matching, parts
 from p2psim.study.choices import CHOICES
 from p2psim.study.core_schema import Schemas
 from p2psim.study.reference import page, reference
@@ -43,3 +43,27 @@ def test_the_catalogue_says_what_each_name_means():
     for key, names in CHOICES.items():
         for name, meaning in names.items():
             assert found[key, name] == meaning
+
+
+def test_names_of_one_key_have_meanings_of_their_own_in_plain_text():
+    seen = {}
+    for entry in catalogue():
+        assert "`" not in entry.meaning
+        # A name may stand for two parts of one key, as of the two linear sources; two names may not share a meaning.
+        assert seen.setdefault((entry.key, entry.meaning), entry.name) == entry.name, entry
+
+
+def test_a_word_finds_names_then_keys_then_whole_words_of_meanings():
+    entries = [
+        Entry("privacy.allocation", "horizon", "ε/T, unlike a cap: a worst case."),
+        Entry("network.channel.capture", "none", "Nothing."),
+        Entry("a.b", "handicap", "Something else."),
+        Entry("privacy.allocation", "cap", "ε/m for each."),
+        Entry("network", "x", "Escaping, capable, recap."),
+        Entry("(scenario)", "three_banks", "A question."),
+    ]
+    assert [one.name for one in matching(entries, "CAP")] == ["handicap", "cap", "none", "horizon"]
+    assert matching(entries, "") == entries
+    assert [one.name for one in matching(entries, "three-banks")] == ["three_banks"]
+    assert matching(entries, "(scenario") == entries[-1:]
+    assert matching(entries, "xyzzy") == []

@@ -52,7 +52,7 @@ def _only_in_python(value: Any) -> Any:
 
 
 class Arrays(Options):
-    """Use `per_agent` or `rows` to make one."""
+    """Arrays, from Python only: `per_agent` and `rows` make it."""
 
     about: ClassVar[str] = "arrays from Python: one pair an agent, or X, y and an owner for each row"
     citation: ClassVar[str] = "yours"

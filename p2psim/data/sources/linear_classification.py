@@ -49,7 +49,7 @@ Targets = Annotated[Subspace | Common, Field(discriminator="kind"), BY_NAME]
 
 
 class LinearClassification(Options):
-    """Records drawn for each agent from its own stream: another agent more changes nobody's.
+    """Made-up classes ±1, drawn for each agent from its own stream: another agent more changes nobody's records.
 
     Public rows are those of one more person, whose θ is drawn like an agent's.
     """
