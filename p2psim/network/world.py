@@ -28,6 +28,7 @@ from p2psim.network.events import (
 )
 from p2psim.network.log import EventLog
 from p2psim.network.members import Members
+from p2psim.network.timers import NORMAL, Clock
 from p2psim.randomness import Streams
 from p2psim.streams import exponentials
 
@@ -317,17 +318,26 @@ class World:
             yield from sample(quantity, random, BLOCK).tolist()
 
     def start_clocks(self, tick: Callable[[int], None]) -> None:
-        """Start every agent's clock; ``tick`` is called with the agent at each of its ticks."""
-        for agent in range(self.links.agents):
-            self.env.process(self._clock(agent, tick))
+        """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
+        schedule, present, misses = self.env.schedule, self.present, self._misses
 
-    def _clock(self, agent: int, tick: Callable[[int], None]) -> Generator[simpy.Event, Any, None]:
-        key, rate, timeout, place = self.streams.key("clocks"), self.rates[agent], self.env.timeout, 0
+        def ring(clock: Clock) -> None:
+            clock.callbacks = rings
+            agent = clock.agent
+            # Whether a wake is missed is drawn for each, also for one who is away.
+            if (misses is None or not misses[agent]()) and present[agent]:
+                tick(agent)
+            schedule(clock, NORMAL, next(clock.gaps))
+
+        rings: list[Callable[[Clock], None]] = [ring]
+        for agent in range(self.links.agents):
+            Clock(self.env, rings, agent, self._gaps(agent))
+
+    def _gaps(self, agent: int) -> Iterator[float]:
+        """Times between the ticks of an agent."""
+        key, rate, place = self.streams.key("clocks"), self.rates[agent], 0
         while True:
-            for gap in (exponentials(key, agent, place, BLOCK) / rate).tolist():
-                yield timeout(gap)
-                if not self.misses(agent) and self.present[agent]:
-                    tick(agent)
+            yield from (exponentials(key, agent, place, BLOCK) / rate).tolist()
             place += BLOCK
 
     def after(self, delay: float, act: Callable[[], None]) -> None:

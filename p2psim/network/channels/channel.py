@@ -169,4 +169,5 @@ class Channel(Options):
         if self.collision == "carrier-sense":
             backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
             access = CarrierSense(world, air, backoff, self.attempts)
-        return RadioMedium(world, ends, airtime, delays, losses, air, access, self.while_sending)
+        at_once = self.latency == 0 and self.loss == 0
+        return RadioMedium(world, ends, airtime, delays, losses, air, access, self.while_sending, at_once)

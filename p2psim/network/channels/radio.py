@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import simpy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from p2psim.network.channels.access import Access
 from p2psim.network.channels.air import Air
@@ -17,12 +15,17 @@ from p2psim.network.channels.medium import Ends
 from p2psim.network.channels.quiet import QuietMedium
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import BUSY, COLLISION, LOSS, OFFLINE
+from p2psim.network.timers import NORMAL, Timer
 
 if TYPE_CHECKING:
+    import simpy
+
     from p2psim.network.world import Ended, World
 
+_AT_ONCE = (0.0, False)
 
-class Transmission(simpy.Event):
+
+class Transmission(Timer):
     """A message on the air, which is also the event of its end.
 
     Attributes
@@ -33,8 +36,9 @@ class Transmission(simpy.Event):
         (seq, version, release, heard, lost), as `Medium.carry` got them.
     length : float
         Airtime.
-    fates : list of (float, bool)
-        For each receiver: how long the message travels after its airtime, and whether it is lost on its way.
+    fates : list of (float, bool), optional
+        For each receiver: how long the message travels after its airtime, and whether it is lost on its way. None where
+        it arrives everywhere at the end of its airtime.
     tries : int
         How often the sender has found the medium busy.
     span : (float, float)
@@ -50,10 +54,10 @@ class Transmission(simpy.Event):
         receivers: Sequence[int],
         message: tuple[int, int, int, Ended, Ended],
         length: float,
-        fates: list[tuple[float, bool]],
+        fates: list[tuple[float, bool]] | None,
+        rings: list[Callable[[Any], None]],
     ):
-        self.env = env
-        self._ok, self._value = True, None
+        super().__init__(env, rings)
         self.sender, self.receivers, self.message = sender, receivers, message
         self.length, self.fates, self.tries = length, fates, 0
         self.span = (0.0, 0.0)
@@ -74,6 +78,8 @@ class RadioMedium:
         When a sender may begin.
     while_sending : {"wait", "overlap", "skip"}
         What becomes of a message whose sender is still busy with another one.
+    arrives_at_once : bool
+        Whether there is neither delay nor loss, so that they need not be asked for.
     """
 
     def __init__(
@@ -86,17 +92,20 @@ class RadioMedium:
         air: Air,
         access: Access,
         while_sending: str,
+        arrives_at_once: bool,
     ):
         self._env, self._present, self._after = world.env, world.present, world.after
+        self._schedule = world.env.schedule
         self._ends = ends
         self._airtime, self._delays, self._losses = airtime, delays, losses
+        self._arrives_at_once = arrives_at_once
         self._quiet = QuietMedium(world, ends, airtime, delays, losses)
         self._air, self._access = air, access
         self._one_by_one, self._skips = while_sending != "overlap", while_sending == "skip"
         # Who is sending, or about to; what else it has to send. Index −1 is the learner's place, the last one.
         self._sending = bytearray(world.links.agents + 1)
         self._waiting: dict[int, deque[Transmission]] = {}
-        self._finished = [self._finish]
+        self._rings: list[Callable[[Any], None]] = [self._finish]
 
     def carry(
         self,
@@ -114,15 +123,14 @@ class RadioMedium:
         if not length:
             self._quiet.carry(sender, receivers, seq, version, release, heard, lost, lane)
             return
-        delays, losses = self._delays, self._losses
-        one = Transmission(
-            self._env,
-            sender,
-            receivers,
-            (seq, version, release, heard, lost),
-            length,
-            [(delays(sender, receiver, lane), losses(sender, receiver, lane)) for receiver in receivers],
-        )
+        fates = None
+        if not self._arrives_at_once:
+            delays, losses = self._delays, self._losses
+            fates = [
+                (delays(sender, receiver, lane), losses(sender, receiver, lane)) for receiver in receivers
+            ]
+        message = seq, version, release, heard, lost
+        one = Transmission(self._env, sender, receivers, message, length, fates, self._rings)
         if self._one_by_one:
             if self._sending[sender]:
                 if self._skips:
@@ -139,23 +147,24 @@ class RadioMedium:
             self._refuse(one, OFFLINE)
             return
         self._air.begin(one)
-        one.callbacks = self._finished.copy()  # type: ignore[assignment]
-        self._env.schedule(one, delay=one.length)
+        self._schedule(one, NORMAL, one.length)
 
     def _finish(self, one: Transmission) -> None:
         """End a transmission: each receiver has heard it or not."""
-        sender, (seq, version, release, heard, lost) = one.sender, one.message
-        ends = self._ends
-        for receiver, (delay, is_lost) in zip(one.receivers, one.fates, strict=True):
-            if not self._air.hears(one, receiver):
-                ends.fail(sender, receiver, seq, version, release, heard, lost, COLLISION)
+        sender, message, fates = one.sender, one.message, one.fates
+        hears, ends = self._air.hears, self._ends
+        for place, receiver in enumerate(one.receivers):
+            delay, is_lost = fates[place] if fates is not None else _AT_ONCE
+            if not hears(one, receiver):
+                ends.fail(sender, receiver, *message, COLLISION)
             elif delay:
                 self._travel(one, receiver, delay, is_lost)
             elif is_lost:
-                ends.fail(sender, receiver, seq, version, release, heard, lost, LOSS)
+                ends.fail(sender, receiver, *message, LOSS)
             else:
-                ends.arrive(sender, receiver, seq, version, release, heard, lost)
-        self._next(sender)
+                ends.arrive(sender, receiver, *message)
+        if self._one_by_one:
+            self._next(sender)
 
     def _travel(self, one: Transmission, receiver: int, delay: float, is_lost: bool) -> None:
         """Let a message that was heard arrive, or be lost, after a while."""
@@ -172,7 +181,8 @@ class RadioMedium:
     def _refuse(self, one: Transmission, outcome: int) -> None:
         """Give a transmission up that would have been next."""
         self._give_up(one, outcome)
-        self._next(one.sender)
+        if self._one_by_one:
+            self._next(one.sender)
 
     def _give_up(self, one: Transmission, outcome: int) -> None:
         for receiver in one.receivers:
@@ -180,9 +190,7 @@ class RadioMedium:
 
     def _next(self, sender: int) -> None:
         """Send what the sender has waiting, or let it be free."""
-        if not self._one_by_one:
-            return
-        waiting = self._waiting.get(sender)
+        waiting = self._waiting.get(sender) if self._waiting else None
         if not waiting:
             self._sending[sender] = 0
             return
