@@ -28,6 +28,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
+from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.run_end import RunEnd
 from p2psim.learning.starts import Start, Zero
 from p2psim.options import Count, Options, Positive
@@ -57,6 +58,7 @@ class GossipAdmm(RunEnd):
     mu: Positive = Field(description="μ, the weight of the agents' own losses")
     rho: Penalty = Field(RelativePenalty(mean_weight=0.3), description="penalty ρ, or {mean_weight: …}")
     inner: Count = Field(10, description="gradient steps of each local problem")
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
     start: Start = Field(Zero(), description="the agents' first models")
     smoothness: Literal["public", "data"] = Field(
         "public",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from p2psim.learning.batches import Batch, Whole
 from p2psim.options import Count, Options, Positive
 
 
@@ -30,6 +31,7 @@ class AsyncStar(Options):
     ] = Field(description="step parameter ρ, or {h: …} to choose it from the records")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
     form: Literal["printed", "corrected"] = Field("corrected", description="the learner's weight on g")
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
     stale: Literal["blend", "overwrite"] = Field(
         "blend",
         description="what an answer to an older query is applied to: the current or the queried model",

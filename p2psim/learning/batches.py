@@ -84,6 +84,12 @@ class FixedBatch(Options):
 Batch = Annotated[Whole | PoissonBatch | FixedBatch, Field(discriminator="kind"), BY_NAME]
 
 
+def batch_of(algorithm: Any) -> Batch:
+    """Which records take part in an algorithm's releases; all, for one that has no batches."""
+    batch: Batch = getattr(algorithm, "batch", Whole())
+    return batch
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How the records of each release are drawn in one replica.

@@ -31,7 +31,10 @@ class Plan:
     releases : ndarray of int64, shape (N,)
         The most releases that each agent may make (`UNLIMITED` for any number).
     sensitivity : ndarray, shape (N,)
-        L1 sensitivity of one release, 2Ξ/n_i, for the real records; 0 without records.
+        L1 sensitivity of one release, for the real records: 2Ξ over what a sum of gradients is divided by: n_i, or
+        q·n_i or b for batches; 0 without records.
+    rates : ndarray, shape (N,)
+        Chance of each agent's records to take part in a release; 1 where there are no batches.
     scale_records : float
         Noise as if each record stood for this many.
     outlook : Outlook
@@ -43,6 +46,7 @@ class Plan:
     budget: np.ndarray
     releases: np.ndarray
     sensitivity: np.ndarray
+    rates: np.ndarray
     scale_records: float
     outlook: Outlook
 
@@ -119,13 +123,14 @@ def plan(
     allocation: Allocation,
     budget: np.ndarray,
     bound: float,
-    records: np.ndarray,
+    divisors: np.ndarray,
     horizon: int,
     shares: np.ndarray,
     scale_records: float = 1.0,
     never: bool = False,
     expected: np.ndarray | None = None,
     contraction: float | None = None,
+    rates: np.ndarray | None = None,
 ) -> Plan:
     """Plan the releases of all agents.
 
@@ -137,8 +142,8 @@ def plan(
         ε of each agent, positive, possibly infinite.
     bound : float
         Ξ, the bound on the L1 norm of one record's gradient.
-    records : ndarray of int, shape (N,)
-        n_i.
+    divisors : ndarray, shape (N,)
+        What each agent's sum of gradients is divided by, n_i where all records take part; 0 without records.
     horizon : int
         T, the most releases that allocation ``horizon`` prepares for.
     shares : ndarray, shape (N,)
@@ -152,6 +157,8 @@ def plan(
         out.
     contraction : float, optional
         C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
+    rates : ndarray, shape (N,), optional
+        Chance of each agent's records to take part in a release; 1 when left out.
     """
     shares = np.asarray(shares, dtype=float)
     expected = np.maximum(1.0, np.rint(horizon * shares if expected is None else expected))
@@ -166,13 +173,15 @@ def plan(
     )
     if never:
         releases[:] = 0
-    sensitivity = np.where(records > 0, 2 * bound / np.maximum(records, 1), 0.0)
+    held = divisors > 0
+    sensitivity = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
     return Plan(
         mechanism,
         allocation,
         budget,
         releases,
         sensitivity,
+        np.ones(budget.size) if rates is None else rates,
         scale_records,
         Outlook(expected, 1.0 / shares, contraction),
     )

@@ -61,7 +61,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     streams, engine = streams_of(scenario, replica), scenario.network.engine
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
     totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
-    player = cell.player()
+    player = cell.player(streams)
     watch = NetworkWatch(record, stage.network)
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]

@@ -15,6 +15,7 @@ from p2psim.learning.admm_replay import AdmmReplay, AdmmRule
 from p2psim.learning.averaging import Averaging
 from p2psim.learning.averaging_reference import average_plainly
 from p2psim.learning.averaging_replay import AveragingReplay
+from p2psim.learning.batches import batch_of, sampling
 from p2psim.learning.coordinate_descent import CoordinateDescent
 from p2psim.learning.graph_metrics import GRAPH_FACTS
 from p2psim.learning.graph_problem import GraphProblem, confidences
@@ -28,6 +29,7 @@ from p2psim.network.spectrum import spectral_facts
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
+from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import agents_table, graph_centralities, members_of
 from p2psim.study.families.baseline_models import baseline_models, check_baselines
@@ -154,9 +156,9 @@ class GraphCell:
     exceeded: np.ndarray
     public_smoothness: bool
 
-    def player(self) -> Player:
+    def player(self, streams: Streams) -> Player:
         """Begin a replica."""
-        return _GraphPlayer(self)
+        return _GraphPlayer(self, streams)
 
     def caveats(self, violations: np.ndarray) -> Caveats:
         """Return what limits the guarantee."""
@@ -187,10 +189,10 @@ class GraphCell:
 class _GraphPlayer:
     """One replica on a graph."""
 
-    def __init__(self, cell: GraphCell):
+    def __init__(self, cell: GraphCell, streams: Streams):
         record = cell.scenario.record
         track = bool({*record.metrics, *record.per_agent} & {"objective", "objective_gap"})
-        self._replay = replay = _replay(cell, track)
+        self._replay = replay = _replay(cell, streams, track)
         problem = cell.problem
 
         def objective() -> float:
@@ -219,15 +221,15 @@ class _GraphPlayer:
         return Played(series, models, self._replay.violations)
 
 
-def _replay(cell: GraphCell, track: bool) -> GraphReplay | AdmmReplay | AveragingReplay:
+def _replay(cell: GraphCell, streams: Streams, track: bool) -> GraphReplay | AdmmReplay | AveragingReplay:
     algorithm = algorithm_of(cell.scenario)
+    drawn = sampling(batch_of(algorithm), cell.problem.records, streams.key("batches"))
     if isinstance(algorithm, Averaging):
         return AveragingReplay(cell.start)
     if isinstance(algorithm, GossipAdmm):
-        return AdmmReplay(
-            cell.problem, _admm_rule(algorithm, cell.rule, cell.problem), cell.start, cell.anchor, track
-        )
-    return GraphReplay(cell.problem, cell.rule, cell.start, cell.anchor, track)
+        rule = _admm_rule(algorithm, cell.rule, cell.problem)
+        return AdmmReplay(cell.problem, rule, cell.start, cell.anchor, track, drawn)
+    return GraphReplay(cell.problem, cell.rule, cell.start, cell.anchor, track, drawn)
 
 
 def _admm_rule(algorithm: GossipAdmm, rule: GraphRule, problem: GraphProblem) -> AdmmRule:
@@ -249,7 +251,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
     if not problem.test_y.size:
         _refuse_tests(scenario)
     check_baselines(scenario, case)
-    n = problem.agents
+    n, batch = problem.agents, batch_of(algorithm)
     clock = scenario.network.clock or Clock()
     rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
     bound, rule = _rule(scenario, case, problem)
@@ -266,12 +268,13 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         privacy.allocation,
         budget,
         bound,
-        np.maximum(problem.records, 1),
+        batch.divisors(problem.records),
         max(1, round(updates * n)),
         rates / rates.sum(),
         privacy.scale_records,
         never=not algorithm.touches_data,
         contraction=problem.contraction,
+        rates=batch.rates(problem.records),
     )
     network = Network(
         links,
@@ -418,14 +421,15 @@ def recompute(
     """Recompute a recorded replica plainly; see `p2psim.study.families.graph_check.compare`."""
     made, algorithm = cell(scenario, case, replica), algorithm_of(scenario)
     problem, vectors = made.problem, 1
+    drawn = sampling(batch_of(algorithm), problem.records, streams_of(scenario, replica).key("batches"))
     if isinstance(algorithm, Averaging):
         path = average_plainly(made.start, events)
     elif isinstance(algorithm, GossipAdmm):
         vectors = 2  # an own model and a copy
         rule = _admm_rule(algorithm, made.rule, problem)
-        path = replay_admm_plainly(problem, rule, made.start, events, noise, made.anchor)
+        path = replay_admm_plainly(problem, rule, made.start, events, noise, made.anchor, drawn)
     else:
-        path = replay_plainly(problem, made.rule, made.start, events, noise, made.anchor)
+        path = replay_plainly(problem, made.rule, made.start, events, noise, made.anchor, drawn)
     steps, sent = records_of(scenario.record, problem, events, vectors)
     wanted = set(steps)
     theta = {step: models for step, models in enumerate(path) if step in wanted}

@@ -14,6 +14,7 @@ from p2psim.network.simulation import Network
 from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import Plan
+from p2psim.randomness import Streams
 from p2psim.study.outcome import Series
 
 if TYPE_CHECKING:
@@ -167,8 +168,8 @@ class FamilyCell(Protocol):
     def initial(self) -> np.ndarray | None:
         """ε of a release that each agent makes before the first event, shape (N,)."""
 
-    def player(self) -> Player:
-        """Begin a replica."""
+    def player(self, streams: Streams) -> Player:
+        """Begin a replica, which draws what it draws from ``streams``."""
 
     def caveats(self, violations: np.ndarray) -> Caveats:
         """Return what limits the guarantee."""

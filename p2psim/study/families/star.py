@@ -11,6 +11,7 @@ import numpy as np
 
 from p2psim.errors import MeaningError, SimulationError
 from p2psim.learning.async_star import AsyncStar, RhoFromH, StarMethod, star_method
+from p2psim.learning.batches import sampling
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.star_problem import StarProblem, star_problem
 from p2psim.learning.star_reference import replay_plainly
@@ -21,11 +22,13 @@ from p2psim.network.simulation import Network
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
+from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import members_of, star_agents
 from p2psim.study.families.stage import Assessment, Played, Player, Stage, check_availability, stage
 from p2psim.study.families.star_facts import assess
 from p2psim.study.record import EveryTime
+from p2psim.study.streams import streams_of
 from p2psim.theory.star import rho_for_h
 
 if TYPE_CHECKING:
@@ -130,9 +133,9 @@ class StarCell:
         """T."""
         return algorithm_of(self.scenario).horizon
 
-    def player(self) -> Player:
+    def player(self, streams: Streams) -> Player:
         """Begin a replica."""
-        return _StarPlayer(self)
+        return _StarPlayer(self, streams)
 
     def caveats(self, violations: np.ndarray) -> Caveats:
         """Return what limits the guarantee."""
@@ -160,11 +163,14 @@ class StarCell:
 class _StarPlayer:
     """One replica of a star."""
 
-    def __init__(self, cell: StarCell):
+    def __init__(self, cell: StarCell, streams: Streams):
         every = cell.scenario.record.every
         steps, time = (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
         self._cell = cell
-        self._replay = StarReplay(cell.problem, cell.method, cell.rule, every_step=steps, every_time=time)
+        drawn = sampling(algorithm_of(cell.scenario).batch, cell.problem.records, streams.key("batches"))
+        self._replay = StarReplay(
+            cell.problem, cell.method, cell.rule, every_step=steps, every_time=time, sampling=drawn
+        )
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
         """Replay a chunk of events."""
@@ -215,10 +221,11 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         privacy.allocation,
         budget,
         bound,
-        problem.records,
+        algorithm.batch.divisors(problem.records),
         algorithm.horizon,
         rates / rates.sum(),
         privacy.scale_records,
+        rates=algorithm.batch.rates(problem.records),
     )
     return StarCell(
         scenario,
@@ -246,7 +253,8 @@ def recompute(
     method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
     sensitivity = scenario.privacy.sensitivity
     clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
-    theta = replay_plainly(problem, method, events, noise, clip)
+    drawn = sampling(algorithm.batch, problem.records, streams_of(scenario, replica).key("batches"))
+    theta = replay_plainly(problem, method, events, noise, clip, sampling=drawn)
     compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
     for one in compared:
         psi = problem.fitness(theta[one.step]) / problem.minimum - 1

@@ -50,7 +50,9 @@ def assess(cell: StarCell) -> Assessment:
             "T·lr·λ_min/(N+1)": contraction,
         }
         warnings += _step_warnings(h, contraction)
-        if plan.allocation.kind not in ("geometric", "contraction") and problem.loss.kind == "squared":
+        # Theory knows the noise of releases, of equal size, and not that of batches.
+        known = plan.allocation.kind not in ("geometric", "contraction") and bool((plan.rates == 1).all())
+        if known and problem.loss.kind == "squared":
             scales = np.array([one.scale for one in private])
             floor, filling = _noise(cell, steps, scales, hessians)
             facts |= {"noise floor of ψ": floor, "box filling": filling}
