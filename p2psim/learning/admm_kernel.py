@@ -22,6 +22,7 @@ from p2psim.learning.graph_kernel import (
     track_objective,
 )
 from p2psim.learning.graph_loss import UNKNOWN, evaluate
+from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.in_flight import post, take
 from p2psim.learning.release_kernel import release_gradient
 from p2psim.learning.violation_kernel import note_violation
@@ -37,14 +38,14 @@ COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, gradients, known, anchor, pulled, multipliers, newest, heard, heard_of,
     places, payloads, free, free_rows, counters, sums, local,
-    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, batch,
+    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, grid, batch,
     bound, violations, violation_steps, violation_sizes,
     smoothness, pull, ridge, rho, inner, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`: all
-    inner steps of a release have the same batch.
+    inner steps of a release have the same batch. ``grid`` is None, or what noisy gradients are rounded to multiples of.
     """
     p = theta.shape[1]
     old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
@@ -74,7 +75,10 @@ def replay(  # type: ignore[no-untyped-def]
                     known[i] = UNKNOWN
                     for a in range(p):
                         t = theta[i, a]
-                        g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]
+                        if grid is None:
+                            g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]
+                        else:  # the regulariser is not what noise hides
+                            g = snapped(gradient[a] + noise[noise_row, a], grid) + 2.0 * ridge[i] * t
                         theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
                 if longest > 0.0:
                     note_violation(

@@ -9,7 +9,7 @@ import numpy as np
 from p2psim.learning.admm_replay import AdmmRule
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_reference import mean_gradient
+from p2psim.learning.graph_reference import mean_gradient, on_grid
 from p2psim.learning.graph_replay import GraphRule
 from p2psim.network.events import COMMIT, DELIVER, SEND
 
@@ -81,11 +81,9 @@ def replay_admm_plainly(
             theta[i] = (target + c * anchors[i]) / (stiff + c)
             return
         for _ in range(rule.inner):
-            g = (
-                mean_gradient(problem, i, theta[i], gradient_rule, release, sampling)
-                + 2 * problem.ridge[i] * theta[i]
-            )
-            g = pull * (g + noise[first[i] + release]) + stiff * theta[i] - target
+            g = mean_gradient(problem, i, theta[i], gradient_rule, release, sampling)
+            g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
+            g = pull * g + stiff * theta[i] - target
             theta[i] = theta[i] - g / (stiff + pull * problem.smoothness[i])
         anchors[i] = theta[i]
 

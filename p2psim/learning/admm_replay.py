@@ -25,7 +25,7 @@ class AdmmRule:
         Penalty, positive.
     inner : int
         Gradient steps of each local problem; each takes the gradient of the agent's records anew.
-    clip, order, bound
+    clip, order, bound, grid
         As in `p2psim.learning.graph_replay.GraphRule`.
     anchored : bool
         What local steps without a release minimise in place of the agent's loss: nothing, or, if anchored, half the
@@ -38,6 +38,7 @@ class AdmmRule:
     order: int = 1
     bound: float = np.inf
     anchored: bool = False
+    grid: float | None = None
 
 
 class AdmmReplay:
@@ -135,7 +136,7 @@ class AdmmReplay:
                 self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.weights, problem.degrees,
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, self._batch, rule.bound,
+                rule.clip, rule.grid, self._batch, rule.bound,
                 self.violations, self.violation_steps, self.violation_sizes,
                 problem.smoothness, problem.pull, problem.ridge, rule.rho, rule.inner,
                 graph_kernel.ANCHORED if rule.anchored else graph_kernel.AVERAGE, noise, self._track,

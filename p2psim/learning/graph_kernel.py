@@ -24,6 +24,7 @@ import numpy as np
 from p2psim.compiled import njit
 from p2psim.intrinsics import prefetch
 from p2psim.learning.graph_loss import UNKNOWN, WITHIN, evaluate
+from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.release_kernel import release_gradient
 from p2psim.learning.violation_kernel import note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
@@ -96,13 +97,14 @@ def _fetch(i, X, y, offsets):  # type: ignore[no-untyped-def]
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, gradients, known, anchor, versions, pool, references, free, held,
     message_seq, message_slot, message_left, cursor, counters, sums, local,
-    indptr, indices, reverse, weights, degrees, loss, X, y, norms, offsets, clip, batch,
+    indptr, indices, reverse, weights, degrees, loss, X, y, norms, offsets, clip, grid, batch,
     bound, violations, violation_steps, violation_sizes,
     alpha, pull, ridge, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
+    ``grid`` is None, or what a noisy gradient is rounded to a multiple of.
     On waking (B, section 3.1, in the form of theory.md):
     θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μc_i(∇L_i(θ_i) + η)).
     """
@@ -197,7 +199,10 @@ def replay(  # type: ignore[no-untyped-def]
                 shrink = 2.0 * ridge[i]
                 for a in range(p):
                     t = old[a]
-                    g = gradient[a] + shrink * t + noise[row, a]
+                    if grid is None:
+                        g = gradient[a] + shrink * t + noise[row, a]
+                    else:  # the regulariser is not what noise hides
+                        g = snapped(gradient[a] + noise[row, a], grid) + shrink * t
                     t = (1.0 - step) * t + step * (mix[a] - c * g)
                     theta[i, a] = t
                     anchor[i, a] = t

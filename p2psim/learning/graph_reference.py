@@ -31,6 +31,11 @@ def mean_gradient(
     return np.asarray(clipped.sum(axis=0) / divisor)
 
 
+def on_grid(values: np.ndarray, grid: float | None) -> np.ndarray:
+    """Nearest multiples of the grid's step, halves upwards; the values themselves where there is no grid."""
+    return values if grid is None else grid * np.floor(values / grid + 0.5)
+
+
 def replay_plainly(
     problem: GraphProblem,
     rule: GraphRule,
@@ -88,11 +93,9 @@ def replay_plainly(
             a = 1 / (1 + mu_c * problem.smoothness[i])
             release = int(event["release"])
             if release >= 0:
-                g = (
-                    mean_gradient(problem, i, theta[i], rule, release, sampling)
-                    + 2 * problem.ridge[i] * theta[i]
-                )
-                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * (g + noise[first[i] + release]))
+                g = mean_gradient(problem, i, theta[i], rule, release, sampling)
+                g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
+                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * g)
                 anchors[i] = theta[i]
             elif rule.anchored:
                 theta[i] = (mix + mu_c * anchors[i]) / (1 + mu_c)

@@ -31,12 +31,15 @@ class GraphRule:
         Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
     anchored : bool
         Whether an update that makes no release pulls towards the agent's anchor, not only averages.
+    grid : float or None
+        What noisy gradients are rounded to multiples of, halves upwards.
     """
 
     clip: float = np.inf
     order: int = 1
     bound: float = np.inf
     anchored: bool = False
+    grid: float | None = None
 
 
 class GraphReplay:
@@ -126,7 +129,7 @@ class GraphReplay:
                 *self._messages, self._cursor, self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.reverse, problem.weights, problem.degrees,
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, self._batch, rule.bound,
+                rule.clip, rule.grid, self._batch, rule.bound,
                 self.violations, self.violation_steps, self.violation_sizes,
                 problem.alpha, problem.pull, problem.ridge,
                 kernel.ANCHORED if rule.anchored else kernel.AVERAGE, noise, self._track,

@@ -42,6 +42,7 @@ def runs(draw: st.DrawFn):  # type: ignore[no-untyped-def]
         clip=draw(st.sampled_from([np.inf, 0.3])),
         order=draw(st.sampled_from([1, 2])),
         anchored=draw(st.booleans()),
+        grid=draw(st.sampled_from([None, None, 0.01, 0.3])),
     )
     goes_on = draw(st.booleans())
     limits = draw(

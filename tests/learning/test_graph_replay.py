@@ -53,7 +53,8 @@ def runs(draw):
     )
     order = draw(st.sampled_from([None, 1, 2]))
     clip = np.inf if order is None else draw(st.sampled_from([0.05, 1.0, 1e3]))
-    rule = GraphRule(clip, order or 1, anchored=draw(st.booleans()))
+    grid = draw(st.sampled_from([None, None, 0.01, 0.3]))
+    rule = GraphRule(clip, order or 1, anchored=draw(st.booleans()), grid=grid)
     limit = draw(st.sampled_from([None, 0, 1, 5]))
     events = graph_events(
         where,
