@@ -112,6 +112,8 @@ class StarReplay:
         Record whenever so much more time has passed; infinite for not by time.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
+    start : ndarray, shape (p,), optional
+        First model of the learner and of all owners; zero, as in F, when left out.
 
     Attributes
     ----------
@@ -131,6 +133,7 @@ class StarReplay:
         every_step: int = 0,
         every_time: float = np.inf,
         sampling: Sampling | None = None,
+        start: np.ndarray | None = None,
     ):
         owners, p = problem.owners, problem.dimension
         self._problem, self._method, self._rule = problem, method, rule
@@ -138,12 +141,14 @@ class StarReplay:
         self._every_step, self._every_time = every_step, every_time
         self._next_time = every_time
         self._theta = np.zeros((owners + 1, p))
+        if start is not None:
+            self._theta[:] = start
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
         self._answers, self._answer_seq = np.zeros((8, 2 * p)), np.full(8, -1)
         self._queries, self._query_seq, self._query_left = _queries(2, owners, p)
         self._arrived, self._commits = np.zeros(2 * p), np.zeros(1, np.int64)
         self._last_time = 0.0
-        self._kept = [(np.zeros(1, np.int64), np.zeros(1), np.zeros((1, p)))]
+        self._kept = [(np.zeros(1, np.int64), np.zeros(1), self._theta[-1:].copy())]
         self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
         self.violation_sizes = np.zeros(owners)
 
@@ -205,6 +210,20 @@ class StarReplay:
                 f"the model is not finite from commit {step[~np.isfinite(theta).all(axis=1)][0]} on"
             )
         return Recorded(step, time, theta)
+
+    def answers(self, seqs: np.ndarray) -> np.ndarray:
+        """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
+
+        Raises
+        ------
+        KeyError
+            If one of them is not on its way.
+        """
+        places = seqs % self._answer_seq.size
+        gone = self._answer_seq[places] != seqs
+        if gone.any():
+            raise KeyError(f"no answer sent as event {seqs[gone][0]} is on its way")
+        return self._answers[places, : self._problem.dimension].copy()
 
     @property
     def payloads(self) -> int:

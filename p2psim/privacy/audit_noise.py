@@ -16,27 +16,63 @@ class Law:
     ----------
     distance : callable
         Of noise of scale one, minus its log-density up to a constant: |x| for Laplace, x²/2 for Gaussian noise.
-    cumulative : callable
-        Its distribution function.
+    cumulative : callable, optional
+        Its distribution function, of noise of scale one and of the grid's step in units of the scale (0 for no grid);
+        None where it is not known.
     """
 
     distance: Callable[[np.ndarray], np.ndarray]
-    cumulative: Callable[[np.ndarray], np.ndarray]
+    cumulative: Callable[[np.ndarray, np.ndarray], np.ndarray] | None
 
 
-def _laplace_cumulative(x: np.ndarray) -> np.ndarray:
+def _laplace(x: np.ndarray, step: np.ndarray) -> np.ndarray:
     tail = 0.5 * np.exp(-np.abs(x))
     return np.where(x < 0, tail, 1.0 - tail)
 
 
-def _gaussian_cumulative(x: np.ndarray) -> np.ndarray:
+def _discrete_laplace(x: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """With k whole steps: a^{−k}/(1 + a) below zero, 1 − a^{k + 1}/(1 + a) from there on, a = exp(−step)."""
+    tail = np.exp(-np.where(x < 0, -x, x + step)) / (1.0 + np.exp(-step))
+    return np.where(x < 0, tail, 1.0 - tail)
+
+
+def _gaussian(x: np.ndarray, step: np.ndarray) -> np.ndarray:
     from scipy.special import ndtr
 
     return np.asarray(ndtr(x))
 
 
-LAPLACE = Law(np.abs, _laplace_cumulative)
-GAUSSIAN = Law(lambda x: 0.5 * x * x, _gaussian_cumulative)
+def _half_square(x: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * x * x)
+
+
+LAPLACE = Law(np.abs, _laplace)
+DISCRETE_LAPLACE = Law(np.abs, _discrete_laplace)
+GAUSSIAN = Law(_half_square, _gaussian)
+
+
+def probabilities(law: Law, noise: np.ndarray, step: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Distribution function at noise, in units of its scale: independent and uniform on [0, 1] if the law is right.
+
+    On a grid it is spread evenly over each jump, F(k − 1) + V·(F(k) − F(k − 1)) with V uniform, which is uniform for
+    every law on the whole numbers: Kolmogorov and Smirnov's test is for continuous laws.
+
+    Parameters
+    ----------
+    law : Law
+        One whose distribution function is known.
+    noise, step : ndarray, shape (n,)
+        ``step`` is that of the grid; 0 for no grid.
+    rng : Generator
+    """
+    assert law.cumulative is not None
+    on_grid = step > 0
+    whole = np.where(on_grid, np.rint(noise / np.where(on_grid, step, 1.0)) * step, noise)
+    upto = law.cumulative(whole, step)
+    if not on_grid.any():
+        return upto
+    below = law.cumulative(whole - step, step)
+    return np.asarray(below + np.where(on_grid, rng.random(noise.size), 1.0) * (upto - below))
 
 
 def log_ratio(
@@ -57,13 +93,14 @@ def log_ratio(
 
     Returns
     -------
-    ndarray, shape (samples,)
+    ndarray, shape (samples, releases)
+        Of each release given those before it; the ratio of all is their sum.
     """
     to_p, to_q = (-law.distance(seen - mean).sum(axis=2) for mean in (mean_p, mean_q))
     if rate < 1:
         without = np.log1p(-rate) - law.distance(seen).sum(axis=2)
         to_p, to_q = (np.logaddexp(without, np.log(rate) + with_it) for with_it in (to_p, to_q))
-    return np.asarray((to_p - to_q).sum(axis=1))
+    return np.asarray(to_p - to_q)
 
 
 def uniform_p_value(values: np.ndarray) -> float:
@@ -81,28 +118,6 @@ def uniform_p_value(values: np.ndarray) -> float:
     ranks = np.arange(n + 1) / n
     distance = max(float((ranks[1:] - ordered).max()), float((ordered - ranks[:-1]).max()))
     return float(kstwo.sf(distance, n))
-
-
-def spread(
-    noise: np.ndarray, step: float, law_at: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
-) -> np.ndarray:
-    """Distribution function at noise on a grid, spread evenly over each jump, so that it is uniform.
-
-    Kolmogorov and Smirnov's test is for continuous laws; F(k − 1) + V·(F(k) − F(k − 1)) with V uniform is uniform for
-    every law on the integers.
-
-    Parameters
-    ----------
-    noise : ndarray of int, shape (n,)
-        In grid steps.
-    step : float
-        Grid step in units of the scale.
-    law_at : callable
-        Distribution function of (k, step).
-    rng : Generator
-    """
-    below, upto = law_at(noise - 1), law_at(noise)
-    return np.asarray(below + rng.random(noise.size) * (upto - below))
 
 
 @dataclass(frozen=True)

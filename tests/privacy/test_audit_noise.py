@@ -7,13 +7,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from p2psim.privacy.audit_noise import (
+    DISCRETE_LAPLACE,
     GAUSSIAN,
     LAPLACE,
     Law,
     log_ratio,
     most_shared,
+    probabilities,
     uniform_p_value,
 )
+
+
+def p_value(law: Law, noise: np.ndarray, step: float = 0.0) -> float:
+    return uniform_p_value(probabilities(law, noise, np.full(noise.size, step), np.random.default_rng(0)))
+
 
 LAWS = [(LAPLACE, stats.laplace), (GAUSSIAN, stats.norm)]
 
@@ -21,7 +28,8 @@ LAWS = [(LAPLACE, stats.laplace), (GAUSSIAN, stats.norm)]
 @pytest.mark.parametrize(("law", "known"), LAWS)
 def test_laws_are_those_of_scipy(law: Law, known: stats.rv_continuous) -> None:
     x = np.linspace(-30, 30, 601)
-    assert np.allclose(law.cumulative(x), known.cdf(x), rtol=1e-12, atol=0)
+    assert law.cumulative is not None
+    assert np.allclose(law.cumulative(x, np.zeros(1)), known.cdf(x), rtol=1e-12, atol=0)
     assert np.allclose(law.distance(x), known.logpdf(0) - known.logpdf(x), rtol=1e-12, atol=1e-12)
 
 
@@ -36,7 +44,7 @@ def test_the_score_is_the_ratio_of_densities(law: Law, known: stats.rv_continuou
         there, absent = known.pdf(seen - mean).prod(axis=2), known.pdf(seen).prod(axis=2)
         return np.asarray(rate * there + (1 - rate) * absent)
 
-    expected = np.log(density(mean_p) / density(mean_q)).sum(axis=1)
+    expected = np.log(density(mean_p) / density(mean_q))
     assert np.allclose(log_ratio(law, seen, mean_p, mean_q, rate), expected, rtol=1e-10)
 
 
@@ -54,9 +62,22 @@ def test_noise_of_another_scale_or_law_does_not_pass(law: Law) -> None:
     right, other = rng.laplace(size=20_000), rng.normal(size=20_000)
     if law is GAUSSIAN:
         right, other = other, right
-    assert uniform_p_value(law.cumulative(right)) > 1e-6  # false alarm 1e-6
-    assert uniform_p_value(law.cumulative(0.9 * right)) < 1e-6
-    assert uniform_p_value(law.cumulative(other)) < 1e-6
+    assert p_value(law, right) > 1e-6  # false alarm 1e-6
+    assert p_value(law, 0.9 * right) < 1e-6
+    assert p_value(law, other) < 1e-6
+
+
+@pytest.mark.parametrize("step", [0.01, 0.5, 3.0])
+def test_noise_on_a_grid_passes_by_the_law_of_the_grid_alone(step: float) -> None:
+    rng = np.random.default_rng(5)
+    # The difference of two geometric numbers has this law: SciPy's dlaplace, of rate step.
+    right = step * stats.dlaplace.rvs(step, size=20_000, random_state=rng)
+    assert p_value(DISCRETE_LAPLACE, right, step) > 1e-6  # false alarm 1e-6
+    assert p_value(DISCRETE_LAPLACE, 2 * right, step) < 1e-6
+    k = np.arange(-20, 21)
+    assert DISCRETE_LAPLACE.cumulative is not None
+    at = DISCRETE_LAPLACE.cumulative(step * k, np.full(k.size, step))
+    assert np.allclose(at, stats.dlaplace.cdf(k, step), rtol=1e-9, atol=0)
 
 
 def test_independent_noise_is_not_taken_for_shared() -> None:
