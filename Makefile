@@ -9,8 +9,14 @@ BIN := $(VENV)/bin
 CONSTRAINTS ?= constraints.txt
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 
-# Data sets that tests fetch lie in the environment too; one that is there is not fetched again.
-CACHE := XDG_CACHE_HOME=$(abspath $(VENV))/cache
+# What is cached lies in the environment too: data sets that tests fetch (one that is there is not fetched again),
+# packages, fonts, what Dask and Jupyter write. Compiled kernels lie beside the package.
+export XDG_CACHE_HOME := $(abspath $(VENV))/cache
+export PIP_CACHE_DIR := $(XDG_CACHE_HOME)/pip
+export MPLCONFIGDIR := $(XDG_CACHE_HOME)/matplotlib
+export DASK_CONFIG := $(XDG_CACHE_HOME)/dask
+export IPYTHONDIR := $(XDG_CACHE_HOME)/ipython
+export JUPYTER_RUNTIME_DIR := $(XDG_CACHE_HOME)/jupyter
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick lint docs notebooks benchmark clean
@@ -36,11 +42,11 @@ demo: $(VENV)/.installed-demo ## Install, run three_banks, draw its figures
 	$(BIN)/p2psim plot runs/three-banks
 
 test: $(VENV)/.installed-test ## Install, fetch a data set, run all tests, slow verification included
-	$(CACHE) $(BIN)/p2psim data fetch movielens-100k --yes
-	$(CACHE) $(BIN)/python -m pytest
+	$(BIN)/p2psim data fetch movielens-100k --yes
+	$(BIN)/python -m pytest
 
 test-quick: $(VENV)/.installed-test ## Run the tests without the slow verification
-	$(CACHE) $(BIN)/python -m pytest -m 'not verification'
+	$(BIN)/python -m pytest -m 'not verification'
 
 lint: $(VENV)/.installed-test ## Run ruff and mypy
 	$(BIN)/python -m ruff check .

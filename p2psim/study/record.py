@@ -20,7 +20,11 @@ def _kind(value: Any) -> str:
 class RecordSection(Options):
     """What is kept."""
 
-    metrics: list[str] = Field(["relative_fitness"], description="metrics to record")
+    metrics: list[str] = Field(
+        ["relative_fitness"],
+        description="metrics to record; of agents on a graph by default objective_gap and, where records are held "
+        "out, test_accuracy of classes or test_rmse",
+    )
     per_agent: list[str] = Field(
         [], description="metrics to record for each agent as well, where they are of each"
     )

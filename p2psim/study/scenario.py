@@ -186,8 +186,19 @@ def validated(node: Node) -> Scenario:
         scenario = Scenario.model_validate(plain(node), context={"folder": folder})
     except ValidationError as error:
         raise InputError(*faults_of(error, Scenario, node)) from None
+    scenario = _with_metrics(scenario)
     scenario._origin = _Origin(node)
     return scenario
+
+
+def _with_metrics(scenario: Scenario) -> Scenario:
+    """Say what is recorded where the file does not: what can be measured of models on a graph is not of a star."""
+    if "metrics" in scenario.record.model_fields_set or scenario.learning.algorithm.kind == "async-star":
+        return scenario
+    tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
+    test = ["test_accuracy" if scenario.learning.loss.needs_classes else "test_rmse"] if tested else []
+    record = scenario.record.model_copy(update={"metrics": ["objective_gap", *test]})
+    return scenario.model_copy(update={"record": record})
 
 
 def _build(node: Node, confirm_cells: bool) -> Scenario:
