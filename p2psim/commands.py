@@ -88,16 +88,18 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
 def _show_result(result: "Result", as_json: bool, told: set[str], notes: Sequence[str]) -> None:
     """Every warning not yet told, then a short table of results with its flags and notes, and where they are."""
     from p2psim.report.source import relabelled
+    from p2psim.study.broken_bounds import broken_bounds
     from p2psim.study.notices import is_told
 
     for line in result.warnings:
         if not is_told(line, told):
             complain(f"warning: {line}")
     table = result.summary()
+    notes = [*notes, *broken_bounds(result.ledger)]
     if as_json:
         warnings = result.manifest["warnings"]
         tree = {"folder": str(result.path), "table": _records(table), "warnings": warnings}
-        print_json({**tree, "notes": list(notes)})
+        print_json({**tree, "notes": notes})
         return
     title = f"{result.described.name}: last recorded values over replicas"
     print_table(_records(relabelled(table, result.labels)), title)
@@ -148,6 +150,20 @@ def _show_files(files: Sequence[str], as_json: bool) -> None:
         print_json(files)
     else:
         print("\n".join(files))
+
+
+def _audit(asked: argparse.Namespace) -> int:
+    """``p2psim audit``."""
+    from p2psim.study.auditing.driver import audit
+    from p2psim.study.auditing.showing import show, tree
+
+    scenario = _load(asked.scenario, asked)
+    found = audit(scenario, asked.samples, asked.gamma, asked.replica, confirm_cells=asked.confirm_cells)
+    if asked.json:
+        print_json(tree(found))
+    else:
+        show(found, scenario.name)
+    return 0 if found.stands else 1
 
 
 def _verify(asked: argparse.Namespace) -> int:
@@ -310,6 +326,7 @@ COMMANDS = {
     "check": _check,
     "plot": _plot,
     "verify": _verify,
+    "audit": _audit,
     "compare": _compare,
     "data": _data,
     "new": _new,

@@ -27,8 +27,8 @@ class AveragingReplay:
     ----------
     theta : ndarray, shape (n, p)
         The agents' models.
-    violations : ndarray of int, shape (n,)
-        Zeros: no record is touched.
+    violations, violation_steps, violation_sizes : ndarray, shape (n,)
+        As of `p2psim.learning.graph_replay.GraphReplay`: none, for no record is touched.
     """
 
     def __init__(self, start: np.ndarray):
@@ -39,7 +39,8 @@ class AveragingReplay:
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
         self._centre, self._sums = self.theta.mean(axis=0), np.zeros(p)
         self._squares = np.array([((self.theta - self._centre) ** 2).sum()])
-        self.violations = np.zeros(n, np.int64)
+        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
+        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray | None = None) -> None:
         """Replay events.

@@ -11,6 +11,7 @@ from p2psim.privacy.accountants import ACCOUNTANTS
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import Book, by_agent
 from p2psim.privacy.shares import Releases, Totals
+from p2psim.privacy.violations import Violations
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,7 @@ class Caveats:
 
     Attributes
     ----------
-    violations : ndarray of int, shape (N,)
-        Releases at which a record exceeded the claimed bound.
+    violations : Violations
     void : bool
         Whether the sensitivity was computed from the records, or is one that is known not to hold.
     data_dependent_step, public_graph_assumed, clairvoyant : bool
@@ -28,7 +28,7 @@ class Caveats:
         know. Then ε holds given those only, and is flagged. A clairvoyant allocation is flagged in any case.
     """
 
-    violations: np.ndarray
+    violations: Violations
     void: bool = False
     data_dependent_step: bool = False
     public_graph_assumed: bool = False
@@ -79,7 +79,7 @@ def ledger(
         owners, losses = owners[order], losses[order]
     offsets = np.searchsorted(owners, np.arange(agents + 1))
     budget = plan.budget if initial is None else plan.budget + np.where(np.isinf(initial), 0.0, initial)
-    void = (caveats.violations > 0) | caveats.void
+    void = caveats.violations.found | caveats.void
     real = np.where(void[owners], np.inf, losses * plan.scale_records)
     made = np.diff(offsets)
     columns: dict[str, np.ndarray] = {
@@ -92,7 +92,8 @@ def ledger(
     for name in accountants:
         columns[f"epsilon_{name}"], columns[f"delta_{name}"] = ACCOUNTANTS[name](real, offsets)
     enforced = columns[f"epsilon_{accountants[0]}"]
-    columns["bound_violated"] = caveats.violations > 0
+    columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
+    columns["bound_violated"] = caveats.violations.found
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
     columns["not_private"] = np.isinf(enforced)
     columns["public_graph_assumed"] = np.full(agents, caveats.public_graph_assumed)

@@ -29,6 +29,8 @@ _FIRST = {
 }
 _LAST = {
     "ledger": (
+        "violation_step",
+        "violation_size",
         "bound_violated",
         "over_budget",
         "not_private",

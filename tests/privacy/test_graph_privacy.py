@@ -139,7 +139,10 @@ def test_a_declared_bound_is_checked_at_a_private_start(tmp_path):
 
     start = {"kind": "private", "epsilon": 1.0}
     for declared in (0.2, 0.35, 1.0):
-        privacy = {"sensitivity": {"kind": "declared", "bound": declared}, "allocation": {"kind": "cap", "releases": 1}}
+        privacy = {
+            "sensitivity": {"kind": "declared", "bound": declared},
+            "allocation": {"kind": "cap", "releases": 1},
+        }
         one = scenario(privacy, start)
         tree = one.resolved()
         tree["learning"]["algorithm"] = {
@@ -158,3 +161,6 @@ def test_a_declared_bound_is_checked_at_a_private_start(tmp_path):
             steepest.append((np.abs(X).sum(axis=1) / (1 + np.exp(y * (X @ theta)))).max())
         assert book["bound_violated"].tolist() == [s > declared for s in steepest]
         assert (np.isinf(book["epsilon_basic"]) == book["bound_violated"]).all()
+        assert book["violation_step"].tolist() == [0 if s > declared else -1 for s in steepest]
+        sizes = [s / declared if s > declared else 0.0 for s in steepest]
+        np.testing.assert_allclose(book["violation_size"], sizes, rtol=1e-6)

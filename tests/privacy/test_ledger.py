@@ -138,22 +138,30 @@ def test_epsilon_is_infinite_where_nothing_is_guaranteed(workspace, changes, cla
     assert book["not_private"].all()
     assert (np.isinf(book["epsilon_claimed"]) == (claimed is not None)).all()
     assert not book["bound_violated"].any()
+    assert (book["violation_step"] == -1).all()
+    assert not book["violation_size"].any()
 
 
 def violating_releases(problem, events, noise, method, bound):
-    """Releases whose owner holds a record with a gradient above the bound, by a plain replay of an ideal star."""
+    """Releases whose owner holds a record with a gradient above the bound, by a plain replay of an ideal star.
+
+    Returns their number, the step of the first and the largest size over the bound of each owner, and the longest
+    gradient of all.
+    """
     theta_L, theta = np.zeros(problem.dimension), np.zeros((problem.owners, problem.dimension))
     count = np.zeros(problem.owners, np.int64)
     made = np.bincount(events["peer"][events["kind"] == COMMIT], minlength=problem.owners)
     row = np.cumsum(made) - made
-    largest = 0.0
-    for i in events["peer"][events["kind"] == COMMIT]:
+    steps, sizes, largest = np.full(problem.owners, -1), np.zeros(problem.owners), 0.0
+    for step, i in enumerate(events["peer"][events["kind"] == COMMIT]):
         X, y = (a[problem.offsets[i] : problem.offsets[i + 1]] for a in (problem.X, problem.y))
         bar = (theta_L + theta[i]) / 2
         gradients = problem.loss.slopes(X @ bar, y)[:, None] * X
         norms = np.abs(gradients).sum(axis=1)
         largest = max(largest, norms.max())
-        count[i] += norms.max() > bound * (1 + 1e-12)
+        if norms.max() > bound * (1 + 1e-12):
+            steps[i] = step if count[i] == 0 else steps[i]
+            count[i], sizes[i] = count[i] + 1, max(sizes[i], norms.max() / bound)
         Q = gradients.mean(axis=0) + noise[row[i]]
         row[i] += 1
         dg, box = 2 * problem.l2 * bar, problem.theta_max
@@ -163,7 +171,7 @@ def violating_releases(problem, events, noise, method, bound):
             box,
         )
         theta_L = np.clip(bar - method.learner_weight * method.step * dg, -box, box)
-    return count, largest
+    return count, steps, sizes, largest
 
 
 @pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
@@ -176,14 +184,16 @@ def test_violations_are_found_at_the_releases_where_they_happen(workspace, loss)
     events = star_events(3, 80, 2)
     noise = np.random.default_rng(1).laplace(scale=0.5, size=(80, problem.dimension))
     method = StarMethod(0.1, 0.5, False)
-    _, largest = violating_releases(problem, events, noise, method, np.inf)
+    *_, largest = violating_releases(problem, events, noise, method, np.inf)
     seen = set()
     for fraction in (0.3, 0.6, 0.8, 0.95, 1.0):
-        expected, _ = violating_releases(problem, events, noise, method, fraction * largest)
-        found = replay_compiled(
-            problem, method, events, noise, bound=fraction * largest, chunk=100
-        ).violations
+        bound = fraction * largest
+        expected, steps, sizes, _ = violating_releases(problem, events, noise, method, bound)
+        replayed = replay_compiled(problem, method, events, noise, bound=bound, chunk=100)
+        found = replayed.violations
         assert found.tolist() == expected.tolist()
+        assert replayed.violation_steps.tolist() == steps.tolist()
+        np.testing.assert_allclose(replayed.violation_sizes, sizes, rtol=1e-9)
         seen.add(tuple(found))
     # The largest gradient that occurs, declared as the bound, is met exactly: no violation.
     assert found.tolist() == [0, 0, 0]
@@ -219,6 +229,8 @@ def test_a_broken_declaration_voids_the_guarantee(workspace):
     assert book["not_private"].all()
     assert book["over_budget"].all()
     assert np.isfinite(book["epsilon_claimed"]).all()
+    assert (book["violation_step"] >= 0).all()
+    assert (book["violation_size"] > 1).all()
 
 
 @pytest.mark.parametrize(

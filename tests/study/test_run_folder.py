@@ -36,8 +36,8 @@ def test_tables_have_the_published_columns(reference: p2psim.Result) -> None:
     ]  # fmt: skip
     assert ledger.names[8:10] == ["epsilon_basic", "delta_basic"]
     assert ledger.names[10:] == [
-        "bound_violated", "over_budget", "not_private", "public_graph_assumed", "data_dependent_step",
-        "scaled_records", "clairvoyant",
+        "violation_step", "violation_size", "bound_violated", "over_budget", "not_private",
+        "public_graph_assumed", "data_dependent_step", "scaled_records", "clairvoyant",
     ]  # fmt: skip
     agents = pq.read_schema(reference.path / "agents.parquet")
     assert agents.names[:7] == ["cell", "replica", "index", "label", "group", "records", "degree"]

@@ -29,6 +29,7 @@ from p2psim.network.spectrum import spectral_facts
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
+from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import agents_table, graph_centralities, members_of
@@ -136,8 +137,8 @@ class GraphCell:
         Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
     initial : ndarray, shape (n,), or None
         ε of the release that the start is.
-    exceeded : ndarray of bool, shape (n,)
-        Whether the start broke the claimed bound, by a record whose gradient at the local minimiser exceeds it.
+    exceeded : ndarray, shape (n,)
+        Longest gradient of a record at the local minimiser over the bound that the start claims; 0 where within.
     public_smoothness : bool
         Whether the step sizes follow from public bounds.
     """
@@ -160,11 +161,11 @@ class GraphCell:
         """Begin a replica."""
         return _GraphPlayer(self, streams)
 
-    def caveats(self, violations: np.ndarray) -> Caveats:
+    def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
         sensitivity, topology = self.scenario.privacy.sensitivity, self.scenario.network.topology
         return Caveats(
-            violations + self.exceeded,
+            violations.after_start(self.exceeded),
             void=sensitivity is not None and sensitivity.kind in ("empirical", "as-printed"),
             data_dependent_step=not self.public_smoothness,
             public_graph_assumed=bool(self.case.arrays["data_dependent"])
@@ -218,7 +219,8 @@ class _GraphPlayer:
         """Record the last models, and the baselines."""
         self._replay.check()
         series, models = self._observer.finish(self._replay)
-        return Played(series, models, self._replay.violations)
+        seen = self._replay
+        return Played(series, models, Violations(seen.violations, seen.violation_steps, seen.violation_sizes))
 
 
 def _replay(cell: GraphCell, streams: Streams, track: bool) -> GraphReplay | AdmmReplay | AveragingReplay:

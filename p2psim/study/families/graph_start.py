@@ -30,8 +30,8 @@ class First:
         What updates without a release pull towards at first.
     epsilon : ndarray, shape (n,), or None
         ε of the release that this is.
-    exceeded : ndarray of bool, shape (n,)
-        Whether a record's gradient exceeded the bound that this release claims.
+    exceeded : ndarray, shape (n,)
+        Longest gradient of a record over the bound that this release claims; 0 where within.
     """
 
     models: np.ndarray
@@ -45,7 +45,7 @@ def first_models(
 ) -> First:
     """First models; ``rule.bound`` on a record's gradient is checked where they are a private release."""
     private, n = scenario.privacy.mechanism.is_private, problem.agents
-    fits, free = np.zeros(n, bool), np.full(n, np.inf)
+    fits, free = np.zeros(n), np.full(n, np.inf)
     if isinstance(start, Local):
         alone = minimise_alone(problem, start.reduction)
         return First(alone, alone, free if private else None, fits)
@@ -55,7 +55,7 @@ def first_models(
         models = propagate(problem, alone) if start.propagate else alone
         if not private:
             return First(models, alone, None, fits)
-        return First(models, alone, np.full(n, start.epsilon), _exceeds(problem, exact, rule))
+        return First(models, alone, np.full(n, start.epsilon), _excess(problem, exact, rule))
     if isinstance(start, Given):
         given = _read(start.path, (n, problem.dimension))
         return First(given, given, None, fits)
@@ -63,10 +63,13 @@ def first_models(
     return First(zero, zero, None, fits)
 
 
-def _exceeds(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
-    """Whether some record of an agent has a gradient at its model of a norm above the claim, shape (n,)."""
+def _excess(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
+    """Norm of each agent's longest gradient at its model over the claim, 0 where within, shape (n,)."""
     slopes = problem.loss.slopes(problem.scores(theta), problem.y)
-    return problem.mean_by_agent((np.abs(slopes) * problem.norms(rule.order) > rule.bound).astype(float)) > 0
+    longest = np.zeros(problem.agents)
+    owners = np.repeat(np.arange(problem.agents), problem.records)
+    np.maximum.at(longest, owners, np.abs(slopes) * problem.norms(rule.order))
+    return np.where(longest > rule.bound, longest / rule.bound, 0.0)
 
 
 def _read(path: str, shape: tuple[int, int]) -> np.ndarray:

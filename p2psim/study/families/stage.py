@@ -14,6 +14,7 @@ from p2psim.network.simulation import Network
 from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import Plan
+from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.outcome import Series
 
@@ -101,13 +102,12 @@ class Played:
     series : tuple of Series
     models : ndarray, shape (records, …)
         The recorded models.
-    violations : ndarray of int, shape (N,)
-        Releases at which a record exceeded the claimed bound.
+    violations : Violations
     """
 
     series: tuple[Series, ...]
     models: np.ndarray
-    violations: np.ndarray
+    violations: Violations
 
 
 class Player(Protocol):
@@ -171,7 +171,7 @@ class FamilyCell(Protocol):
     def player(self, streams: Streams) -> Player:
         """Begin a replica, which draws what it draws from ``streams``."""
 
-    def caveats(self, violations: np.ndarray) -> Caveats:
+    def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
 
     def agents(self) -> dict[str, np.ndarray]:

@@ -22,6 +22,7 @@ from p2psim.network.simulation import Network
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
+from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import members_of, star_agents
@@ -137,7 +138,7 @@ class StarCell:
         """Begin a replica."""
         return _StarPlayer(self, streams)
 
-    def caveats(self, violations: np.ndarray) -> Caveats:
+    def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
         sensitivity = self.scenario.privacy.sensitivity
         return Caveats(
@@ -186,7 +187,9 @@ class _StarPlayer:
             if not np.isfinite(one.value).all():
                 at = one.step[~np.isfinite(one.value)][0]
                 raise SimulationError(f"{one.metric} is not finite from step {at} on")
-        return Played(series, recorded.theta, self._replay.violations)
+        seen = self._replay
+        violations = Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
+        return Played(series, recorded.theta, violations)
 
 
 def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
