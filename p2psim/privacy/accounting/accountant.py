@@ -1,0 +1,105 @@
+"""What an accountant is, and what all of them do at the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
+
+
+@dataclass(frozen=True)
+class Accountant:
+    """Turns releases into ε at δ, and δ at ε; it refuses releases that it does not know.
+
+    Attributes
+    ----------
+    name, meaning : str
+    supports : callable
+        Whether it can account for a noise.
+    needs_delta : bool
+        Whether it gives more at a δ above 0 than at 0.
+    """
+
+    name: str
+    meaning: str
+    supports: Callable[[Noise], bool]
+    needs_delta: bool
+    _epsilon: Callable[[Charges, float], np.ndarray]
+    _delta: Callable[[Charges, float], np.ndarray]
+
+    def epsilon(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε of each agent at δ, shape (N,): never less than the truth; infinite where nothing is guaranteed.
+
+        Parameters
+        ----------
+        charges : Charges
+        delta : float
+            In [0, 1).
+
+        Raises
+        ------
+        ValueError
+            If a noise is not supported, or δ is out of range.
+        """
+        if not 0 <= delta < 1:
+            raise ValueError(f"δ must be in [0, 1), got {delta}")
+        found = self._guarded(
+            charges, lambda sane: self._epsilon(sane, delta) if delta else basic_sums(sane), np.inf
+        )
+        return np.maximum(found, 0.0)
+
+    def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
+
+        Parameters
+        ----------
+        charges : Charges
+        epsilon : float
+            Not negative.
+
+        Raises
+        ------
+        ValueError
+            If a noise is not supported, or ε is negative or not a number.
+        """
+        if not epsilon >= 0:
+            raise ValueError(f"ε must not be negative, got {epsilon}")
+        if epsilon == np.inf:
+            return np.zeros(charges.agents)
+
+        def capped(sane: Charges) -> np.ndarray:
+            found = np.minimum(self._delta(sane, epsilon), 1.0)
+            return np.where(basic_sums(sane) <= epsilon, 0.0, found)
+
+        return self._guarded(charges, capped, 1.0)
+
+    def _guarded(self, charges: Charges, measure: Callable[[Charges], np.ndarray], lost: float) -> np.ndarray:
+        """Measure agents whose losses are all finite; the others have lost everything."""
+        for noise in charges.used:
+            if not self.supports(noise):
+                raise ValueError(f"{self.name} cannot account for {noise.name} releases")
+        infinite = charges.sums(np.isinf(charges.loss).astype(float)) > 0
+        if not infinite.any():
+            return measure(charges)
+        kept = ~np.repeat(infinite, np.diff(charges.offsets))
+        counts = np.where(infinite, 0, np.diff(charges.offsets))
+        sane = Charges(
+            charges.noises, charges.kind[kept], charges.loss[kept], np.concatenate([[0], np.cumsum(counts)])
+        )
+        return np.where(infinite, lost, measure(sane))
+
+
+def basic_sums(charges: Charges) -> np.ndarray:
+    """Σε₀ of each agent, shape (N,); infinite where a release with a loss is not pure."""
+
+    def pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
+        if is_pure(noise):
+            assert isinstance(noise, PureNoise)
+            return noise.pure(losses)
+        return np.where(losses > 0, np.inf, 0.0)
+
+    return charges.sums(charges.each(pure))

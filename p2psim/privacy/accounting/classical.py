@@ -1,0 +1,111 @@
+"""Accountants that are formulas of a few sums: basic, advanced, kov, zcdp."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2psim.privacy.accounting import formulas
+from p2psim.privacy.accounting.accountant import Accountant, basic_sums
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import ConcentratedNoise, Noise, PureNoise, is_pure
+
+
+def _pure_losses(charges: Charges) -> np.ndarray:
+    def pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
+        assert isinstance(noise, PureNoise)
+        return noise.pure(losses)
+
+    return charges.each(pure)
+
+
+def pure_sums(charges: Charges) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """S₁, S₂, B and D of each agent (`p2psim.privacy.accounting.formulas`), shape (N,) each; D may be infinite."""
+    e = _pure_losses(charges)
+    with np.errstate(over="ignore"):
+        slopes = e * np.expm1(e)
+    return charges.sums(e), charges.sums(e**2), charges.sums(e * np.tanh(e / 2)), charges.sums(slopes)
+
+
+def _advanced_epsilon(charges: Charges, delta: float) -> np.ndarray:
+    S1, S2, _, D = pure_sums(charges)
+    return np.minimum(S1, formulas.advanced(S2, D, delta))
+
+
+def _gaussian_tail(excess: np.ndarray, S2: np.ndarray) -> np.ndarray:
+    """δ with √(2·S₂·ln(1/δ)) = excess; 1 where the excess is not positive."""
+    positive = (excess > 0) & (S2 > 0)
+    safe = np.where(positive, S2, 1.0)
+    return np.where(positive, np.exp(-(np.maximum(excess, 0.0) ** 2) / (2 * safe)), 1.0)
+
+
+def _advanced_delta(charges: Charges, epsilon: float) -> np.ndarray:
+    _, S2, _, D = pure_sums(charges)
+    return _gaussian_tail(epsilon - D, S2)
+
+
+def _kov_epsilon(charges: Charges, delta: float) -> np.ndarray:
+    S1, S2, B, _ = pure_sums(charges)
+    return formulas.kov(S1, S2, B, delta)
+
+
+def _kov_delta(charges: Charges, epsilon: float) -> np.ndarray:
+    _, S2, B, _ = pure_sums(charges)
+    excess = epsilon - B
+    positive = (excess > 0) & (S2 > 0)
+    exponent = np.where(positive, np.maximum(excess, 0.0) ** 2 / (2 * np.where(positive, S2, 1.0)), 0.0)
+    # √S₂/(e^x − e), as √S₂·e^{−x}/(1 − e^{1−x}), which no x makes overflow.
+    some = exponent > 1
+    x = np.where(some, exponent, 2.0)
+    logarithm = np.where(some, np.sqrt(S2) * np.exp(-x) / -np.expm1(1 - x), 1.0)
+    return np.minimum(_gaussian_tail(excess, S2), np.minimum(logarithm, 1.0))
+
+
+def _zcdp_sums(charges: Charges) -> np.ndarray:
+    def rho(noise: Noise, losses: np.ndarray) -> np.ndarray:
+        assert isinstance(noise, ConcentratedNoise)
+        return noise.zcdp(losses)
+
+    return charges.sums(charges.each(rho))
+
+
+def _zcdp_epsilon(charges: Charges, delta: float) -> np.ndarray:
+    return np.minimum(basic_sums(charges), formulas.zcdp(_zcdp_sums(charges), delta))
+
+
+def _zcdp_delta(charges: Charges, epsilon: float) -> np.ndarray:
+    rho = _zcdp_sums(charges)
+    return _gaussian_tail(epsilon - rho, 2 * rho)
+
+
+BASIC = Accountant(
+    "basic",
+    "ε of several releases add up, at δ = 0 (Dwork et al. 2006)",
+    is_pure,
+    False,
+    lambda charges, _: basic_sums(charges),
+    lambda charges, _: np.ones(charges.agents),
+)
+ADVANCED = Accountant(
+    "advanced",
+    "advanced composition (Dwork, Rothblum, Vadhan 2010), or basic where that is less",
+    is_pure,
+    True,
+    _advanced_epsilon,
+    _advanced_delta,
+)
+KOV = Accountant(
+    "kov",
+    "the three-way minimum of Kairouz, Oh, Viswanath 2017",
+    is_pure,
+    True,
+    _kov_epsilon,
+    _kov_delta,
+)
+ZCDP = Accountant(
+    "zcdp",
+    "zero-concentrated DP (Bun, Steinke 2016), or basic where that is less",
+    lambda noise: isinstance(noise, ConcentratedNoise),
+    True,
+    _zcdp_epsilon,
+    _zcdp_delta,
+)

@@ -1,0 +1,239 @@
+"""Noises as accountants see them: by a pair of laws that dominates every pair that neighbouring data can give.
+
+What a release costs is one number, its ``loss``: sensitivity by scale, in the noise's own norm. A pair of laws (P, Q)
+dominates if its hockey-stick curve δ(ε) = sup_S P(S) − e^ε·Q(S), for every real ε, is nowhere below that of any
+neighbouring data. Dominating pairs compose (Zhu, Dong, Wang 2022, Theorem 10), so accountants may work with them alone.
+Replacing a record has no direction: each curve here is that of both orders, and satisfies
+δ(−ε) = 1 − e^{−ε}(1 − δ(ε)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+Float = np.ndarray
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """What an accountant can ask of every noise. More is asked through the protocols below."""
+
+    @property
+    def name(self) -> str:
+        """How a person is told of it."""
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """Hockey-stick curve of the dominating pair of one release: convex in e^ε, for every real ε; broadcasts."""
+
+
+@runtime_checkable
+class PureNoise(Noise, Protocol):
+    """A noise that is ε₀-DP with δ = 0."""
+
+    def pure(self, losses: Float) -> Float:
+        """ε₀ of each release."""
+
+
+@runtime_checkable
+class RenyiNoise(Noise, Protocol):
+    """A noise whose Rényi divergences are known."""
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Rényi divergence of real orders above 1; broadcasts."""
+
+
+@runtime_checkable
+class ConcentratedNoise(Noise, Protocol):
+    """A noise that is ρ-zCDP."""
+
+    def zcdp(self, losses: Float) -> Float:
+        """ρ of each release."""
+
+
+@dataclass(frozen=True)
+class LaplaceNoise:
+    """Laplace noise; loss ε₀ = Δ₁/b.
+
+    A release in p dimensions is dominated by one in one dimension with the same L1 sensitivity: for x − x' = d the loss
+    is Σ_j (|z_j + d_j| − |z_j|)/b, whose parts compose as losses |d_j|/b of separate releases do, while the single
+    release of loss Σ|d_j|/b has the largest curve among all ways to part it.
+    """
+
+    name: str = "laplace"
+
+    def pure(self, losses: Float) -> Float:
+        """ε₀ itself."""
+        return np.asarray(losses, dtype=float)
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """1 − e^{(ε − ε₀)/2} for |ε| ≤ ε₀, 0 above, 1 − e^ε below."""
+        return _symmetric(epsilon, lambda e: np.maximum(0.0, -np.expm1(np.minimum(0.0, (e - losses) / 2))))
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Rényi divergence, Mironov 2017, Proposition 6: ln(α/(2α−1)·e^{(α−1)ε₀} + (α−1)/(2α−1)·e^{−αε₀})/(α−1)."""
+        a, e = np.broadcast_arrays(np.asarray(orders, dtype=float), np.asarray(losses, dtype=float))
+        up, down = (a - 1) * e, -a * e
+        # Close to 1 the logarithm is of what exceeds 1; far from it, of the exponentials.
+        small = (a * np.expm1(np.minimum(up, 30.0)) + (a - 1) * np.expm1(down)) / (2 * a - 1)
+        large = np.logaddexp(up + np.log(a), down + np.log(a - 1)) - np.log(2 * a - 1)
+        return np.minimum(np.where(up < 20, np.log1p(small), large) / (a - 1), e)
+
+    def zcdp(self, losses: Float) -> Float:
+        """ε₀²/2, as for every ε₀-DP release (Bun, Steinke 2016, Proposition 3.3)."""
+        return np.asarray(losses, dtype=float) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class PureDP:
+    """Anything of which only ε₀ is known: randomised response is the worst case (Kairouz, Oh, Viswanath 2017)."""
+
+    name: str = "pure"
+
+    def pure(self, losses: Float) -> Float:
+        """ε₀ itself."""
+        return np.asarray(losses, dtype=float)
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """(e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀."""
+
+        def upper(e: Float) -> Float:
+            return np.maximum(0.0, -np.expm1(np.minimum(0.0, e - losses)) / (1 + np.exp(-np.asarray(losses))))
+
+        return _symmetric(epsilon, upper)
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Of randomised response: ln(p^α·q^{1−α} + q^α·p^{1−α})/(α−1), p = 1 − q = e^{ε₀}/(1 + e^{ε₀})."""
+        a, e = np.broadcast_arrays(np.asarray(orders, dtype=float), np.asarray(losses, dtype=float))
+        up, down = (a - 1) * e, -a * e
+        # p^α·q^{1−α} = p·e^{(α−1)ε₀} and q^α·p^{1−α} = p·e^{−αε₀}; p − 1 = −p·e^{−ε₀}.
+        p = 1 / (1 + np.exp(-e))
+        small = p * (np.expm1(np.minimum(up, 30.0)) + np.exp(-e) * np.expm1(-(a - 1) * e))
+        large = np.logaddexp(up, down) + np.log(p)
+        return np.minimum(np.where(up < 20, np.log1p(small), large) / (a - 1), e)
+
+    def zcdp(self, losses: Float) -> Float:
+        """ε₀²/2 (Bun, Steinke 2016, Proposition 3.3)."""
+        return np.asarray(losses, dtype=float) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceNoise(PureDP):
+    """Discrete Laplace noise; loss ε₀ = Δ₁/b. Accounted for as anything that is ε₀-DP, which is never too little."""
+
+    name: str = "discrete-laplace"
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Gaussian noise; loss μ = Δ₂/σ. Its pair is N(μ, 1) and N(0, 1), in any dimension (Dong, Roth, Su 2022)."""
+
+    name: str = "gaussian"
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle, Wang 2018, Theorem 8)."""
+        from scipy.special import log_ndtr, ndtr
+
+        def upper(e: Float) -> Float:
+            mu = np.maximum(np.asarray(losses, dtype=float), 1e-300)
+            with np.errstate(over="ignore"):
+                a, b = mu / 2 - e / mu, -mu / 2 - e / mu
+            # As a product, since the difference of two small numbers has few digits.
+            gap = np.where(
+                np.isfinite(b), np.minimum(0.0, e + log_ndtr(np.maximum(b, -1e150)) - log_ndtr(a)), 0.0
+            )
+            return np.asarray(-ndtr(a) * np.expm1(gap))
+
+        return _symmetric(epsilon, upper)
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """αμ²/2."""
+        return np.asarray(orders, dtype=float) * np.asarray(losses, dtype=float) ** 2 / 2
+
+    def zcdp(self, losses: Float) -> Float:
+        """μ²/2, exact."""
+        return np.asarray(losses, dtype=float) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class Subsampled:
+    """A noise on the sum over a random batch, divided by a number that does not depend on the batch.
+
+    The batch is a Poisson sample of the records, each drawn with probability q, or of fixed size without replacement,
+    q its share of the records. Let a record be replaced. Where it is not drawn (probability 1 − q) the two outputs have
+    the same law ν; where it is, laws P₁ and Q₁ (given who else is drawn; without replacement, given who takes its
+    place). Then δ(ε') of (1 − q)ν + qP₁ against (1 − q)ν + qQ₁, with e^{ε'} = 1 + q(e^ε − 1), is at most
+
+        q·((1 − β)·δ_ε(P₁, ν) + β·δ_ε(P₁, Q₁)) ≤ q·δ(ε),    β = e^{ε'−ε},
+
+    by advanced joint convexity (Balle, Barthe, Gaboardi 2018, Theorem 2): P₁ and ν differ in one record that is there
+    or not (Poisson), which moves a sum by half as much as a replacement, or in one that is replaced (without
+    replacement). That holds for ε' ≥ 0; for ε' < 0 the curve is completed by symmetry, since replacing has no
+    direction. The result is convex in e^{ε'}, so it is the curve of a pair, which composes.
+
+    Attributes
+    ----------
+    noise : Noise
+        Of the sum.
+    rate : float
+        q, in (0, 1].
+    """
+
+    noise: Noise
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ValueError(f"a sampling rate must be in (0, 1], got {self.rate}")
+
+    @property
+    def name(self) -> str:
+        """That of the noise, and the rate."""
+        return f"{self.noise.name} sampled at {self.rate:g}"
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the noise is ε₀-DP, and so the sampled release."""
+        return isinstance(self.noise, PureNoise) and getattr(self.noise, "is_pure", True)
+
+    def pure(self, losses: Float) -> Float:
+        """Pure DP of the sampled release, ln(1 + q(e^{ε₀} − 1))."""
+        assert isinstance(self.noise, PureNoise)
+        own = self.noise.pure(losses)
+        # For large ε₀ without e^{ε₀}: ε₀ + ln(q + (1 − q)e^{−ε₀}).
+        with np.errstate(over="ignore"):
+            small = np.log1p(self.rate * np.expm1(np.minimum(own, 30.0)))
+        return np.where(own < 30, small, own + np.log(self.rate + (1 - self.rate) * np.exp(-own)))
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """q·δ(ln(1 + (e^{ε'} − 1)/q)) for ε' ≥ 0, and its symmetric completion."""
+
+        def upper(e: Float) -> Float:
+            with np.errstate(over="ignore"):
+                inner = np.where(
+                    e < 30, np.log1p(np.expm1(np.minimum(e, 30.0)) / self.rate), e - np.log(self.rate)
+                )
+            return np.asarray(self.rate * self.noise.delta(losses, inner))
+
+        return _symmetric(epsilon, upper)
+
+
+def _symmetric(epsilon: Float, upper: object) -> Float:
+    """Complete a curve for ε ≥ 0 to all ε by δ(−ε) = 1 − e^{−ε}(1 − δ(ε))."""
+    assert callable(upper)
+    e = np.asarray(epsilon, dtype=float)
+    above = upper(np.abs(e))
+    return np.where(e >= 0, above, 1 - np.exp(np.minimum(e, 0.0)) * (1 - above))
+
+
+LAPLACE = LaplaceNoise()
+GAUSSIAN = GaussianNoise()
+DISCRETE_LAPLACE = DiscreteLaplaceNoise()
+PURE = PureDP()
+
+
+def is_pure(noise: Noise) -> bool:
+    """Whether a release with this noise is ε₀-DP with δ = 0."""
+    return isinstance(noise, PureNoise) and getattr(noise, "is_pure", True)
