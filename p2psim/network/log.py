@@ -23,7 +23,8 @@ class EventLog:
         self._bytes = chunk * EVENT.itemsize
         self._buffer = bytearray(self._bytes)
         self._offset = 0
-        self._full: deque[bytearray] = deque()
+        #: Chunks that can be taken.
+        self.full: deque[bytearray] = deque()
         self.seq = 0
 
     def __repr__(self) -> str:
@@ -46,7 +47,7 @@ class EventLog:
         self.seq = seq + 1
         self._offset += 48
         if self._offset == self._bytes:
-            self._full.append(self._buffer)
+            self.full.append(self._buffer)
             self._buffer = bytearray(self._bytes)
             self._offset = 0
         return seq
@@ -54,11 +55,11 @@ class EventLog:
     @property
     def chunk_ready(self) -> bool:
         """Whether a full chunk can be taken."""
-        return bool(self._full)
+        return bool(self.full)
 
     def take(self) -> np.ndarray:
         """Remove and return the oldest full chunk."""
-        return np.frombuffer(self._full.popleft(), dtype=EVENT)
+        return np.frombuffer(self.full.popleft(), dtype=EVENT)
 
     def rest(self) -> np.ndarray:
         """Remove and return what does not fill a chunk, possibly nothing."""

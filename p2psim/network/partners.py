@@ -44,3 +44,12 @@ def draw_link(key, agent, place, indptr, running):  # type: ignore[no-untyped-de
         else:
             high = middle
     return low
+
+
+@njit()
+def draw_links(key, agent, place, size, indptr, running):  # type: ignore[no-untyped-def]
+    """`draw_link` at places place, …, place + size − 1: shape (size,)."""
+    out = np.empty(size, np.int64)
+    for i in range(size):
+        out[i] = draw_link(key, agent, place + i, indptr, running)
+    return out

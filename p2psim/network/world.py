@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
+from heapq import heappop
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,7 +193,8 @@ class World:
             return
         delivery = self._write(self.env.now, DELIVER, receiver, sender, version, seq, release, OK)
         heard(sender, receiver, delivery, version, release)
-        self._end_flight(release)
+        if release != NONE:
+            self._end_flight()
 
     def fail(
         self,
@@ -208,14 +210,14 @@ class World:
         """Drop a message on its way to one receiver."""
         drop = self._write(self.env.now, DROP, receiver, sender, version, seq, release, outcome)
         lost(sender, receiver, drop, version, release)
-        self._end_flight(release)
+        if release != NONE:
+            self._end_flight()
 
-    def _end_flight(self, release: int) -> None:
+    def _end_flight(self) -> None:
         # Only messages that carry a release count: queries would keep a poll going for ever.
-        if release == NONE:
-            return
         self._answers_in_flight -= 1
-        self.settle()
+        if not self._active:
+            self.settle()
 
     def settle(self) -> None:
         """End the run if nobody may make a release any more, and none is on its way."""
@@ -356,15 +358,23 @@ class World:
 
     def run(self) -> Generator[np.ndarray, None, None]:
         """Let time pass until the run is over; yields chunks of events."""
-        step, log = self.env.step, self.log
+        # Environment.step of SimPy, written out: for short events its calls cost as much as what they call.
+        env, log, full = self.env, self.log, self.log.full
+        queue = env._queue
         while not self.ended:
-            try:
-                step()
-            except simpy.core.EmptySchedule:
+            if not queue:
                 self.end("exhausted")
-            if log.chunk_ready:
+                break
+            env._now, _, _, event = heappop(queue)
+            callbacks = event.callbacks
+            event.callbacks = None  # type: ignore[assignment]
+            for callback in callbacks:
+                callback(event)
+            if not event._ok and not event.defused:
+                raise event._value  # type: ignore[misc]
+            if full:
                 yield log.take()
-        while log.chunk_ready:
+        while full:
             yield log.take()
         rest = log.rest()
         if rest.size:

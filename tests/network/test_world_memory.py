@@ -101,7 +101,7 @@ class TestMemory:
         chunks = world.run()
         for _ in range(20):
             assert next(chunks).size == 256
-            assert len(world.log._full) == 0
+            assert len(world.log.full) == 0
 
 
 class TestQueue:

@@ -1,4 +1,7 @@
-"""When a sender may begin: at once, at the next slot, or when it hears nobody."""
+"""When a sender may begin: at the next slot, or when it hears nobody.
+
+Pure ALOHA (Abramson 1970) has no such rule: whoever has something to send sends.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,6 @@ from p2psim.network.channels.draws import Draws
 from p2psim.network.events import GAVE_UP
 
 if TYPE_CHECKING:
-    import simpy
-
     from p2psim.network.channels.radio import Transmission
     from p2psim.network.world import World
 
@@ -31,14 +32,6 @@ class Access(Protocol):
         """Ask to send."""
 
 
-class AtOnce:
-    """Pure ALOHA (Abramson 1970): whoever has something to send sends."""
-
-    def ask(self, one: Transmission, begin: Begin, refuse: Refuse) -> None:
-        """Begin now."""
-        begin(one)
-
-
 class Slots:
     """Slotted ALOHA (Roberts 1975): transmissions begin at whole multiples of the slot."""
 
@@ -54,10 +47,9 @@ class Slots:
         wait = self.next_slot() * self._slot - self._env.now
         self._after(max(wait, 0.0), lambda: begin(one))
 
-    def clock(self, length: float) -> tuple[float, float]:
-        """Start and end, in slots, of what begins now."""
-        slot = round(self._env.now / self._slot)
-        return float(slot), slot + length / self._slot
+    def current(self) -> int:
+        """Number of the slot that begins now."""
+        return round(self._env.now / self._slot)
 
 
 class CarrierSense:
@@ -81,8 +73,3 @@ class CarrierSense:
             refuse(one, GAVE_UP)
             return
         self._after(next(self._backoffs.of(one.sender)), lambda: self.ask(one, begin, refuse))
-
-
-def running_clock(env: simpy.Environment) -> Callable[[float], tuple[float, float]]:
-    """Start and end of what begins now, in simulated time."""
-    return lambda length: (env.now, env.now + length)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.ears import Ear, Reception
+from p2psim.network.channels.ears import Ear, Reception, other_than
 from p2psim.network.events import LEARNER
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ class Air:
         Whether everybody hears everybody; otherwise only neighbours.
     half_duplex : bool
     capture : float
-    clock : callable
-        Time as transmissions are compared by, with the length of one: (start, end) of one that begins now. A slotted
-        channel counts in slots, so that neighbouring slots touch without rounding.
+    slots : callable, optional
+        Number of the slot that begins now. Transmissions are then compared in slots, so that neighbouring ones touch
+        without rounding.
     longest : float
-        Length of the longest transmission, in that time.
+        Length of the longest transmission: that of a slot.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class Air:
         shared: bool,
         half_duplex: bool,
         capture: float,
-        clock: Callable[[float], tuple[float, float]],
+        slots: Callable[[], int] | None,
         longest: float,
     ):
-        self._links, self._clock, self._longest = world.links, clock, longest
+        self._env, self._links, self._slots, self._longest = world.env, world.links, slots, longest
         self._common = Ear() if shared else None
         self._ears: dict[int, Ear] = {}
         self._earshot: dict[int, list[int]] = {}
@@ -59,24 +59,30 @@ class Air:
 
     def begin(self, one: Transmission) -> None:
         """Put a transmission on the air, now."""
-        start, end = one.span = self._clock(one.length)
-        sender = one.sender
-        if self._common is not None:
-            one.received = self._common.begin(sender, start, end)
+        if self._slots is None:
+            start, length = self._env.now, one.length
         else:
-            one.received = self._begin_apart(one, start, end)
+            start, length = float(self._slots()), one.length / self._longest
+        end = start + length
+        if self._common is not None:
+            self._common.begin(one, start, end)
+        else:
+            self._begin_apart(one, start, end)
         if self._half_duplex:
-            kept = [span for span in self._own.get(sender, ()) if span[1] > start - self._longest]
-            self._own[sender] = [*kept, (start, end)]
+            one.start, one.end = start, end
+            recent = start - (self._longest if self._slots is None else 1.0)
+            kept = [span for span in self._own.get(one.sender, ()) if span[1] > recent]
+            self._own[one.sender] = [*kept, (start, end)]
 
-    def _begin_apart(self, one: Transmission, start: float, end: float) -> dict[int, Reception]:
+    def _begin_apart(self, one: Transmission, start: float, end: float) -> None:
         sender, wanted = one.sender, set(one.receivers)
         made = {}
         for place in self._near(sender):
-            reception = self._ear(place).begin(sender, start, end)
+            reception = Reception(sender)
+            self._ear(place).begin(reception, start, end)
             if place in wanted:
                 made[place] = reception
-        return made
+        one.at_places = made
 
     def _near(self, sender: int) -> list[int]:
         """Places where a sender is heard."""
@@ -93,20 +99,23 @@ class Air:
             ear = self._ears[place] = Ear()
         return ear
 
+    def reaches_all(self, one: Transmission) -> bool:
+        """Whether it is plain, without asking for each receiver, that everybody has heard a transmission."""
+        return not one.others and one.at_places is None and not self._half_duplex
+
     def hears(self, one: Transmission, receiver: int) -> bool:
         """Whether a receiver has heard a transmission, which ends now; to be asked once."""
-        if self._half_duplex and self._was_sending(receiver, one.span):
+        if self._half_duplex and self._was_sending(receiver, one.start, one.end):
             return False
-        received = one.received
-        reception = received[receiver] if isinstance(received, dict) else received
-        if not reception.collides(receiver):
+        received = one if one.at_places is None else one.at_places[receiver]
+        if not other_than(receiver, received.others):
             return True
-        if not self._capture or not reception.began_in_quiet(receiver):
+        if not self._capture or other_than(receiver, received.before):
             return False
         return next(self._luck.of(one.sender)) < self._capture
 
-    def _was_sending(self, agent: int, span: tuple[float, float]) -> bool:
-        return any(start < span[1] and end > span[0] for start, end in self._own.get(agent, ()))
+    def _was_sending(self, agent: int, start: float, end: float) -> bool:
+        return any(span[0] < end and span[1] > start for span in self._own.get(agent, ()))
 
     def is_busy(self, sender: int, now: float) -> bool:
         """Whether a sender hears someone else."""

@@ -148,10 +148,10 @@ class Channel(Options):
             return IdealMedium(ends)
         airtime = airtime_of(self.airtime, self.bandwidth, vectors)
         delays, losses = open_latency(self.latency, world), open_loss(self.loss, world)
-        longest = airtime(0)
+        longest = airtime.loaded
         if self.collision == "none" or longest == 0:
             return QuietMedium(world, ends, airtime, delays, losses)
-        from p2psim.network.channels.access import Access, AtOnce, CarrierSense, Slots, running_clock
+        from p2psim.network.channels.access import Access, CarrierSense, Slots
         from p2psim.network.channels.air import Air
         from p2psim.network.channels.radio import RadioMedium
 
@@ -162,10 +162,10 @@ class Channel(Options):
             world.links.star if self.shared is None else self.shared,
             self.half_duplex,
             self.capture,
-            slots.clock if is_slotted else running_clock(world.env),
-            1.0 if is_slotted else longest,
+            slots.current if is_slotted else None,
+            longest,
         )
-        access: Access = slots if is_slotted else AtOnce()
+        access: Access | None = slots if is_slotted else None
         if self.collision == "carrier-sense":
             backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
             access = CarrierSense(world, air, backoff, self.attempts)

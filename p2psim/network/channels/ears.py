@@ -10,28 +10,23 @@ class Reception:
     ----------
     sender : int
     end : float
-    before, others : list of int
+    before, others : tuple of int
         Other senders, at most two of them, that were on the air when it began, and in all. Two are enough to know
         whether there is one beside any receiver, who does not disturb itself.
     """
 
     __slots__ = ("before", "end", "others", "sender")
 
-    def __init__(self, sender: int, end: float, before: list[int]):
+    def __init__(self, sender: int):
         self.sender = sender
-        self.end = end
-        self.before = before
-        self.others = before.copy()
+        self.end = 0.0
+        self.before: tuple[int, ...] = ()
+        self.others: tuple[int, ...] = ()
 
-    def collides(self, receiver: int) -> bool:
-        """Whether someone other than sender and receiver was on the air meanwhile."""
-        others = self.others
-        return bool(others) and (others[0] != receiver or len(others) > 1)
 
-    def began_in_quiet(self, receiver: int) -> bool:
-        """Whether nobody other than the receiver was on the air when it began."""
-        before = self.before
-        return not before or (before[0] == receiver and len(before) == 1)
+def other_than(receiver: int, senders: tuple[int, ...]) -> bool:
+    """Whether there is a sender beside the receiver."""
+    return bool(senders) and (senders[0] != receiver or len(senders) > 1)
 
 
 class Ear:
@@ -58,35 +53,34 @@ class Ear:
                 return True
         return False
 
-    def begin(self, sender: int, start: float, end: float) -> Reception:
+    def begin(self, one: Reception, start: float, end: float) -> None:
         """Put a transmission on the air; starts must not go back."""
-        before: list[int] = []
+        sender = one.sender
+        one.end = end
         last = self._last
-        if last:
-            if last[0][0] <= start:
-                last.clear()
-                self._open.clear()
-            else:
-                still = [(end, sender)]
-                for entry in last:
-                    if entry[0] <= start:
-                        break
-                    if entry[1] != sender:
-                        still.append(entry)
-                        if len(before) < 2:
-                            before.append(entry[1])
-                    elif entry[0] > end:
-                        still[0] = entry
-                still.sort(key=_end, reverse=True)
-                self._last = last = still[:3]
-                if self._open:
-                    self._mark(sender, start)
-        if not last:
-            last.append((end, sender))
-        made = Reception(sender, end, before)
+        if not last or last[0][0] <= start:
+            self._last = [(end, sender)]
+            self._open = [one]
+            return
+        before: tuple[int, ...] = ()
+        still = [(end, sender)]
+        for entry in last:
+            if entry[0] <= start:
+                break
+            if entry[1] != sender:
+                still.append(entry)
+                if len(before) < 2:
+                    before += (entry[1],)
+            elif entry[0] > end:
+                still[0] = entry
+        still.sort(key=_end, reverse=True)
+        self._last = still[:3]
+        if self._open:
+            self._mark(sender, start)
+        if before:
+            one.before = one.others = before
         if len(before) < 2:
-            self._open.append(made)
-        return made
+            self._open.append(one)
 
     def _mark(self, sender: int, start: float) -> None:
         """Let all that is being received know of another sender."""
@@ -95,7 +89,7 @@ class Ear:
             if one.end <= start:
                 continue
             if one.sender != sender and sender not in one.others:
-                one.others.append(sender)
+                one.others += (sender,)
             if len(one.others) < 2:
                 still.append(one)
         self._open = still

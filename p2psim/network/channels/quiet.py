@@ -9,7 +9,7 @@ from p2psim.network.channels.latency import Delays
 from p2psim.network.channels.loss import Losses
 from p2psim.network.channels.medium import Ends
 from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import LOSS
+from p2psim.network.events import LOSS, NONE
 
 if TYPE_CHECKING:
     from p2psim.network.world import Ended, World
@@ -60,7 +60,7 @@ class QuietMedium:
     ) -> None:
         """Deliver or drop after a delay."""
         after, ends = self._world.after, self._ends
-        airtime = self._airtime(version)
+        airtime = self._airtime.question if version == NONE else self._airtime.loaded
         for receiver in receivers:
             delay = airtime + self._delays(sender, receiver, lane)
             is_lost = self._losses(sender, receiver, lane)

@@ -14,7 +14,7 @@ from p2psim.network.channels.loss import Losses
 from p2psim.network.channels.medium import Ends
 from p2psim.network.channels.quiet import QuietMedium
 from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import BUSY, COLLISION, LOSS, OFFLINE
+from p2psim.network.events import BUSY, COLLISION, LOSS, NONE, OFFLINE
 from p2psim.network.timers import NORMAL, Timer
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from p2psim.network.world import Ended, World
 
 _AT_ONCE = (0.0, False)
+_NOBODY: tuple[int, ...] = ()
 
 
 class Transmission(Timer):
@@ -41,10 +42,12 @@ class Transmission(Timer):
         it arrives everywhere at the end of its airtime.
     tries : int
         How often the sender has found the medium busy.
-    span : (float, float)
+    start, end : float
         When it is on the air, once it is.
-    received : Reception, or mapping from receiver to it
-        How it is received: everywhere alike, or at each place.
+    before, others : tuple of int
+        As in `Reception`, where everybody hears the same.
+    at_places : mapping from receiver to Reception, optional
+        How it is received at each place, where that differs.
     """
 
     def __init__(
@@ -57,11 +60,15 @@ class Transmission(Timer):
         fates: list[tuple[float, bool]] | None,
         rings: list[Callable[[Any], None]],
     ):
-        super().__init__(env, rings)
+        # As in Timer: a call less for each message.
+        self.env = env
+        self._ok, self._value = True, None
+        self.callbacks = rings
         self.sender, self.receivers, self.message = sender, receivers, message
         self.length, self.fates, self.tries = length, fates, 0
-        self.span = (0.0, 0.0)
-        self.received: Reception | dict[int, Reception] = {}
+        self.start = self.end = 0.0
+        self.before = self.others = _NOBODY
+        self.at_places: dict[int, Reception] | None = None
 
 
 class RadioMedium:
@@ -74,8 +81,8 @@ class RadioMedium:
     airtime, delays, losses : callable
     air : Air
         What is on the air, and where it is heard.
-    access : Access
-        When a sender may begin.
+    access : Access, optional
+        When a sender may begin; at once when left out.
     while_sending : {"wait", "overlap", "skip"}
         What becomes of a message whose sender is still busy with another one.
     arrives_at_once : bool
@@ -90,7 +97,7 @@ class RadioMedium:
         delays: Delays,
         losses: Losses,
         air: Air,
-        access: Access,
+        access: Access | None,
         while_sending: str,
         arrives_at_once: bool,
     ):
@@ -119,7 +126,7 @@ class RadioMedium:
         lane: int = 0,
     ) -> None:
         """Send as soon as the sender and the rules of access allow; what takes no airtime disturbs nobody."""
-        length = self._airtime(version)
+        length = self._airtime.question if version == NONE else self._airtime.loaded
         if not length:
             self._quiet.carry(sender, receivers, seq, version, release, heard, lost, lane)
             return
@@ -139,7 +146,18 @@ class RadioMedium:
                     self._waiting.setdefault(sender, deque()).append(one)
                 return
             self._sending[sender] = 1
-        self._access.ask(one, self._begin, self._refuse)
+        if self._access is None:
+            self._air.begin(one)
+            self._schedule(one, NORMAL, length)
+        else:
+            self._access.ask(one, self._begin, self._refuse)
+
+    def _ask(self, one: Transmission) -> None:
+        """Begin when the rules of access allow."""
+        if self._access is None:
+            self._begin(one)
+        else:
+            self._access.ask(one, self._begin, self._refuse)
 
     def _begin(self, one: Transmission) -> None:
         """Put a transmission on the air."""
@@ -152,10 +170,11 @@ class RadioMedium:
     def _finish(self, one: Transmission) -> None:
         """End a transmission: each receiver has heard it or not."""
         sender, message, fates = one.sender, one.message, one.fates
-        hears, ends = self._air.hears, self._ends
+        air, ends = self._air, self._ends
+        is_clear = air.reaches_all(one)
         for place, receiver in enumerate(one.receivers):
             delay, is_lost = fates[place] if fates is not None else _AT_ONCE
-            if not hears(one, receiver):
+            if not is_clear and not air.hears(one, receiver):
                 ends.fail(sender, receiver, *message, COLLISION)
             elif delay:
                 self._travel(one, receiver, delay, is_lost)
@@ -197,4 +216,4 @@ class RadioMedium:
         one = waiting.popleft()
         if not waiting:
             del self._waiting[sender]
-        self._access.ask(one, self._begin, self._refuse)
+        self._ask(one)

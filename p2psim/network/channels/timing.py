@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from p2psim.network.events import NONE
 
-#: Airtime of a message, by the version that it carries: −1 is a question, which carries no model.
-Airtime = Callable[[int], float]
+@dataclass(frozen=True)
+class Airtime:
+    """Airtime of messages.
+
+    Attributes
+    ----------
+    question : float
+        Of one that carries no model (its version is −1).
+    loaded : float
+        Of one that carries a model or an answer: the longest.
+    """
+
+    question: float
+    loaded: float
 
 
 def airtime_of(overhead: float, bandwidth: float | None, vectors: int) -> Airtime:
@@ -22,5 +33,4 @@ def airtime_of(overhead: float, bandwidth: float | None, vectors: int) -> Airtim
     vectors : int
         p-vectors in a message that carries a model or an answer.
     """
-    loaded = overhead + (vectors / bandwidth if bandwidth is not None else 0.0)
-    return lambda version: overhead if version == NONE else loaded
+    return Airtime(overhead, overhead + (vectors / bandwidth if bandwidth is not None else 0.0))

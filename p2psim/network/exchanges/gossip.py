@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -83,7 +84,7 @@ class _Meetings:
 
         links = world.links
         self._world = world
-        self._draw = partners.draw_link
+        self._draw = partners.draw_links
         self._key, self._indptr, self._indices = (
             world.streams.key("peers"),
             links.indptr,
@@ -91,13 +92,23 @@ class _Meetings:
         )
         by_weight = options.partner == "weight"
         self._running = partners.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
-        self._begun = [0] * links.agents
+        self._choices: list[Iterator[int] | None] = [None] * links.agents
 
     def _partner(self, agent: int) -> tuple[int]:
         """Receiver of the next message: its draw is numbered by the exchanges that the agent has begun."""
-        place = self._begun[agent]
-        self._begun[agent] = place + 1
-        return (self._indices[self._draw(self._key, agent, place, self._indptr, self._running)],)
+        choices = self._choices[agent]
+        if choices is None:
+            choices = self._choices[agent] = self._partners(agent)
+        return (self._indices[next(choices)],)
+
+    def _partners(self, agent: int) -> Iterator[int]:
+        """Places of an agent's next partners among all links, without end."""
+        from p2psim.network.world import BLOCK
+
+        place = 0
+        while True:
+            yield from self._draw(self._key, agent, place, BLOCK, self._indptr, self._running).tolist()
+            place += BLOCK
 
     def _wake(self, agent: int) -> int | None:
         """Number of the wake of an agent that can make an update."""
