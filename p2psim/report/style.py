@@ -158,7 +158,7 @@ def add_legend(figure: "Figure", axes: "Axes") -> None:
     handles, names = axes.get_legend_handles_labels()
     if not handles:
         return
-    lines = [_broken(str(name)) for name in names]
+    lines = [broken(str(name)) for name in names]
     # A character is about .085 inch wide, a line about .19 inch high.
     longest = max(len(line) for name in lines for line in name)
     figure.set_figwidth(figure.get_figwidth() + 0.085 * max(0, longest - 13))
@@ -169,8 +169,8 @@ def add_legend(figure: "Figure", axes: "Axes") -> None:
     )  # fmt: skip
 
 
-def _broken(name: str) -> list[str]:
-    """Lines of a legend's entry: ``key = value`` parts, as many a line as there is room for."""
+def broken(name: str) -> list[str]:
+    """Lines of a label: ``key = value`` parts, as many a line as there is room for."""
     lines: list[str] = []
     for line in name.splitlines():
         parts = line.split(", ")

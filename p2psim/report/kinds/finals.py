@@ -121,7 +121,8 @@ def _once(table: pd.DataFrame, keys: list[str]) -> list[tuple[str, pd.DataFrame]
 
 def _rows(source: Source, metric: str, table: pd.DataFrame, log: bool) -> "Figure":
     groups = _once(table, source.swept)
-    figure = style.new_figure(7.6, 1.6 + 0.32 * len(groups))
+    named = [style.broken(label or "main") for label, _ in groups]
+    figure = style.new_figure(7.6, 1.6 + sum(0.14 + 0.18 * len(lines) for lines in named))
     axes = figure.add_subplot()
     kinds = list(dict.fromkeys(str(group["model"].iloc[0]) for _, group in groups))
     if log:
@@ -133,10 +134,10 @@ def _rows(source: Source, metric: str, table: pd.DataFrame, log: bool) -> "Figur
         axes.plot([low, high], [row, row], color=look["color"], linewidth=2.2, solid_capstyle="butt")
         axes.plot([median], [row], color=look["color"], marker=look["marker"], markersize=7, linestyle="none")
         _mean(axes, values.mean(), row)
-    axes.set_yticks(range(len(groups)), [label or "main" for label, _ in groups], fontsize="small")
+    axes.set_yticks(range(len(groups)), ["\n".join(lines) for lines in named], fontsize="small")
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel(style.metric_label(metric))
-    figure.set_figwidth(4.6 + 0.085 * max(len(label) for label, _ in groups))
+    figure.set_figwidth(5.2 + 0.085 * max(len(line) for lines in named for line in lines))
     title = style.wrapped(
         source.title(f"{metric.replace('_', ' ')} at the end"),
         int(figure.get_figwidth() / style.TITLE_CHARACTER),
