@@ -20,10 +20,22 @@ from network_cases import (
 )
 
 from p2psim.distributions import Distribution
+from p2psim.network.channels import Fresh, GilbertElliott, Same
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.world import World
 from p2psim.randomness import Streams
 
+RADIOS = {
+    "aloha": Channel(airtime=0.02, collision="aloha", half_duplex=True),
+    "slotted": Channel(airtime=0.02, collision="slotted", shared=True, capture=0.5, latency=0.1),
+    "sensing": Channel(airtime=0.02, collision="carrier-sense", shared=True),
+    "apart": Channel(airtime=0.02, collision="carrier-sense", shared=False, while_sending="overlap"),
+    "again": Channel(airtime=0.02, collision="aloha", while_sending="skip", retransmit=Same(acknowledge=0.3)),
+    "bursts": Channel(
+        loss=GilbertElliott(mean=0.3, burst=2.0), latency=0.1, retransmit=Same(acknowledge=0.3)
+    ),
+    "fresh": Channel(airtime=0.02, collision="aloha", loss=0.3, retransmit=Fresh()),
+}
 LOSSY = Channel(latency=Distribution(exponential=0.5), loss=0.5)
 CASES: dict[str, tuple[Links, ExchangePattern]] = {
     "request": (star(5), Request(service=0.05)),
@@ -87,6 +99,23 @@ class TestMemory:
         pass_time(short, 100.0)
         pass_time(long, 3000.0)
         assert long.log.seq > 25 * short.log.seq
+        assert held(long) < 2 * held(short) + 200
+        assert len(long.env._queue) < 2 * len(short.env._queue) + 60
+
+    @pytest.mark.parametrize(
+        ("case", "radio"),
+        [
+            (case, radio)
+            for case in ("request", "poll", "broadcast", "push-pull")
+            for radio in RADIOS
+            if CASES[case][0].star or radio != "fresh"
+        ],
+    )
+    def test_shared_media_forget_what_is_over(self, case: str, radio: str) -> None:
+        short, long = world_of(case, RADIOS[radio]), world_of(case, RADIOS[radio])
+        pass_time(short, 60.0)
+        pass_time(long, 900.0)
+        assert long.log.seq > 10 * short.log.seq
         assert held(long) < 2 * held(short) + 200
         assert len(long.env._queue) < 2 * len(short.env._queue) + 60
 
