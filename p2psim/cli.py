@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_plot(commands)
     _add_verify(commands)
+    _add_account(commands)
     _add_compare(commands)
     _add_data(commands)
     _add_language(commands)
@@ -132,6 +133,12 @@ def _add_compare(commands: _Commands) -> None:
     )
     compare.add_argument("--metric", help="the only metric to compare")
     compare.add_argument("--confidence", type=float, default=0.95, help="of each interval; .95 by default")
+
+
+def _add_account(commands: _Commands) -> None:
+    from p2psim.account.arguments import add_account
+
+    add_account(_command(commands, "account", "privacy calculator: what releases cost, and who learns what"))
 
 
 def _add_data(commands: _Commands) -> None:

@@ -251,6 +251,13 @@ def _references(given: Sequence[str]) -> dict[str, object]:
     return {key: scalar(value) for key, _, value in pairs}
 
 
+def _account(asked: argparse.Namespace) -> int:
+    """``p2psim account``."""
+    from p2psim.account.command import account
+
+    return account(asked)
+
+
 def _data(asked: argparse.Namespace) -> int:
     """``p2psim data``."""
     return _data_list(asked) if asked.action == "list" else _data_fetch(asked)
@@ -327,6 +334,7 @@ COMMANDS = {
     "plot": _plot,
     "verify": _verify,
     "audit": _audit,
+    "account": _account,
     "compare": _compare,
     "data": _data,
     "new": _new,

@@ -19,6 +19,7 @@ ALLOWED = {
     "data": set(),
     "theory": set(),
     "study": {"network", "learning", "privacy", "data", "theory"},
+    "account": {"network", "privacy", "study", "report"},
     "report": {"theory", "study.aside", "study.result", "privacy", "network.events"},
 }
 

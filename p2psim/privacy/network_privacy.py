@@ -304,3 +304,23 @@ def by_distance(values: np.ndarray, hops: np.ndarray) -> list[Distance]:
             Distance(int(distance), here.size, float(here.mean()), float(here.min()), float(here.max()))
         )
     return rows
+
+
+def epsilons(share: np.ndarray, ratio: float, delta: float) -> np.ndarray:
+    """Find ε at δ of each share, exactly: that of one Gaussian release with μ = (Δ/σ)·√share.
+
+    Parameters
+    ----------
+    share : ndarray of any shape
+    ratio : float
+        Δ/σ, sensitivity in L2 by standard deviation.
+    delta : float
+        In (0, 1).
+    """
+    from p2psim.privacy.accounting.gaussian import gaussian_epsilon
+
+    # Shares that rounding alone tells apart are priced once: all are rounded up, by less than 1e-11 of themselves.
+    fraction, exponent = np.frexp(share)
+    rounded = np.minimum(1.0, np.ldexp(np.ceil(fraction * 2.0**38) / 2.0**38, exponent))
+    different, where = np.unique(rounded, return_inverse=True)
+    return np.asarray(gaussian_epsilon(ratio * np.sqrt(different), delta)[where].reshape(share.shape))

@@ -337,3 +337,15 @@ def test_metropolis_weights_are_those_of_their_definition() -> None:
         np.testing.assert_allclose(
             metropolis(links(graph)).toarray(), floats(exact_weights(graph)), atol=1e-15
         )
+
+
+def test_adding_up_single_messages_would_tell_191_times_too_little() -> None:
+    # From one end of a path of 5 to the other: why the sum over messages, as if their noise were fresh, is not offered.
+    weights = exact_weights(nx.path_graph(5))
+    power: Matrix = [[Fraction(int(i == j)) for j in range(5)] for i in range(5)]
+    added = Fraction(0)
+    for _ in range(4):
+        added += power[1][4] ** 2 / sum((x * x for x in power[1]), Fraction(0))
+        power = times(weights, power)
+    assert added == Fraction(1, 191)
+    assert exact_shares([weights] * 4, [0])[4] == 1

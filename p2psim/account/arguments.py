@@ -1,0 +1,116 @@
+"""Arguments of ``p2psim account``; nothing heavy is imported for them."""
+
+import argparse
+from typing import TypeAlias
+
+from p2psim.privacy.accounting.names import ACCOUNTANT_NAMES
+
+#: Parsers of actions are added to this.
+Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_LIST = """\
+A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
+by the scale of its noise, in the norm of that noise (L1 for Laplace and discrete Laplace, L2 for Gaussian): ε₀ of a
+Laplace release, μ of a Gaussian one. An entry may name its own noise and its own sampling rate: `gaussian:0.5x10`,
+`laplace:1@0.01x100`. Neighbouring data differ in one record that is replaced by another."""
+
+
+def add_account(account: argparse.ArgumentParser) -> None:
+    """Add the actions of the calculator."""
+    actions = account.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_releases(actions)
+    _add_calibrate(actions)
+    _add_network(actions)
+
+
+def _action(actions: Actions, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = actions.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog
+    )
+    added.add_argument("--json", action="store_true", help="print it as JSON")
+    return added
+
+
+def _add_accountants(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--accountant",
+        action="append",
+        choices=ACCOUNTANT_NAMES,
+        metavar="NAME",
+        help=f"who adds up; may be given again; by default all that can: {', '.join(ACCOUNTANT_NAMES)}",
+    )
+
+
+def _add_at(action: argparse.ArgumentParser) -> None:
+    at = action.add_mutually_exclusive_group(required=True)
+    at.add_argument("--delta", type=float, metavar="D", help="tell ε at this δ")
+    at.add_argument("--epsilon", type=float, metavar="E", help="tell δ at this ε")
+
+
+def _add_noise(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--noise",
+        default="laplace",
+        choices=("laplace", "gaussian", "discrete-laplace", "pure"),
+        help="of releases that do not name their own; pure: only ε₀ is known; laplace by default",
+    )
+    action.add_argument(
+        "--rate", type=float, metavar="Q", help="share of the records that each release samples"
+    )
+
+
+def _add_releases(actions: Actions) -> None:
+    releases = _action(actions, "releases", "what a list of releases costs, by every accountant", _LIST)
+    _add_noise(releases)
+    given = releases.add_mutually_exclusive_group(required=True)
+    given.add_argument("--loss", metavar="LIST", help="loss of each release: 0.1, or 0.1x50,0.2x10")
+    given.add_argument("--scale", metavar="LIST", help="scale of the noise instead, beside --sensitivity")
+    releases.add_argument("--sensitivity", type=float, metavar="D", help="Δ, for --scale; 1 by default")
+    releases.add_argument("--count", type=int, default=1, metavar="N", help="times that the list is repeated")
+    _add_at(releases)
+    _add_accountants(releases)
+    releases.add_argument(
+        "--plot", metavar="FILE.png", help="draw accountants against the number of releases (PNG and SVG)"
+    )
+    releases.add_argument(
+        "--trade-off", metavar="FILE.png", help="draw δ against ε, and errors of any test (PNG and SVG)"
+    )
+
+
+def _add_calibrate(actions: Actions) -> None:
+    calibrate = _action(
+        actions,
+        "calibrate",
+        "the noise that keeps so many releases within a budget, or the releases that fit it",
+    )
+    _add_noise(calibrate)
+    asked = calibrate.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--count", type=int, metavar="N", help="releases with the same loss: tell the loss")
+    asked.add_argument("--loss", type=float, metavar="L", help="loss of each release: tell how many")
+    calibrate.add_argument("--epsilon", type=float, required=True, metavar="E", help="ε of the budget")
+    calibrate.add_argument(
+        "--delta", type=float, default=0.0, metavar="D", help="δ of the budget; 0 by default"
+    )
+    _add_accountants(calibrate)
+
+
+def _add_network(actions: Actions) -> None:
+    network = _action(
+        actions,
+        "network",
+        "who learns what about whom when each adds Gaussian noise once and then all gossip",
+    )
+    network.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, for its graph")
+    network.add_argument("--topology", metavar="YAML", help="a graph instead: '{kind: ring, agents: 20}'")
+    network.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="of a random --topology; 0 by default"
+    )
+    network.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as in p2psim run")
+    network.add_argument("--steps", type=int, required=True, metavar="T", help="steps of x ← W x")
+    network.add_argument("--sigma", type=float, required=True, metavar="S", help="σ of the noise")
+    network.add_argument(
+        "--sensitivity", type=float, default=1.0, metavar="D", help="L2 sensitivity Δ; 1 by default"
+    )
+    network.add_argument("--delta", type=float, required=True, metavar="D", help="δ at which ε is told")
+    network.add_argument("--colluders", metavar="I,J,…", help="agents whose views are added to everybody's")
+    network.add_argument("--out", metavar="DIR", help="where to draw the figures; none are drawn without")

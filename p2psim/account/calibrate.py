@@ -1,0 +1,98 @@
+"""``p2psim account calibrate``: noise for a budget, or releases for a budget."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from p2psim.account.listing import MOST, noise_of
+from p2psim.account.numbers import downward, positive, share, upward
+from p2psim.account.summing import chosen
+from p2psim.errors import InputError
+from p2psim.printing import print_json, print_table
+
+
+def account_calibrate(asked: argparse.Namespace) -> int:
+    """Print the largest loss, or the most releases, by each accountant; return the exit code."""
+    epsilon = positive("--epsilon", asked.epsilon)
+    delta = share("--delta", asked.delta, zero=True)
+    if asked.rate is not None and not 0 < asked.rate <= 1:
+        raise InputError(f"--rate: must be above 0 and at most 1, got {asked.rate:g}")
+    noise = noise_of(asked.noise, None if asked.rate == 1 else asked.rate)
+    accountants, left_out = chosen(asked.accountant, [noise])
+    if delta == 0:
+        without = [name for name, accountant in accountants.items() if not accountant.needs_delta]
+        if not without or (asked.accountant and len(without) < len(accountants)):
+            raise InputError(
+                f"--delta: must be given for {', '.join(n for n in accountants if n not in without)}"
+            )
+        accountants, left_out = (
+            {name: accountants[name] for name in without},
+            [*left_out, *(name for name in accountants if name not in without)],
+        )
+    find = _scales if asked.count is not None else _counts
+    rows = find(asked, noise, accountants, epsilon, delta)
+    budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+    if asked.json:
+        print_json(
+            {
+                "noise": noise.name,
+                "epsilon": epsilon,
+                "delta": delta,
+                "accountants": rows,
+                "not_able": left_out,
+            }
+        )
+        return 0
+    if asked.count is not None:
+        shown = [
+            {
+                "accountant": row["accountant"],
+                "largest loss": downward(row["loss"]),
+                "least scale": upward(row["scale"]),
+            }
+            for row in rows
+        ]
+        print_table(
+            shown, f"{asked.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1"
+        )
+    else:
+        shown = [{"accountant": row["accountant"], "most releases": f"{row['releases']:,}"} for row in rows]
+        print_table(shown, f"{noise.name} releases of loss {asked.loss:g} within {budget}")
+    if left_out:
+        print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
+    return 0
+
+
+def _scales(
+    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
+) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from p2psim.privacy.accounting.calibration import largest_loss
+
+    if not 1 <= asked.count <= MOST:
+        raise InputError(f"--count: must be from 1 to {MOST:,}, got {asked.count}")
+    rows = []
+    for name, accountant in accountants.items():
+        try:
+            loss = largest_loss(accountant, noise, np.ones(asked.count), epsilon, delta)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        rows.append({"accountant": name, "loss": loss, "scale": 1 / loss})
+    return rows
+
+
+def _counts(
+    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
+) -> list[dict[str, Any]]:
+    from p2psim.privacy.accounting.calibration import most_releases
+
+    loss = positive("--loss", asked.loss)
+    try:
+        return [
+            {"accountant": name, "releases": most_releases(accountant, noise, loss, epsilon, delta)}
+            for name, accountant in accountants.items()
+        ]
+    except ValueError as error:
+        raise InputError(str(error)) from None

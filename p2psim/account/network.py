@@ -1,0 +1,209 @@
+"""``p2psim account network``: who learns what about whom."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.account.numbers import positive, share, upward
+from p2psim.errors import Fault, InputError
+from p2psim.printing import complain, print_json, print_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from p2psim.network.graphs import Links
+    from p2psim.privacy.network_privacy import Shares
+
+#: What every number of this rests on.
+NOTES = (
+    "noise-then-gossip: each agent adds noise once, then x ← W x with W_ij = 1/(1 + max(d_i, d_j))",
+    "the graph is taken as public, and everybody follows the protocol",
+)
+
+#: Agents up to which `--json` holds the whole matrix.
+MOST_IN_JSON = 300
+
+
+def account_network(asked: argparse.Namespace) -> int:
+    """Print ε by distance, draw the figures that were asked for, and return the exit code."""
+    from p2psim.network.gossip_weights import metropolis
+    from p2psim.privacy.network_privacy import by_distance, epsilons, hop_distances, shares
+
+    ratio = positive("--sensitivity", asked.sensitivity) / positive("--sigma", asked.sigma)
+    delta = share("--delta", asked.delta)
+    if asked.steps < 0:
+        raise InputError(f"--steps: must be at least 0, got {asked.steps}")
+    weights = metropolis(_links(asked))
+    colluders = _colluders(asked.colluders, weights.shape[0])
+    found = shares(weights, asked.steps, colluders)
+    epsilon = epsilons(found.share, ratio, delta)
+    hops = hop_distances(weights)
+    if (
+        colluders
+    ):  # a pair with a colluder says nothing of colluding: who colludes is left out, as are its own data
+        hops[colluders], hops[:, colluders] = float("inf"), float("inf")
+    rows: list[dict[str, Any]] = [
+        {
+            "hops": one.hops,
+            "pairs": one.pairs,
+            "share: mean": upward(one.mean, 5),
+            "least": upward(one.least, 5),
+            "largest": upward(one.most, 5),
+            "ε: mean": upward(cost.mean, 5),
+            "ε: least": upward(cost.least, 5),
+            "ε: largest": upward(cost.most, 5),
+        }
+        for one, cost in zip(by_distance(found.share, hops), by_distance(epsilon, hops), strict=True)
+    ]
+    alone = float(epsilons(_one(), ratio, delta)[0])
+    files = _draw(asked, found, hops, ratio, delta) if asked.out else []
+    if asked.json:
+        print_json(_tree(asked, found, epsilon, hops, alone, files))
+    else:
+        for note in NOTES:
+            print(note)
+        print_table(
+            rows, f"μ²σ²/Δ² and ε at δ = {delta:g} of one agent towards another, by distance", len(rows)
+        )
+        print(f"what an agent sends out itself (share 1): ε = {upward(alone)}")
+        print("\n".join(files), end="\n" if files else "")
+    if found.doubtful.any():
+        complain(
+            f"warning: for {int(found.doubtful.sum())} agents rounding cannot tell whether a direction is seen; their "
+            "shares may be off"
+        )
+    return 0
+
+
+def _one() -> np.ndarray:
+    import numpy as np
+
+    return np.ones(1)
+
+
+def _tree(
+    asked: argparse.Namespace,
+    found: Shares,
+    epsilon: np.ndarray,
+    hops: np.ndarray,
+    alone: float,
+    files: list[str],
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from p2psim.privacy.network_privacy import by_distance
+
+    tree: dict[str, Any] = {
+        "steps": asked.steps,
+        "sigma": asked.sigma,
+        "sensitivity": asked.sensitivity,
+        "delta": asked.delta,
+        "agents": len(hops),
+        "notes": list(NOTES),
+        "share_by_distance": [asdict(row) for row in by_distance(found.share, hops)],
+        "epsilon_by_distance": [asdict(row) for row in by_distance(epsilon, hops)],
+        "epsilon_of_share_1": alone,
+        "doubtful": found.doubtful.nonzero()[0].tolist(),
+        "files": files,
+    }
+    if len(hops) <= MOST_IN_JSON:
+        tree |= {"share": found.share.tolist(), "epsilon": epsilon.tolist()}
+    return tree
+
+
+def _draw(
+    asked: argparse.Namespace, found: Shares, hops: np.ndarray, ratio: float, delta: float
+) -> list[str]:
+    import numpy as np
+
+    from p2psim.privacy.network_privacy import by_distance, epsilons
+    from p2psim.report import style
+    from p2psim.report.network_privacy import SHARES, Drawn, draw_network_privacy
+
+    folder = Path(asked.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out: cannot write into {folder}: {error.strerror or error}") from None
+    colluding = f", colluding with {asked.colluders}" if asked.colluders else ""
+    drawn = Drawn(
+        found.share,
+        epsilons(np.array(SHARES), ratio, delta),
+        by_distance(epsilons(found.share, ratio, delta), hops),
+        f"{len(hops)} agents, {asked.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}",
+        delta,
+        NOTES,
+    )
+    with style.look():
+        figures = draw_network_privacy(drawn)
+        return [str(path) for stem, figure in figures.items() for path in style.save(figure, folder, stem)]
+
+
+def _colluders(given: str | None, agents: int) -> list[int]:
+    if given is None:
+        return []
+    try:
+        numbers = sorted({int(part) for part in given.split(",")})
+    except ValueError:
+        raise InputError(f"--colluders: agents' numbers, such as 3,5, are expected, got {given!r}") from None
+    wrong = [number for number in numbers if not 0 <= number < agents]
+    if wrong:
+        raise InputError(f"--colluders: there is no agent {wrong[0]}; they are 0 … {agents - 1}")
+    return numbers
+
+
+def _links(asked: argparse.Namespace) -> Links:
+    if (asked.scenario is None) == (asked.topology is None):
+        raise InputError("account network takes a SCENARIO or --topology YAML")
+    return _of_topology(asked) if asked.scenario is None else _of_scenario(asked)
+
+
+def _of_scenario(asked: argparse.Namespace) -> Links:
+    """Graph of the scenario's first cell and replica."""
+    from p2psim.study.cells import cells
+    from p2psim.study.families import family_of
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Workspace
+
+    scenario = Scenario.load(asked.scenario, asked.set)
+    first = cells(scenario)[0].scenario
+    try:
+        with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+            case = Workspace(Path(directory)).case(first, 0)
+            return family_of(first).links_of(first, case.arrays, 0)
+    except InputError as error:
+        raise InputError(*(scenario.locate(fault) for fault in error.faults)) from None
+
+
+def _of_topology(asked: argparse.Namespace) -> Links:
+    from pydantic import ValidationError
+
+    from p2psim.network.graphs import Given, Topology, draw_links
+    from p2psim.options import Options
+    from p2psim.study import yaml_reader
+    from p2psim.study.faults import faults_of
+    from p2psim.study.nodes import Node, plain
+
+    class Asked(Options):
+        """The one thing that is given."""
+
+        topology: Topology
+
+    written = yaml_reader.read(asked.topology, "--topology")
+    node = Node({"topology": written}, written.place)
+    try:
+        topology = Asked.model_validate(plain(node), context={"folder": str(Path.cwd())}).topology
+        return draw_links(topology, Given(), seed=asked.seed, replica=0)
+    except ValidationError as error:
+        raise InputError(*faults_of(error, Asked, node)) from None
+    except InputError as error:
+        raise InputError(*(replace(fault, key=_named(fault)) for fault in error.faults)) from None
+
+
+def _named(fault: Fault) -> str:
+    """The key of a fault of a topology, which here is an argument."""
+    return f"--topology{fault.key.removeprefix('network.topology')}" if not fault.path else fault.key

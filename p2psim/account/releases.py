@@ -1,0 +1,133 @@
+"""``p2psim account releases``: what a list of releases costs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.account.listing import Listed, listed, read_list
+from p2psim.account.numbers import positive, share, upward
+from p2psim.account.summing import At, chosen
+from p2psim.errors import InputError
+from p2psim.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from p2psim.privacy.accounting.accountants import Accountant
+
+#: Points of a drawn curve.
+_POINTS = 25
+
+
+def read_at(asked: argparse.Namespace) -> At:
+    """Where accounts are to be drawn up."""
+    if asked.delta is not None:
+        return At(share("--delta", asked.delta, zero=True), None)
+    if not (math.isfinite(asked.epsilon) and asked.epsilon >= 0):
+        raise InputError(f"--epsilon: must be a number, at least 0, got {asked.epsilon:g}")
+    return At(None, asked.epsilon)
+
+
+def account_releases(asked: argparse.Namespace) -> int:
+    """Print the accounts, draw the figures that were asked for, and return the exit code."""
+    at = read_at(asked)
+    releases = _releases(asked)
+    accountants, left_out = chosen(asked.accountant, releases.noises)
+    charges = releases.charges()
+    rows: list[dict[str, Any]] = [
+        {"accountant": name, at.asked: float(at.sums(accountant, charges)[0])}
+        for name, accountant in accountants.items()
+    ]
+    files = []
+    if asked.plot:
+        files += _save(asked.plot, "--plot", lambda: _growth(releases, accountants, at))
+    if asked.trade_off:
+        files += _save(asked.trade_off, "--trade-off", lambda: _trade_off(releases, accountants))
+    if asked.json:
+        tree: dict[str, Any] = {"releases": releases.loss.size, "epsilon": at.epsilon, "delta": at.delta}
+        key = "epsilon" if at.delta is not None else "delta"
+        tree["accountants"] = [{"accountant": row["accountant"], key: row[at.asked]} for row in rows]
+        print_json({**tree, "not_able": left_out, "files": files})
+        return 0
+    for row in rows:
+        row[at.asked] = upward(row[at.asked])
+    print_table(rows, f"{at.asked} of {releases.loss.size:,} releases at {at.fixed}")
+    if left_out:
+        names = ", ".join(dict.fromkeys(noise.name for noise in releases.noises))
+        print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
+    print("\n".join(files), end="\n" if files else "")
+    return 0
+
+
+def _releases(asked: argparse.Namespace) -> Listed:
+    if asked.rate is not None and not 0 < asked.rate <= 1:
+        raise InputError(f"--rate: must be above 0 and at most 1, got {asked.rate:g}")
+    if asked.count < 1:
+        raise InputError(f"--count: must be at least 1, got {asked.count}")
+    if asked.loss is not None:
+        if asked.sensitivity is not None:
+            raise InputError("--sensitivity: belongs to --scale; a loss is sensitivity by scale already")
+        return listed(read_list(asked.loss, "--loss", asked.noise, asked.rate), asked.count)
+    sensitivity = positive("--sensitivity", 1.0 if asked.sensitivity is None else asked.sensitivity)
+    return listed(read_list(asked.scale, "--scale", asked.noise, asked.rate, sensitivity), asked.count)
+
+
+def _save(file: str, argument: str, draw: Any) -> list[str]:
+    """Draw a figure and write it as PNG and SVG."""
+    from p2psim.report import style
+
+    path = Path(file)
+    if path.suffix not in (".png", ".svg") or not path.parent.is_dir():
+        raise InputError(
+            f"{argument}: a file NAME.png (or .svg) in a folder that is there is expected, got {file}"
+        )
+    with style.look():
+        figure: Figure = draw()
+        return [str(written) for written in style.save(figure, path.parent, path.stem)]
+
+
+def _growth(releases: Listed, accountants: dict[str, Accountant], at: At) -> Figure:
+    """Accounts of the first so many releases of the list."""
+    import numpy as np
+
+    from p2psim.report.accountants import draw_growth
+
+    total = releases.loss.size
+    counts = np.unique(np.rint(np.geomspace(1, total, _POINTS)).astype(int)).tolist()
+    charges = releases.prefixes(counts)
+    found = {name: at.sums(accountant, charges) for name, accountant in accountants.items()}
+    title = f"the first releases of {total:,}: {_names(releases)}"
+    return draw_growth(counts, found, f"{at.asked} at {at.fixed}", title, _NOTES)
+
+
+def _trade_off(releases: Listed, accountants: dict[str, Accountant]) -> Figure:
+    """δ from ε = 0 to where the best of them is at 1e-12."""
+    import numpy as np
+
+    from p2psim.privacy.accounting.accountants import trade_off
+    from p2psim.report.accountants import draw_trade_off
+
+    charges = releases.charges()
+    ends = [float(accountant.epsilon(charges, 1e-12)[0]) for accountant in accountants.values()]
+    end = min((value for value in ends if math.isfinite(value)), default=math.inf)
+    if not math.isfinite(end):
+        raise InputError("--trade-off: nothing is guaranteed at any ε, so there is no curve")
+    epsilons = np.linspace(0, end, 101)
+    found = {name: trade_off(accountant, charges, epsilons)[0] for name, accountant in accountants.items()}
+    return draw_trade_off(epsilons, found, f"{releases.loss.size:,} releases: {_names(releases)}", _NOTES)
+
+
+#: What every number of this rests on.
+_NOTES = (
+    "adjacency: one record is replaced by another; upper bounds on the loss of the real-number mechanism",
+)
+
+
+def _names(releases: Listed) -> str:
+    """Noises and the range of losses."""
+    noises = ", ".join(noise.name for noise in releases.noises)
+    low, high = float(releases.loss.min()), float(releases.loss.max())
+    return f"{noises}, loss {low:g}" + (f" to {high:g}" if high > low else "")
