@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import simpy
+from simpy.events import NORMAL
 
-#: SimPy's priority of ordinary events.
-NORMAL: Final = 1
+__all__ = ["NORMAL", "Clock", "Timer"]
 
 
 class Timer(simpy.Event):

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 #: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
 Ended = Callable[[int, int, int, int, int], None]
 
+#: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
+Message = tuple[int, int, int, int, int, Ended, Ended]
+
 
 def _write_nothing(*_: float) -> int:
     """Stand for the log's ``write`` once the run is over."""
@@ -91,7 +94,7 @@ class World:
         self._absences = [0] * (self.links.agents + 1)
         self._gone = bytearray(self.links.agents + 1)
         self._rejoin = network.availability.rejoin
-        self._held: dict[int, list[tuple[Any, ...]]] = {}
+        self._held: dict[int, list[Message]] = {}
         self._askers: dict[int, np.random.Generator] = {}
         self._holds = network.availability.messages == "held"
         self.versions = [0] * self.links.agents
@@ -371,7 +374,7 @@ class World:
             for callback in callbacks:
                 callback(event)
             if not event._ok and not event.defused:
-                raise event._value  # type: ignore[misc]
+                raise event._value
             if full:
                 yield log.take()
         while full:

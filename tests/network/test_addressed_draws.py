@@ -23,6 +23,7 @@ from network_cases import (
 )
 
 from p2psim.distributions import Distribution
+from p2psim.network.channels import GilbertElliott, Same
 from p2psim.network.simulation import simulate_events
 from p2psim.randomness import Streams
 
@@ -32,6 +33,11 @@ LATE = Distribution(exponential=0.3)
 def wake_times(events: np.ndarray, agent: int) -> list[float]:
     wakes = of_kind(events, WAKE)
     return wakes["time"][wakes["agent"] == agent].tolist()
+
+
+#: What is drawn beside a purpose wherever it is.
+PARTNERS = {"link-state": {"loss"}, "retransmit": {"loss"}, "acknowledgement": {"retransmit"}}
+AIR = Channel(airtime=0.02, while_sending="overlap")
 
 
 class TestSeeds:
@@ -68,22 +74,39 @@ class TestSeeds:
             ("loss", Network(star(3), Poll(), Channel(loss=0.5))),
             ("response", Network(star(3), Poll(response=LATE))),
             ("service", Network(star(3), Request(service=LATE))),
+            ("link-state", Network(star(3), Poll(), Channel(loss=GilbertElliott(mean=0.5, burst=1.0)))),
+            (
+                "capture",
+                Network(star(3), Poll(), AIR.model_copy(update={"collision": "aloha", "capture": 0.5})),
+            ),
+            ("backoff", Network(star(3), Poll(), AIR.model_copy(update={"collision": "carrier-sense"}))),
+            ("retransmit", Network(star(3), Poll(), Channel(loss=0.5, retransmit=Same(backoff=LATE)))),
+            ("acknowledgement", Network(star(3), Poll(), Channel(retransmit=Same(acknowledge=0.5)))),
         ],
     )
     def test_each_purpose_is_drawn_from_its_stream(self, purpose: str, network: Network) -> None:
         """Another variant of the purpose changes the events; another variant of all others does not."""
         used = {"clocks", purpose} if network.exchange.has_clocks else {purpose}
-        unused = {
-            "peers",
-            "latency",
-            "loss",
-            "response",
-            "service",
-            "availability",
-            "data",
-            "noise",
-            "clocks",
-        } - used
+        unused = (
+            {
+                "peers",
+                "latency",
+                "loss",
+                "response",
+                "service",
+                "availability",
+                "data",
+                "noise",
+                "clocks",
+                "link-state",
+                "capture",
+                "backoff",
+                "retransmit",
+                "acknowledgement",
+            }
+            - used
+            - PARTNERS.get(purpose, set())
+        )
         plain, other, same = (
             simulate_events(network, Streams(0, 0, variants), commits=60).read().tobytes()
             for variants in ({}, {purpose: "x"}, dict.fromkeys(unused, "x"))

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+
+class Received(Protocol):
+    """What an ear needs of a transmission; see `Reception`."""
+
+    sender: int
+    end: float
+    before: tuple[int, ...]
+    others: tuple[int, ...]
+
 
 class Reception:
     """A transmission as it is received at one place.
@@ -42,7 +53,7 @@ class Ear:
         # (end, sender) of up to three different senders, those that end last, the last first.
         self._last: list[tuple[float, int]] = []
         # What is on the air and may still meet another sender that counts.
-        self._open: list[Reception] = []
+        self._open: list[Received] = []
 
     def is_busy(self, sender: int, now: float) -> bool:
         """Whether a sender hears another one."""
@@ -53,7 +64,7 @@ class Ear:
                 return True
         return False
 
-    def begin(self, one: Reception, start: float, end: float) -> None:
+    def begin(self, one: Received, start: float, end: float) -> None:
         """Put a transmission on the air; starts must not go back."""
         sender = one.sender
         one.end = end
