@@ -21,7 +21,8 @@ def drawn(sampling: Sampling, agent: int, release: int, records: int) -> list[in
 def _poisson(random, records: int, rate: float) -> list[int]:  # type: ignore[no-untyped-def]
     if rate == 1:
         return list(range(records))
-    rows, at = [], -1
+    rows: list[int] = []
+    at = -1
     while True:
         skipped = math.log(1 - random()) / math.log1p(-rate)
         if at + 1 + skipped >= records:

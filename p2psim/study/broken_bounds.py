@@ -19,7 +19,7 @@ def broken_bounds(ledger: "pd.DataFrame") -> list[str]:
     broken = ledger[ledger["violation_size"].fillna(0.0) > 0]
     lines = []
     for cell, rows in broken.groupby("cell", sort=True):
-        worst = rows.loc[rows["violation_size"].idxmax()]
+        worst = rows.iloc[int(rows["violation_size"].to_numpy().argmax())]
         agent, replica, step = (int(worst[name]) for name in ("agent", "replica", "violation_step"))
         who = f"{_count(rows['agent'].nunique(), 'agent')} in {_count(rows['replica'].nunique(), 'replica')}"
         lines.append(
