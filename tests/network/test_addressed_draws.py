@@ -24,6 +24,7 @@ from network_cases import (
 
 from p2psim.distributions import Distribution
 from p2psim.network.channels import GilbertElliott, Same
+from p2psim.network.events import COLLISION
 from p2psim.network.simulation import simulate_events
 from p2psim.randomness import Streams
 
@@ -222,3 +223,24 @@ class TestChannelDraws:
         assert longer[: shorter.size].tobytes() == shorter.tobytes()
         assert np.sum(shorter["kind"] == COMMIT) == 50
         assert LEARNER in shorter["agent"]
+
+    @pytest.mark.parametrize("radio", ["aloha", "slotted", "carrier-sense"])
+    @pytest.mark.parametrize("while_sending", ["wait", "overlap"])
+    def test_collisions_move_no_delay_nor_loss(self, radio: str, while_sending: str) -> None:
+        """What is heard travels and is lost as on a channel without collisions; all is told apart by its send."""
+        quiet = Channel(airtime=0.02, latency=LATE, loss=0.3)
+        plain, _ = play(complete(4), Broadcast(), quiet, time=40.0)
+        keys = {"collision": radio, "while_sending": while_sending, "shared": True}
+        noisy, _ = play(complete(4), Broadcast(), quiet.model_copy(update=keys), time=40.0)
+        collided = noisy["outcome"] == COLLISION
+        assert collided.any() or radio == "carrier-sense"
+        fates = [
+            {
+                (int(end["peer"]), int(end["version"]), int(end["agent"])): end["kind"] == DROP
+                for end in events[np.isin(events["kind"], [DELIVER, DROP])]
+            }
+            for events in (plain, noisy[~collided])
+        ]
+        shared = fates[0].keys() & fates[1].keys()
+        assert len(shared) > 200
+        assert all(fates[0][message] == fates[1][message] for message in shared)
