@@ -43,9 +43,9 @@ def account_releases(asked: argparse.Namespace) -> int:
     ]
     files = []
     if asked.plot:
-        files += _save(asked.plot, "--plot", lambda: _growth(releases, accountants, at))
+        files += _save(asked.plot, "--plot", lambda: _growth(releases, _drawn(accountants), at))
     if asked.trade_off:
-        files += _save(asked.trade_off, "--trade-off", lambda: _trade_off(releases, accountants))
+        files += _save(asked.trade_off, "--trade-off", lambda: _trade_off(releases, _drawn(accountants)))
     if asked.json:
         tree: dict[str, Any] = {"releases": releases.loss.size, "epsilon": at.epsilon, "delta": at.delta}
         key = "epsilon" if at.delta is not None else "delta"
@@ -87,6 +87,11 @@ def _save(file: str, argument: str, draw: Any) -> list[str]:
     with style.look():
         figure: Figure = draw()
         return [str(written) for written in style.save(figure, path.parent, path.stem)]
+
+
+def _drawn(accountants: dict[str, Accountant]) -> dict[str, Accountant]:
+    """Those that get a curve: not the least of all, which would hide the one that it is."""
+    return {name: one for name, one in accountants.items() if name != "best" or len(accountants) == 1}
 
 
 def _growth(releases: Listed, accountants: dict[str, Accountant], at: At) -> Figure:
