@@ -68,6 +68,8 @@ class GossipAdmm(RunEnd):
 
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    #: p-vectors in a message.
+    vectors: ClassVar[int] = 2
 
 
 def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:

@@ -64,6 +64,10 @@ class Network:
     members: Members | None = None
     vectors: int = 1
 
+    def __post_init__(self) -> None:
+        """Refuse a channel that means nothing on these links; see `Channel.check`."""
+        self.channel.check(self.links)
+
     @classmethod
     def of_graph(
         cls,
@@ -186,7 +190,6 @@ def simulate_events(
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
         )
-    network.channel.check(network.links)
     if network.updates == "hear" and not isinstance(pattern, Gossip):
         raise MeaningError(
             "network.exchange", "an algorithm that updates models when they are heard needs exchange: gossip"

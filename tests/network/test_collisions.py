@@ -16,6 +16,7 @@ from network_cases import (
     Channel,
     Gossip,
     Links,
+    Network,
     Poll,
     Request,
     complete,
@@ -31,7 +32,9 @@ from p2psim.network.channels import Fresh, GilbertElliott, Same
 from p2psim.network.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import links
+from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
+from p2psim.randomness import Streams
 
 TIME = 12.0
 #: Two intervals that touch may overlap by rounding.
@@ -208,6 +211,12 @@ class TestBandwidth:
         asks = ends["version"] < 0
         assert lasted[asks] == pytest.approx(0.1)
         assert lasted[~asks] == pytest.approx(0.1 + 0.25)
+
+    def test_a_message_may_carry_several(self) -> None:
+        network = Network(ring(4), Gossip(), Channel(bandwidth=4.0), vectors=2)
+        events = simulate_events(network, Streams(0), time=10.0).read()
+        ends = events[events["kind"] == DELIVER]
+        assert ends["time"] - events["time"][ends["cause"]] == pytest.approx(0.5)
 
     def test_questions_without_airtime_disturb_nobody(self) -> None:
         channel = Channel(bandwidth=4.0, collision="aloha", shared=True)
