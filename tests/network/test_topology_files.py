@@ -155,3 +155,55 @@ def test_parts_where_they_are_allowed(tmp_path):
     assert_sound(read(tmp_path / "g.txt", allow_disconnected=True), connected=False)
     (tmp_path / "g.csv").write_text("0,1,0,0\n1,0,0,0\n0,0,0,1\n0,0,1,0\n")
     assert_sound(read(tmp_path / "g.csv", allow_disconnected=True), connected=False)
+
+
+class TestAttributes:
+    """Numbers of links beside their weights: a channel takes delays and losses from them."""
+
+    @pytest.mark.parametrize("name", ["graph.graphml", "graph.gml", "graph.edgelist"])
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(connected_graphs(12), st.data())
+    def test_come_with_their_links(self, name, tmp_path, graph, data):
+        for _, _, edge in graph.edges(data=True):
+            edge["delay"] = data.draw(st.floats(0, 1e3))
+            edge["name"] = "x"
+        WRITERS[name](graph, tmp_path / name)
+        found = read(tmp_path / name)
+        assert set(found.attributes) == {"delay"}
+        for agent in graph:
+            near = found.of(agent).tolist()
+            delays = found.attributes["delay"][found.indptr[agent] : found.indptr[agent + 1]]
+            assert delays.tolist() == [graph[agent][other]["delay"] for other in near]
+
+    def test_of_a_star_are_ordered_by_owner(self):
+        graph = nx.Graph()
+        for owner in (2, 0, 1):
+            graph.add_edge(-1, owner, delay=float(owner), p=0.5)
+        found = links(graph)
+        assert found.attributes["delay"].tolist() == [0.0, 1.0, 2.0]
+
+    def test_those_that_some_link_lacks_or_contradicts_are_left_out(self):
+        graph = nx.MultiGraph([(0, 1, {"a": 1.0, "b": 1.0, "c": 2}), (1, 0, {"a": 1.0, "b": 3.0, "c": 2})])
+        graph.add_edge(1, 2, a=0.5, b=1.0)
+        assert {name: column.tolist() for name, column in links(graph).attributes.items()} == {
+            "a": [1.0, 1.0, 0.5, 0.5]
+        }
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf, "1", True, None])
+    def test_what_is_no_number_is_left_out(self, value):
+        graph = nx.Graph([(0, 1, {"a": 1.0, "b": value})])
+        assert set(links(graph).attributes) == {"a"}
+
+    def test_a_channel_refuses_what_is_no_probability(self):
+        from network_cases import Channel, Gossip, Network
+
+        from p2psim.network.channels import EdgeValue
+
+        where = links(nx.Graph([(0, 1, {"p": 1.5, "delay": -1.0})]))
+        for keys, message in (
+            ({"loss": EdgeValue(edge="p")}, "'p' must be between 0 and 1 on every link, got 1.5"),
+            ({"latency": EdgeValue(edge="delay")}, "'delay' must be 0 or more on every link, got -1"),
+            ({"loss": EdgeValue(edge="q")}, "attributes that all have: delay, p"),
+        ):
+            with pytest.raises(MeaningError, match=message):
+                Network(where, Gossip(), Channel(**keys))
