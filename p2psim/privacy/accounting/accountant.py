@@ -1,4 +1,4 @@
-"""What an accountant is: a way to add up releases that are of noises it knows."""
+"""What an accountant is, and what all of them do at the edges."""
 
 from __future__ import annotations
 
@@ -7,108 +7,99 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.errors import MeaningError
-from p2psim.privacy.accounting.charges import Charges, Lists
-from p2psim.privacy.accounting.names import AccountantName
-from p2psim.privacy.accounting.noises import Noise, pure_of
-
-#: From lists and a δ (or an ε) to what an accountant's formula says of each, shape (lists,).
-Formula = Callable[[Lists, float], np.ndarray]
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
 
 
 @dataclass(frozen=True)
 class Accountant:
-    """Adds up the releases of each agent; adaptive ones too.
-
-    What it returns is never below the truth for the dominating pairs of the noises: the smaller of its formula and
-    basic composition, where that applies. It does not depend on the order of releases.
+    """Turns releases into ε at δ, and δ at ε; it refuses releases that it does not know.
 
     Attributes
     ----------
-    name : str
-    needs_delta : bool
-        Whether it says something at δ = 0 only by basic composition, or nothing.
+    name, meaning : str
     supports : callable
-        Of a noise: whether releases of it can be added up.
-    epsilon_of, delta_of : callable
-        The formulas, for lists whose losses are positive and finite. One that overflows is infinite, which says
-        nothing.
+        Whether it can account for a noise.
+    needs_delta : bool
+        Whether it gives more at a δ above 0 than at 0.
     """
 
-    name: AccountantName
-    needs_delta: bool
+    name: str
+    meaning: str
     supports: Callable[[Noise], bool]
-    epsilon_of: Formula
-    delta_of: Formula
+    needs_delta: bool
+    _epsilon: Callable[[Charges, float], np.ndarray]
+    _delta: Callable[[Charges, float], np.ndarray]
 
-    def epsilon(self, charges: Charges | Lists, delta: float) -> np.ndarray:
-        """Find ε at δ of each agent, shape (N,); infinite where nothing is guaranteed.
+    def epsilon(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε of each agent at δ, shape (N,): never less than the truth; infinite where nothing is guaranteed.
+
+        Parameters
+        ----------
+        charges : Charges
+        delta : float
+            In [0, 1).
 
         Raises
         ------
-        MeaningError
-            If δ is not in [0, 1), or a release is of a noise that is not supported.
+        ValueError
+            If a noise is not supported, or δ is out of range.
         """
         if not 0 <= delta < 1:
-            raise MeaningError("delta", f"must be at least 0 and below 1, got {delta}")
-        lists = self._known(charges)
-        result = self._capped(lists, np.full(lists.size, np.inf))
-        if delta > 0 or not self.needs_delta:
-            with np.errstate(over="ignore", under="ignore"):
-                result = np.minimum(result, self.epsilon_of(lists, delta))
-        result[np.diff(lists.offsets) == 0] = 0.0
-        result[lists.void] = np.inf
-        return result[lists.place]
+            raise ValueError(f"δ must be in [0, 1), got {delta}")
+        found = self._guarded(
+            charges, lambda sane: self._epsilon(sane, delta) if delta else basic_sums(sane), np.inf
+        )
+        return np.maximum(found, 0.0)
 
-    def delta(self, charges: Charges | Lists, epsilon: float) -> np.ndarray:
-        """Find δ at ε of each agent, shape (N,), from 0 to 1.
+    def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
+
+        Parameters
+        ----------
+        charges : Charges
+        epsilon : float
+            Not negative.
 
         Raises
         ------
-        MeaningError
-            If ε is negative or not a number, or a release is of a noise that is not supported.
+        ValueError
+            If a noise is not supported, or ε is negative or not a number.
         """
         if not epsilon >= 0:
-            raise MeaningError("epsilon", f"must be at least 0, got {epsilon}")
-        lists = self._known(charges)
-        if np.isinf(epsilon):
+            raise ValueError(f"ε must not be negative, got {epsilon}")
+        if epsilon == np.inf:
             return np.zeros(charges.agents)
-        with np.errstate(over="ignore", under="ignore"):
-            result = np.clip(self.delta_of(lists, epsilon), 0.0, 1.0)
-        result[self._capped(lists, np.full(lists.size, np.inf)) <= epsilon] = 0.0
-        result[np.diff(lists.offsets) == 0] = 0.0
-        result[lists.void] = 1.0
-        return result[lists.place]
 
-    def _known(self, charges: Charges | Lists) -> Lists:
-        lists = charges.lists
-        for number, _ in lists.masks():
-            if not self.supports(lists.noises[number]):
-                raise MeaningError(
-                    "privacy.accountant",
-                    f"{self.name} cannot add up releases of {lists.noises[number].name} noise",
-                )
-        return lists
+        def capped(sane: Charges) -> np.ndarray:
+            found = np.minimum(self._delta(sane, epsilon), 1.0)
+            return np.where(basic_sums(sane) <= epsilon, 0.0, found)
 
-    @staticmethod
-    def _capped(lists: Lists, otherwise: np.ndarray) -> np.ndarray:
-        """Basic composition of each list whose releases are all pure, and what is given for the others."""
-        pure = pure_losses(lists)
-        return np.where(
-            np.isnan(lists.total(np.where(np.isinf(pure), np.nan, 0.0))), otherwise, lists.total(pure)
+        return self._guarded(charges, capped, 1.0)
+
+    def _guarded(self, charges: Charges, measure: Callable[[Charges], np.ndarray], lost: float) -> np.ndarray:
+        """Measure agents whose losses are all finite; the others have lost everything."""
+        for noise in charges.used:
+            if not self.supports(noise):
+                raise ValueError(f"{self.name} cannot account for {noise.name} releases")
+        infinite = charges.sums(np.isinf(charges.loss).astype(float)) > 0
+        if not infinite.any():
+            return measure(charges)
+        kept = ~np.repeat(infinite, np.diff(charges.offsets))
+        counts = np.where(infinite, 0, np.diff(charges.offsets))
+        sane = Charges(
+            charges.noises, charges.kind[kept], charges.loss[kept], np.concatenate([[0], np.cumsum(counts)])
         )
+        return np.where(infinite, lost, measure(sane))
 
 
-def pure_losses(lists: Lists) -> np.ndarray:
-    """ε₀ of each entry, shape (entries,); infinite where the noise is not pure DP."""
-    result = np.full(lists.loss.size, np.inf)
-    for number, mask in lists.masks():
-        found = pure_of(lists.noises[number], lists.loss[mask])
-        if found is not None:
-            result[mask] = found
-    return result
+def basic_sums(charges: Charges) -> np.ndarray:
+    """Σε₀ of each agent, shape (N,); infinite where a release with a loss is not pure."""
 
+    def pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
+        if is_pure(noise):
+            assert isinstance(noise, PureNoise)
+            return noise.pure(losses)
+        return np.where(losses > 0, np.inf, 0.0)
 
-def is_pure(noise: Noise) -> bool:
-    """Whether a noise is pure DP."""
-    return pure_of(noise, np.ones(1)) is not None
+    return charges.sums(charges.each(pure))

@@ -1,17 +1,42 @@
-"""All accountants by name."""
+"""All accountants by their names, and the whole trade-off curve."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from p2psim.privacy.accounting import best
 from p2psim.privacy.accounting.accountant import Accountant
-from p2psim.privacy.accounting.advanced import ADVANCED
-from p2psim.privacy.accounting.basic import BASIC
-from p2psim.privacy.accounting.gaussian import GAUSSIAN_ACCOUNTANT
-from p2psim.privacy.accounting.kov import KOV
-from p2psim.privacy.accounting.rdp import RDP
-from p2psim.privacy.accounting.zcdp import ZCDP
+from p2psim.privacy.accounting.charges import Charges
 
-__all__ = ["ACCOUNTANTS", "Accountant"]
+__all__ = ["ACCOUNTANTS", "Accountant", "trade_off", "type_two_error"]
 
-ACCOUNTANTS: dict[str, Accountant] = {
-    accountant.name: accountant for accountant in (BASIC, ADVANCED, KOV, RDP, ZCDP, GAUSSIAN_ACCOUNTANT)
-}
+ACCOUNTANTS: dict[str, Accountant] = {one.name: one for one in (*best.ALL, best.ACCOUNTANT)}
+
+
+def trade_off(accountant: Accountant, charges: Charges, epsilons: np.ndarray) -> np.ndarray:
+    """δ of each agent at each ε, shape (N, len(epsilons)): non-increasing along ε."""
+    columns = [accountant.delta(charges, float(epsilon)) for epsilon in epsilons]
+    # Each is a bound, so at a larger ε none need be larger than before.
+    return np.minimum.accumulate(np.stack(columns, axis=1), axis=1)
+
+
+def type_two_error(epsilons: np.ndarray, deltas: np.ndarray, type_one: np.ndarray) -> np.ndarray:
+    """Least error of missing a record, at each rate of false alarms: the trade-off function of (ε, δ) pairs.
+
+    max over pairs of 0, 1 − δ − e^ε·α and e^{−ε}(1 − δ − α) (Dong, Roth, Su 2022, Proposition 2.4).
+
+    Parameters
+    ----------
+    epsilons, deltas : ndarray, shape (m,)
+    type_one : ndarray, shape (k,)
+        α in [0, 1].
+
+    Returns
+    -------
+    ndarray, shape (k,)
+    """
+    a = np.asarray(type_one, dtype=float)[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        steep = np.where(a > 0, 1 - deltas - np.exp(epsilons) * a, 1 - deltas)
+        flat = np.exp(-epsilons) * (1 - deltas - a)
+    return np.maximum(0.0, np.maximum(steep, flat)).max(axis=1)

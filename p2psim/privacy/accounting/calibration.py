@@ -1,4 +1,4 @@
-"""From a budget to losses: the largest ones, or the most releases, that an accountant lets pass."""
+"""Noise for a budget, and releases for a budget: both stay within it."""
 
 from __future__ import annotations
 
@@ -7,43 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
-from p2psim.privacy.accounting.charges import Charges, joined, one_agent, repeated
-from p2psim.privacy.accounting.curves import gaussian_delta
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.gaussian import gaussian_mu
 from p2psim.privacy.accounting.noises import Noise
-from p2psim.privacy.accounting.searches import upper_crossing
 
-#: Most releases that are counted where nothing says another number.
-UNBOUNDED = 2**53
-#: Relative width to which a loss is found.
-_WIDTH = 1e-12
-#: Losses beyond these are not looked for.
-_LEAST, _LARGEST = 1e-280, 1e280
+__all__ = ["gaussian_mu", "largest_loss", "most_releases"]
 
+#: Relative width at which a search ends.
+_WIDTH = 1e-9
 
-def gaussian_mu(epsilon: np.ndarray | float, delta: float) -> np.ndarray:
-    """Largest μ = Δ/σ at which one Gaussian release is within ε at δ (Balle, Wang 2018, Theorem 8); never above it.
-
-    Parameters
-    ----------
-    epsilon : ndarray
-        Not negative and finite.
-    delta : float
-        In (0, 1).
-    """
-    epsilon = np.asarray(epsilon, dtype=float)
-    flat = epsilon.reshape(-1)
-
-    # In 1/μ the curve falls; δ ≥ 1 − e^−… everywhere is reached before μ = √(2ε) + 2·x, Φ(−x) ≤ (1 − δ)/2.
-    def over(inverse: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(gaussian_delta(1 / inverse, flat)) - np.log(delta)
-
-    low, high = np.ones(flat.size), np.ones(flat.size)
-    while (short := over(low) <= 0).any():
-        low = np.where(short, low / 2, low)
-    while (long := over(high) > 0).any():
-        high = np.where(long, high * 2, high)
-    return (1 / upper_crossing(over, low, high)).reshape(epsilon.shape)
+#: Releases beyond which a budget is taken to allow any number.
+MOST = 1 << 40
 
 
 def largest_loss(
@@ -53,146 +27,91 @@ def largest_loss(
     epsilon: float,
     delta: float,
     power: int = 1,
-    before: Charges | None = None,
 ) -> float:
-    """Largest c for which releases of losses c·weights stay within ε at δ; the account of what is returned is.
+    """Largest factor c such that releases with losses (c·w)^(1/power) are within (ε, δ), never above.
 
     Parameters
     ----------
     accountant : Accountant
     noise : Noise
     weights : ndarray, shape (releases,)
-        Not negative.
-    epsilon : float
-        Not negative.
-    delta : float
-        In [0, 1).
+        w, not negative, some positive.
+    epsilon, delta : float
+        Budget: ε positive, finite.
     power : int
-        The power of the losses that adds up: where the search begins, no more.
-    before : Charges, optional
-        Of one agent: what it released already.
+        1 where losses add up, 2 where their squares do.
 
-    Returns
-    -------
-    float
-        Infinite where nothing is released or ε is infinite, 0 where nothing can be.
+    Raises
+    ------
+    ValueError
+        If the budget or the weights mean nothing, or no loss is within it.
     """
-    weights = np.asarray(weights, dtype=float)
-    largest = float(weights.max(initial=0.0))
-    if largest == 0 or np.isinf(epsilon):
-        return float("inf")
-    scaled = weights / largest
-    equal = bool((scaled == 1).all())
+    w = np.asarray(weights, dtype=float)
+    if not (0 < epsilon < np.inf and (w >= 0).all() and w.any()):
+        raise ValueError(f"a positive finite ε and some positive weight are needed, got {epsilon} and {w}")
 
-    def within(loss: float) -> float:
-        """How far the account is within ε; not negative if it is."""
-        if equal:
-            charges = repeated(noise, loss, weights.size, before)
-        else:
-            made = one_agent(noise, loss * scaled)
-            charges = (made if before is None else joined(before, made)).lists
-        return epsilon - float(accountant.epsilon(charges, delta)[0])
+    def within(factor: float) -> bool:
+        charges = Charges.of(noise, (factor * w) ** (1 / power))
+        return bool(accountant.epsilon(charges, delta)[0] <= epsilon)
 
-    guess = epsilon / (scaled**power).sum() ** (1 / power)
-    return _last(within, max(guess, _LEAST)) / largest
-
-
-def _last(within: Callable[[float], float], guess: float) -> float:
-    """Largest positive number at which a falling function is not negative, and never one at which it is negative."""
-    low, high, factor = guess, guess, 2.0
-    at_low = at_high = within(guess)
-    while at_high >= 0:
-        low, at_low = high, at_high
-        if high > _LARGEST:
-            return low
-        high *= factor
-        at_high, factor = within(high), factor**1.5
-    factor = 2.0
-    while at_low < 0:
-        high, at_high = low, at_low
-        if low < _LEAST:
-            return 0.0
-        low /= factor
-        at_low, factor = within(low), factor**1.5
-    step = 0
-    while high - low > _WIDTH * high:
-        step += 1
-        # Regula falsi on even steps, a touch towards the far end on others, so that both ends close in; bisection of
-        # the logarithm where it does not help.
-        middle = low + (high - low) * at_low / (at_low - at_high) if np.isfinite(at_high) else low
-        if step % 4 == 3:
-            middle = np.sqrt(low * high)
-        elif step % 2:
-            middle += 1e-2 * (high - middle if middle - low > high - middle else low - middle)
-        if not low < middle < high:
-            middle = np.sqrt(low) * np.sqrt(high)
-        if not low < middle < high:
+    high = (epsilon if power == 1 else epsilon**2) / float(w.sum())
+    for _ in range(200):
+        if not within(high):
             break
-        at_middle = within(float(middle))
-        if at_middle >= 0:
-            low, at_low = float(middle), at_middle
-        else:
-            high, at_high = float(middle), at_middle
+        high *= 2
+    low = high / 2
+    for _ in range(2000):
+        if within(low):
+            break
+        low /= 2
+        if low < 1e-290:
+            raise ValueError(f"{accountant.name} finds no loss within ε = {epsilon}, δ = {delta}")
+    return _bisected(within, low, 2 * low if 2 * low < high else high)
+
+
+def _bisected(within: Callable[[float], bool], low: float, high: float) -> float:
+    while high - low > _WIDTH * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) else (low, middle)
     return low
 
 
 def most_releases(
-    accountant: Accountant,
-    noise: Noise,
-    losses: np.ndarray | float,
-    epsilon: float,
-    delta: float,
-    before: Charges | None = None,
-    most: int | None = None,
+    accountant: Accountant, noise: Noise, losses: float | np.ndarray, epsilon: float, delta: float
 ) -> int:
-    """Longest beginning of a list of releases that stays within ε at δ.
+    """Longest prefix of a list of losses that is within (ε, δ).
 
     Parameters
     ----------
     accountant : Accountant
     noise : Noise
-    losses : ndarray, shape (releases,), or float
-        In the order of the releases; a number is the loss of any number of them.
-    epsilon : float
-        Not negative.
-    delta : float
-        In [0, 1).
-    before : Charges, optional
-        Of one agent: what it released already.
-    most : int, optional
-        Where to stop counting; `UNBOUNDED` when left out.
+    losses : float or ndarray, shape (releases,)
+        One number stands for any number of releases with that loss; then at most `MOST` are told.
+    epsilon, delta : float
 
     Returns
     -------
     int
-        Its account is within ε, and that of one more is not, unless there is no more; 0 if nothing may be released.
     """
-    listed = np.asarray(losses, dtype=float)
-    limit = UNBOUNDED if most is None else most
-    if listed.ndim:
-        limit = min(limit, listed.size)
 
-    def fits(count: int) -> bool:
-        if listed.ndim:
-            made = one_agent(noise, listed[:count])
-            charges = (made if before is None else joined(before, made)).lists
-        elif listed == 0 or np.isinf(listed):
-            made = one_agent(noise, [float(listed)])
-            charges = (made if before is None else joined(before, made)).lists
-        else:
-            charges = repeated(noise, float(listed), count, before)
-        return bool(accountant.epsilon(charges, delta)[0] <= epsilon)
+    def within(count: int) -> bool:
+        own = np.full(count, losses) if np.ndim(losses) == 0 else np.asarray(losses)[:count]
+        return bool(accountant.epsilon(Charges.of(noise, own), delta)[0] <= epsilon) if count else True
 
-    if limit < 1 or not fits(1):
-        return 0
-    low, high = 1, 2
-    while high < limit and fits(high):
-        low, high = high, 2 * high
-    if high >= limit:
-        if fits(limit):
-            return limit
-        high = limit
+    if np.ndim(losses) == 0:
+        if losses == 0:
+            return MOST
+        end = 1
+        while end < MOST and within(end):
+            end *= 2
+            if end > 1 << 24:
+                raise ValueError(f"more than {1 << 24} releases are within the budget; give the list")
+    else:
+        end = np.asarray(losses).size
+        if within(end):
+            return end
+    low, high = 0, end
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        low, high = (middle, high) if within(middle) else (low, middle)
     return low

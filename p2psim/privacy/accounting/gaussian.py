@@ -1,68 +1,77 @@
-"""Gaussian releases, exactly: they compose to one with μ² = Σ μ² (Dong, Roth, Su 2022, Corollary 3.3)."""
+"""The exact account of Gaussian releases: their composition is one Gaussian release (Dong, Roth, Su 2022)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
-from p2psim.privacy.accounting.charges import Lists
-from p2psim.privacy.accounting.curves import gaussian_delta
-from p2psim.privacy.accounting.noises import Noise, gaussian_of
-from p2psim.privacy.accounting.searches import upper_crossing
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import GAUSSIAN, GaussianNoise
+
+#: Halvings of a bracket: more than a double has digits.
+_HALVINGS = 200
 
 
 def gaussian_epsilon(mu: np.ndarray, delta: float) -> np.ndarray:
-    """ε at which the curve of N(0, 1) and N(μ, 1) is δ; never below it.
+    """ε at δ of Gaussian releases with loss μ, exact to rounding and rounded up; same shape as ``mu``.
 
     Parameters
     ----------
-    mu : ndarray, shape (N,)
-        Not negative.
+    mu : ndarray
+        Not negative, finite.
     delta : float
         In (0, 1).
     """
     mu = np.asarray(mu, dtype=float)
-    some = (mu > 0) & np.isfinite(mu)
-    result = np.where(mu > 0, np.inf, 0.0)
-    inside = mu[some]
-    # δ(ε) is below Φ(−a) ≤ e^(−a²/2), a = ε/μ − μ/2.
-    with np.errstate(over="ignore"):
-        high = inside * (inside / 2 + np.sqrt(-2 * np.log(delta)))
-
-    def over(epsilon: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(gaussian_delta(inside, epsilon)) - np.log(delta)
-
-    result[some] = upper_crossing(over, np.zeros(inside.size), high)
-    return result
+    # δ(ε) ≤ P(N(μ²/2, μ²) > ε) ≤ exp(−(ε − μ²/2)²/(2μ²)).
+    low, high = np.zeros(mu.shape), mu**2 / 2 + mu * np.sqrt(2 * np.log(1 / delta))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = GAUSSIAN.delta(mu, middle) > delta
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(GAUSSIAN.delta(mu, np.zeros(mu.shape)) <= delta, 0.0, high)
 
 
-def gaussian_total(lists: Lists) -> np.ndarray:
-    """μ of each list, shape (lists,); of its Gaussian releases alone."""
-    mu = np.zeros(lists.loss.size)
-    for number, mask in lists.masks():
-        found = gaussian_of(lists.noises[number], lists.loss[mask])
-        mu[mask] = 0.0 if found is None else found
-    # Scaled by the largest, so that no square overflows or vanishes.
-    largest = np.zeros(lists.size)
-    np.maximum.at(largest, lists.owner, mu)
-    scale = np.where(largest > 0, largest, 1.0)
-    return scale * np.sqrt(lists.total((mu / scale[lists.owner]) ** 2))
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest loss μ of a Gaussian release that is (ε, δ)-DP: the analytic calibration of Balle, Wang 2018.
+
+    σ = Δ₂/μ. Never above the exact value.
+
+    Parameters
+    ----------
+    epsilon : float
+        Not negative, finite.
+    delta : float
+        In (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If they are out of range.
+    """
+    if not (0 <= epsilon < np.inf and 0 < delta < 1):
+        raise ValueError(f"ε must be finite and not negative, and δ in (0, 1); got {epsilon} and {delta}")
+    low, high = 0.0, 1.0
+    while GAUSSIAN.delta(np.array(high), np.array(epsilon)) <= delta:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if GAUSSIAN.delta(np.array(middle), np.array(epsilon)) <= delta:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
-def _supports(noise: Noise) -> bool:
-    return gaussian_of(noise, np.ones(1)) is not None
+def _mu(charges: Charges) -> np.ndarray:
+    return np.sqrt(charges.sums(charges.loss**2))
 
 
-def _epsilon(lists: Lists, delta: float) -> np.ndarray:
-    return gaussian_epsilon(gaussian_total(lists), delta)
-
-
-def _delta(lists: Lists, epsilon: float) -> np.ndarray:
-    mu = gaussian_total(lists)
-    result = np.zeros(lists.size)
-    result[mu > 0] = gaussian_delta(mu[mu > 0], np.asarray(epsilon))
-    return result
-
-
-GAUSSIAN_ACCOUNTANT = Accountant("gaussian", True, _supports, _epsilon, _delta)
+ACCOUNTANT = Accountant(
+    "gaussian",
+    "exact, for Gaussian releases alone: squares of losses add up",
+    lambda noise: isinstance(noise, GaussianNoise),
+    True,
+    lambda charges, delta: gaussian_epsilon(_mu(charges), delta),
+    lambda charges, epsilon: GAUSSIAN.delta(_mu(charges), np.full(charges.agents, epsilon)),
+)

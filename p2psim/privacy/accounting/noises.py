@@ -1,151 +1,184 @@
-"""Noises as accountants know them: what one release of a given loss tells about which of two neighbours it came from.
+"""Noises as accountants see them: by a pair of laws that dominates every pair that neighbouring data can give.
 
-A noise is described by its *dominating pair* (P, Q) under replacement of one record: whatever the neighbours and
-whatever was released before, telling the two apart is no easier than telling P from Q (Zhu, Dong, Wang 2022).
-Replacement is symmetric, so (Q, P) is such a pair as well. All that matters of a pair is its hockey-stick curve
-δ(ε) = sup_S P(S) − e^ε·Q(S), or the law of its *privacy loss* L = log(dP/dQ) under P.
-
-A noise of your own needs ``name`` and ``delta``, and is hashable. With more methods more accountants can use it:
-``pure`` (basic, advanced, kov), ``rdp``, ``zcdp``, ``gaussian``. One that it does not have, or that answers None,
-makes the accountants which need it refuse.
+What a release costs is one number, its ``loss``: sensitivity by scale, in the noise's own norm. A pair of laws (P, Q)
+dominates if its hockey-stick curve δ(ε) = sup_S P(S) − e^ε·Q(S), for every real ε, is nowhere below that of any
+neighbouring data. Dominating pairs compose (Zhu, Dong, Wang 2022, Theorem 10), so accountants may work with them alone.
+Replacing a record has no direction: each curve here is that of both orders, and satisfies
+δ(−ε) = 1 − e^{−ε}(1 − δ(ε)).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from p2psim.privacy.accounting.cumulants import laplace_cumulant, response_cumulant
-from p2psim.privacy.accounting.curves import gaussian_delta, laplace_delta, response_delta
+Float = np.ndarray
 
 
+@runtime_checkable
 class Noise(Protocol):
-    """The least that a noise says of itself."""
+    """What an accountant can ask of every noise. More is asked through the protocols below."""
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """How a person is told of it."""
 
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """δ(ε) of one release, for positive losses and ε ≥ 0 that broadcast; convex and falling in e^ε.
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """Hockey-stick curve of the dominating pair of one release: convex in e^ε, for every real ε; broadcasts."""
 
-        Errors of rounding must stay within 4e-16.
-        """
+
+@runtime_checkable
+class PureNoise(Noise, Protocol):
+    """A noise that is ε₀-DP with δ = 0."""
+
+    def pure(self, losses: Float) -> Float:
+        """ε₀ of each release."""
+
+
+@runtime_checkable
+class RenyiNoise(Noise, Protocol):
+    """A noise whose Rényi divergences are known."""
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Rényi divergence of real orders above 1; broadcasts."""
+
+
+@runtime_checkable
+class ConcentratedNoise(Noise, Protocol):
+    """A noise that is ρ-zCDP."""
+
+    def zcdp(self, losses: Float) -> Float:
+        """ρ of each release."""
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """Laplace noise; the loss is ε₀ = Δ₁/b.
+class LaplaceNoise:
+    """Laplace noise; loss ε₀ = Δ₁/b.
 
-    The pair is Lap(0, 1) and Lap(ε₀, 1), also of a release in p dimensions of L1 sensitivity Δ: coordinates that move
-    by d_j are dominated by one that moves by Σ d_j.
-
-    Proof. Let R be randomised response at η ≤ d, which dominates every η-DP release, so Lap at η; p = 1/(1 + e^−η). The
-    curve of R beside Lap at d is p·δ_d(ε − η) + (1 − p)·δ_d(ε + η), δ_d(ε) = 1 − e^((ε − d)/2) for |ε| ≤ d. For
-    0 ≤ ε ≤ d − η that is 1 − e^((ε − d)/2)/cosh(η/2) ≤ 1 − e^((ε − d − η)/2) = δ_{d+η}(ε), since cosh(x) ≤ e^x; for
-    d − η < ε < d + η it is p·δ_{d+η}(ε); above, both are 0; and for ε < 0 by symmetry. So Lap at η beside Lap at d is
-    dominated by Lap at d + η, and so on for all coordinates.
+    A release in p dimensions is dominated by one in one dimension with the same L1 sensitivity: for x − x' = d the loss
+    is Σ_j (|z_j + d_j| − |z_j|)/b, whose parts compose as losses |d_j|/b of separate releases do, while the single
+    release of loss Σ|d_j|/b has the largest curve among all ways to part it.
     """
 
     name: str = "laplace"
 
-    def pure(self, losses: np.ndarray) -> np.ndarray:
-        """ε₀ of pure DP."""
-        return losses
+    def pure(self, losses: Float) -> Float:
+        """ε₀ itself."""
+        return np.asarray(losses, dtype=float)
 
-    def rdp(self, losses: np.ndarray, orders: np.ndarray) -> np.ndarray:
-        """Rényi divergence of real orders α > 1 (Mironov 2017, Table II)."""
-        return laplace_cumulant(losses, orders - 1) / (orders - 1)
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """1 − e^{(ε − ε₀)/2} for |ε| ≤ ε₀, 0 above, 1 − e^ε below."""
+        return _symmetric(epsilon, lambda e: np.maximum(0.0, -np.expm1(np.minimum(0.0, (e - losses) / 2))))
 
-    def zcdp(self, losses: np.ndarray) -> np.ndarray:
-        """ρ = ε₀²/2 (Bun, Steinke 2016, Proposition 1.4)."""
-        return losses**2 / 2
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Rényi divergence, Mironov 2017, Proposition 6: ln(α/(2α−1)·e^{(α−1)ε₀} + (α−1)/(2α−1)·e^{−αε₀})/(α−1)."""
+        a, e = np.broadcast_arrays(np.asarray(orders, dtype=float), np.asarray(losses, dtype=float))
+        up, down = (a - 1) * e, -a * e
+        # Close to 1 the logarithm is of what exceeds 1; far from it, of the exponentials.
+        small = (a * np.expm1(np.minimum(up, 30.0)) + (a - 1) * np.expm1(down)) / (2 * a - 1)
+        large = np.logaddexp(up + np.log(a), down + np.log(a - 1)) - np.log(2 * a - 1)
+        return np.minimum(np.where(up < 20, np.log1p(small), large) / (a - 1), e)
 
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """δ(ε) = 1 − e^((ε − ε₀)/2) below ε₀, then 0."""
-        return laplace_delta(losses, epsilon)
-
-
-@dataclass(frozen=True)
-class Gaussian:
-    """Gaussian noise; the loss is μ = Δ₂/σ.
-
-    The pair is N(0, 1) and N(μ, 1): the law is round, so only the length of the move matters, and a longer move is
-    easier to see.
-    """
-
-    name: str = "gaussian"
-
-    def rdp(self, losses: np.ndarray, orders: np.ndarray) -> np.ndarray:
-        """Rényi divergence αμ²/2 (Mironov 2017, Proposition 7)."""
-        return orders * losses**2 / 2
-
-    def zcdp(self, losses: np.ndarray) -> np.ndarray:
-        """ρ = μ²/2 (Bun, Steinke 2016, Proposition 1.6)."""
-        return losses**2 / 2
-
-    def gaussian(self, losses: np.ndarray) -> np.ndarray:
-        """μ of Gaussian DP (Dong, Roth, Su 2022)."""
-        return losses
-
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle, Wang 2018, Theorem 8)."""
-        return gaussian_delta(losses, epsilon)
+    def zcdp(self, losses: Float) -> Float:
+        """ε₀²/2, as for every ε₀-DP release (Bun, Steinke 2016, Proposition 3.3)."""
+        return np.asarray(losses, dtype=float) ** 2 / 2
 
 
 @dataclass(frozen=True)
-class PureNoise:
-    """A release of which only ε₀ is known; the loss is ε₀.
-
-    Randomised response dominates every ε₀-DP mechanism (Kairouz, Oh, Viswanath 2015, Theorem 3.2 and Section 4): the
-    privacy loss is ε₀ with probability 1/(1 + e^−ε₀) and −ε₀ otherwise.
-    """
+class PureDP:
+    """Anything of which only ε₀ is known: randomised response is the worst case (Kairouz, Oh, Viswanath 2017)."""
 
     name: str = "pure"
 
-    def pure(self, losses: np.ndarray) -> np.ndarray:
-        """ε₀ of pure DP."""
-        return losses
+    def pure(self, losses: Float) -> Float:
+        """ε₀ itself."""
+        return np.asarray(losses, dtype=float)
 
-    def rdp(self, losses: np.ndarray, orders: np.ndarray) -> np.ndarray:
-        """Rényi divergence of randomised response (Mironov 2017, Table II)."""
-        return response_cumulant(losses, orders - 1) / (orders - 1)
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """(e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀."""
 
-    def zcdp(self, losses: np.ndarray) -> np.ndarray:
-        """ρ = ε₀²/2 (Bun, Steinke 2016, Proposition 1.4)."""
-        return losses**2 / 2
+        def upper(e: Float) -> Float:
+            return np.maximum(0.0, -np.expm1(np.minimum(0.0, e - losses)) / (1 + np.exp(-np.asarray(losses))))
 
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """δ(ε) = (e^ε₀ − e^ε)/(1 + e^ε₀) below ε₀, then 0."""
-        return response_delta(losses, epsilon)
+        return _symmetric(epsilon, upper)
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Of randomised response: ln(p^α·q^{1−α} + q^α·p^{1−α})/(α−1), p = 1 − q = e^{ε₀}/(1 + e^{ε₀})."""
+        a, e = np.broadcast_arrays(np.asarray(orders, dtype=float), np.asarray(losses, dtype=float))
+        up, down = (a - 1) * e, -a * e
+        # p^α·q^{1−α} = p·e^{(α−1)ε₀} and q^α·p^{1−α} = p·e^{−αε₀}; p − 1 = −p·e^{−ε₀}.
+        p = 1 / (1 + np.exp(-e))
+        small = p * (np.expm1(np.minimum(up, 30.0)) + np.exp(-e) * np.expm1(-(a - 1) * e))
+        large = np.logaddexp(up, down) + np.log(p)
+        return np.minimum(np.where(up < 20, np.log1p(small), large) / (a - 1), e)
+
+    def zcdp(self, losses: Float) -> Float:
+        """ε₀²/2 (Bun, Steinke 2016, Proposition 3.3)."""
+        return np.asarray(losses, dtype=float) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceNoise(PureDP):
+    """Discrete Laplace noise; loss ε₀ = Δ₁/b. Accounted for as anything that is ε₀-DP, which is never too little."""
+
+    name: str = "discrete-laplace"
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Gaussian noise; loss μ = Δ₂/σ. Its pair is N(μ, 1) and N(0, 1), in any dimension (Dong, Roth, Su 2022)."""
+
+    name: str = "gaussian"
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle, Wang 2018, Theorem 8)."""
+        from scipy.special import log_ndtr, ndtr
+
+        def upper(e: Float) -> Float:
+            mu = np.maximum(np.asarray(losses, dtype=float), 1e-300)
+            with np.errstate(over="ignore"):
+                a, b = mu / 2 - e / mu, -mu / 2 - e / mu
+            # As a product, since the difference of two small numbers has few digits.
+            gap = np.where(
+                np.isfinite(b), np.minimum(0.0, e + log_ndtr(np.maximum(b, -1e150)) - log_ndtr(a)), 0.0
+            )
+            return np.asarray(-ndtr(a) * np.expm1(gap))
+
+        return _symmetric(epsilon, upper)
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """αμ²/2."""
+        return np.asarray(orders, dtype=float) * np.asarray(losses, dtype=float) ** 2 / 2
+
+    def zcdp(self, losses: Float) -> Float:
+        """μ²/2, exact."""
+        return np.asarray(losses, dtype=float) ** 2 / 2
 
 
 @dataclass(frozen=True)
 class Subsampled:
-    """A noise on a random part of the records, by a fixed normaliser; the loss is that without sampling.
+    """A noise on the sum over a random batch, divided by a number that does not depend on the batch.
 
-    For e^ε' ≥ 1 the curve is δ'(ε') = q·δ(log(1 + (e^ε' − 1)/q)), and below that of a symmetric pair. Both for batches
-    of fixed size b drawn without replacement (q = b/n) and for Poisson sampling at rate q whose sums are divided by the
-    fixed q·n:
+    The batch is a Poisson sample of the records, each drawn with probability q, or of fixed size without replacement,
+    q its share of the records. Let a record be replaced. Where it is not drawn (probability 1 − q) the two outputs have
+    the same law ν; where it is, laws P₁ and Q₁ (given who else is drawn; without replacement, given who takes its
+    place). Then δ(ε') of (1 − q)ν + qP₁ against (1 − q)ν + qQ₁, with e^{ε'} = 1 + q(e^ε − 1), is at most
 
-    Proof. Let P₀ be the law of the release when the record that differs is not sampled, and P₁ and Q₁ those when it is,
-    on either data set. Then the release has the laws P = (1 − q)P₀ + q·P₁ and Q = (1 − q)P₀ + q·Q₁. By advanced joint
-    convexity (Balle, Barthe, Gaboardi 2018, Theorem 2) the hockey stick of P and Q at e^ε' = 1 + q(e^ε − 1) is q times
-    that of P₁ and (1 − β)P₀ + β·Q₁ at e^ε, β = e^(ε' − ε), and so at most q times the larger one of those of (P₁, P₀)
-    and (P₁, Q₁), by convexity. (P₁, Q₁) is a mixture of pairs of batches that differ in one record that is replaced:
-    at most δ(ε). So is (P₁, P₀): a batch of fixed size with the record turns into one without it when a uniformly drawn
-    record takes its place; a Poisson batch loses the record, which with a fixed normaliser moves a sum by no more than
-    half of what a replacement may. The roles of the data sets can be swapped, hence the symmetric pair. Its curve is
-    convex at 1 too: with h(α) the new curve in α = e^ε' and d the old one, h'(1−) = −1 + h(1) − h'(1+), and
-    2h'(1+) = 2d'(1+) ≥ −1 + d(1) ≥ −1 + h(1).
+        q·((1 − β)·δ_ε(P₁, ν) + β·δ_ε(P₁, Q₁)) ≤ q·δ(ε),    β = e^{ε'−ε},
+
+    by advanced joint convexity (Balle, Barthe, Gaboardi 2018, Theorem 2): P₁ and ν differ in one record that is there
+    or not (Poisson), which moves a sum by half as much as a replacement, or in one that is replaced (without
+    replacement). That holds for ε' ≥ 0; for ε' < 0 the curve is completed by symmetry, since replacing has no
+    direction. The result is convex in e^{ε'}, so it is the curve of a pair, which composes.
 
     Attributes
     ----------
     noise : Noise
+        Of the sum.
     rate : float
-        q, above 0 and at most 1.
+        q, in (0, 1].
     """
 
     noise: Noise
@@ -153,64 +186,54 @@ class Subsampled:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise ValueError(f"a sampling rate is above 0 and at most 1, got {self.rate}")
+            raise ValueError(f"a sampling rate must be in (0, 1], got {self.rate}")
 
     @property
     def name(self) -> str:
         """That of the noise, and the rate."""
-        return f"{self.noise.name} sampled at {self.rate:.6g}"
+        return f"{self.noise.name} sampled at {self.rate:g}"
 
-    def pure(self, losses: np.ndarray) -> np.ndarray | None:
-        """log(1 + q(e^ε₀ − 1)) (Balle, Barthe, Gaboardi 2018, Theorem 8 and 9); None if the noise is not pure."""
-        inner = pure_of(self.noise, losses)
-        if inner is None:
-            return None
-        # Where e^ε₀ overflows, ε₀ + log q is exact, but for an (1 − q)/q·e^−ε₀ that rounds to nothing.
+    @property
+    def is_pure(self) -> bool:
+        """Whether the noise is ε₀-DP, and so the sampled release."""
+        return isinstance(self.noise, PureNoise) and getattr(self.noise, "is_pure", True)
+
+    def pure(self, losses: Float) -> Float:
+        """Pure DP of the sampled release, ln(1 + q(e^{ε₀} − 1))."""
+        assert isinstance(self.noise, PureNoise)
+        own = self.noise.pure(losses)
+        # For large ε₀ without e^{ε₀}: ε₀ + ln(q + (1 − q)e^{−ε₀}).
         with np.errstate(over="ignore"):
-            return np.where(
-                inner < 700, np.log1p(self.rate * np.expm1(np.minimum(inner, 700))), inner + np.log(self.rate)
-            )
+            small = np.log1p(self.rate * np.expm1(np.minimum(own, 30.0)))
+        return np.where(own < 30, small, own + np.log(self.rate + (1 - self.rate) * np.exp(-own)))
 
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """q·δ(log(1 + (e^ε' − 1)/q))."""
-        epsilon = np.asarray(epsilon, dtype=float)
-        small = np.minimum(epsilon, 600.0)
-        # For large ε' the logarithm is ε' − log q + log(1 − (1 − q)e^−ε').
-        inner = np.where(
-            epsilon < 600,
-            np.log1p(np.expm1(small) / self.rate),
-            epsilon - np.log(self.rate),
-        )
-        return self.rate * np.asarray(self.noise.delta(losses, inner))
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """q·δ(ln(1 + (e^{ε'} − 1)/q)) for ε' ≥ 0, and its symmetric completion."""
 
+        def upper(e: Float) -> Float:
+            with np.errstate(over="ignore"):
+                inner = np.where(
+                    e < 30, np.log1p(np.expm1(np.minimum(e, 30.0)) / self.rate), e - np.log(self.rate)
+                )
+            return np.asarray(self.rate * self.noise.delta(losses, inner))
 
-def pure_of(noise: Noise, losses: np.ndarray) -> np.ndarray | None:
-    """ε₀ of releases, or None where the noise is not pure DP."""
-    return _ask(noise, "pure", losses)
+        return _symmetric(epsilon, upper)
 
 
-def rdp_of(noise: Noise, losses: np.ndarray, orders: np.ndarray) -> np.ndarray | None:
-    """Rényi divergences of releases, or None where the noise does not know them."""
-    return _ask(noise, "rdp", losses, orders)
+def _symmetric(epsilon: Float, upper: object) -> Float:
+    """Complete a curve for ε ≥ 0 to all ε by δ(−ε) = 1 − e^{−ε}(1 − δ(ε))."""
+    assert callable(upper)
+    e = np.asarray(epsilon, dtype=float)
+    above = upper(np.abs(e))
+    return np.where(e >= 0, above, 1 - np.exp(np.minimum(e, 0.0)) * (1 - above))
 
 
-def zcdp_of(noise: Noise, losses: np.ndarray) -> np.ndarray | None:
-    """ρ of releases, or None where the noise is not zCDP."""
-    return _ask(noise, "zcdp", losses)
+LAPLACE = LaplaceNoise()
+GAUSSIAN = GaussianNoise()
+DISCRETE_LAPLACE = DiscreteLaplaceNoise()
+PURE = PureDP()
 
 
-def gaussian_of(noise: Noise, losses: np.ndarray) -> np.ndarray | None:
-    """μ of releases, or None where the noise is not Gaussian."""
-    return _ask(noise, "gaussian", losses)
-
-
-def _ask(noise: Noise, method: str, *given: np.ndarray) -> np.ndarray | None:
-    found = getattr(noise, method, None)
-    return None if found is None else found(*given)
-
-
-LAPLACE = Laplace()
-GAUSSIAN = Gaussian()
-#: Of noise on a grid the worst case is one step, which makes it randomised response.
-DISCRETE_LAPLACE = PureNoise("discrete-laplace")
-PURE = PureNoise()
+def is_pure(noise: Noise) -> bool:
+    """Whether a release with this noise is ε₀-DP with δ = 0."""
+    return isinstance(noise, PureNoise) and getattr(noise, "is_pure", True)

@@ -1,78 +1,107 @@
-"""Rényi DP (Mironov 2017): divergences of one order add up, and the best real order is taken."""
+"""Rényi accounting, optimised over real orders."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from p2psim.privacy.accounting.accountant import Accountant
-from p2psim.privacy.accounting.charges import Lists
-from p2psim.privacy.accounting.noises import Noise, rdp_of
-from p2psim.privacy.accounting.searches import least
+from p2psim.privacy.accounting import formulas
+from p2psim.privacy.accounting.accountant import Accountant, basic_sums
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import Noise, RenyiNoise
 
-#: Powers λ = α − 1 that are searched, as logarithms.
-_LOWEST, _HIGHEST = np.log(1e-6), np.log(1e15)
-#: Golden sections: 48·.618^36 leaves 2e-6 of log λ, and so 1e-11 of ε.
-_STEPS = 36
-
-
-def converted(divergence: np.ndarray, powers: np.ndarray, delta: float) -> np.ndarray:
-    """ε at δ of a Rényi divergence τ of order α = λ + 1 (Canonne, Kamath, Steinke 2020, Proposition 12).
-
-    ε = τ + log(1 − 1/α) − (log δ + log α)/(α − 1).
-
-    Parameters
-    ----------
-    divergence : ndarray
-    powers : ndarray
-        λ, positive.
-    delta : float
-        In (0, 1).
-    """
-    return divergence - np.log1p(1 / powers) - (np.log(delta) + np.log1p(powers)) / powers
+#: Logarithms of α − 1 that are tried first; from the best on the search is by golden sections.
+_GRID = np.linspace(np.log(1e-3), np.log(1e9), 57)
+_SECTIONS = 45
+_GOLDEN = (np.sqrt(5) - 1) / 2
 
 
-def rdp_optimum(lists: Lists, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Least ε at δ over real orders, and its λ = α − 1, shape (lists,) each.
+def divergences(charges: Charges, orders: np.ndarray) -> np.ndarray:
+    """Rényi divergence of each agent's releases together, at orders of its own: shape (N,) for orders (N,)."""
+    of_release = np.repeat(orders, np.diff(charges.offsets))
+    found = np.empty(charges.loss.size)
+    for k in np.unique(charges.kind):
+        noise, mine = charges.noises[k], charges.kind == k
+        assert isinstance(noise, RenyiNoise)
+        found[mine] = noise.rdp(charges.loss[mine], of_release[mine])
+    return charges.sums(found)
 
-    λ·ε(λ) is the cumulant of the losses plus −log δ + λ·log λ − (1 + λ)·log(1 + λ), both convex in λ; a convex function
-    over λ falls and then rises, so golden sections find the optimum.
+
+def optimal(
+    charges: Charges, objective: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least value over real orders of a function of (divergence, order), and the order, shape (N,) each.
+
+    Every order gives a true bound, so that a search that misses the optimum is never unsound.
     """
 
-    def bound(logarithms: np.ndarray) -> np.ndarray:
-        powers = np.exp(logarithms)
-        return converted(_divergence(lists, powers), powers, delta)
+    def at(logarithms: np.ndarray) -> np.ndarray:
+        orders = 1 + np.exp(logarithms)
+        values = objective(divergences(charges, orders), orders)
+        return np.where(np.isnan(values), np.inf, values)
 
-    point, value = least(bound, np.full(lists.size, _LOWEST), np.full(lists.size, _HIGHEST), _STEPS)
-    return np.maximum(value, 0.0), np.exp(point)
-
-
-def _divergence(lists: Lists, powers: np.ndarray) -> np.ndarray:
-    """Sum of divergences of order λ + 1 of each list, shape (lists,)."""
-    result = np.zeros(lists.loss.size)
-    orders = (powers + 1)[lists.owner]
-    for number, mask in lists.masks():
-        with np.errstate(over="ignore"):
-            result[mask] = rdp_of(lists.noises[number], lists.loss[mask], orders[mask])
-    return lists.total(result)
-
-
-def _supports(noise: Noise) -> bool:
-    return rdp_of(noise, np.ones(1), np.full(1, 2.0)) is not None
-
-
-def _epsilon(lists: Lists, delta: float) -> np.ndarray:
-    return rdp_optimum(lists, delta)[0]
+    tried = np.array([at(np.full(charges.agents, x)) for x in _GRID])
+    best = np.argmin(tried, axis=0)
+    step = _GRID[1] - _GRID[0]
+    low, high = _GRID[best] - step, _GRID[best] + step
+    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    f_inner, f_outer = at(inner), at(outer)
+    for _ in range(_SECTIONS):
+        left = f_inner < f_outer
+        high, low = np.where(left, outer, high), np.where(left, low, inner)
+        new = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        f_new = at(new)
+        inner, outer = np.where(left, new, outer), np.where(left, inner, new)
+        f_inner, f_outer = np.where(left, f_new, f_outer), np.where(left, f_inner, f_new)
+    x = np.where(f_inner < f_outer, inner, outer)
+    value = np.minimum(np.minimum(f_inner, f_outer), tried.min(axis=0))
+    return value, 1 + np.exp(x)
 
 
-def _delta(lists: Lists, epsilon: float) -> np.ndarray:
-    """δ = e^(λ(τ − ε))·λ^λ/(1 + λ)^(1 + λ), the same conversion at given ε, least over λ; its logarithm is convex."""
-
-    def logarithm(logarithms: np.ndarray) -> np.ndarray:
-        powers = np.exp(logarithms)
-        return powers * (_divergence(lists, powers) - epsilon - np.log1p(1 / powers)) - np.log1p(powers)
-
-    _, value = least(logarithm, np.full(lists.size, _LOWEST), np.full(lists.size, _HIGHEST), _STEPS)
-    return np.exp(np.minimum(value, 0.0))
+def optimal_order(charges: Charges, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """ε at δ by the conversion of Canonne, Kamath, Steinke 2020, uncapped, and the order, shape (N,) each."""
+    return optimal(charges, lambda tau, order: formulas.rdp(tau, order, delta))
 
 
-RDP = Accountant("rdp", True, _supports, _epsilon, _delta)
+def _epsilon(charges: Charges, delta: float) -> np.ndarray:
+    distinct, places = charges.distinct()
+    few = _of(charges, distinct)
+    return np.minimum(basic_sums(charges), optimal_order(few, delta)[0][places])
+
+
+def _delta(charges: Charges, epsilon: float) -> np.ndarray:
+    distinct, places = charges.distinct()
+    few = _of(charges, distinct)
+    logarithm = optimal(few, lambda tau, order: formulas.rdp_delta(tau, order, np.array(epsilon)))[0]
+    return np.exp(np.minimum(logarithm, 0.0))[places]
+
+
+def _of(charges: Charges, agents: list[int]) -> Charges:
+    """Charges of some agents."""
+    if len(agents) == charges.agents:
+        return charges
+    rows = [np.arange(charges.offsets[a], charges.offsets[a + 1]) for a in agents]
+    picked = np.concatenate([np.zeros(0, np.int64), *rows])
+    counts = [row.size for row in rows]
+    return Charges(
+        charges.noises,
+        charges.kind[picked],
+        charges.loss[picked],
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+    )
+
+
+def supports(noise: Noise) -> bool:
+    """Whether the noise's Rényi divergences are known."""
+    return isinstance(noise, RenyiNoise)
+
+
+ACCOUNTANT = Accountant(
+    "rdp",
+    "Rényi DP at the best real order (Mironov 2017; Canonne, Kamath, Steinke 2020), or basic where that is less",
+    supports,
+    True,
+    _epsilon,
+    _delta,
+)
