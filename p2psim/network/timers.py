@@ -8,33 +8,17 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL
 
-__all__ = ["NORMAL", "Clock", "Timer"]
+__all__ = ["NORMAL", "Clock"]
 
 
-class Timer(simpy.Event):
-    """An event that has its value from the start and calls one function; it may be set again once it has rung.
-
-    Parameters
-    ----------
-    env : simpy.Environment
-    rings : list of one callable
-        Called with the timer; the same list may serve many timers.
-    """
-
-    def __init__(self, env: simpy.Environment, rings: list[Callable[[Any], None]]):
-        self.env = env
-        self._ok = True
-        self._value = None
-        self.callbacks = rings
-
-
-class Clock(Timer):
-    """Ticks of one agent.
+class Clock(simpy.Event):
+    """Ticks of one agent: an event that has its value from the start, and is set again when it has rung.
 
     Parameters
     ----------
     env : simpy.Environment
     rings : list of one callable
+        Called with the clock; the same list serves all clocks.
     agent : int
     gaps : iterator of float
         Times between ticks, without end.
@@ -47,6 +31,7 @@ class Clock(Timer):
         agent: int,
         gaps: Iterator[float],
     ):
-        super().__init__(env, rings)
+        self.env, self.callbacks = env, rings
+        self._ok, self._value = True, None
         self.agent, self.gaps = agent, gaps
         env.schedule(self, NORMAL, next(gaps))

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import simpy
+
 from p2psim.network.channels.access import Access
 from p2psim.network.channels.air import Air
 from p2psim.network.channels.ears import Reception
@@ -15,18 +17,15 @@ from p2psim.network.channels.medium import Ends
 from p2psim.network.channels.quiet import QuietMedium
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import BUSY, COLLISION, LOSS, NONE, OFFLINE
-from p2psim.network.timers import NORMAL, Timer
+from p2psim.network.timers import NORMAL
 
 if TYPE_CHECKING:
-    import simpy
-
     from p2psim.network.world import Ended, World
 
 _AT_ONCE = (0.0, False)
-_NOBODY: tuple[int, ...] = ()
 
 
-class Transmission(Timer):
+class Transmission(simpy.Event):
     """A message on the air, which is also the event of its end.
 
     Attributes
@@ -50,6 +49,15 @@ class Transmission(Timer):
         How it is received at each place, where that differs.
     """
 
+    # What most transmissions leave as it is stands here: a message is made faster so.
+    _ok = True
+    _value = None
+    tries = 0
+    start = end = 0.0
+    before: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    at_places: dict[int, Reception] | None = None
+
     def __init__(
         self,
         env: simpy.Environment,
@@ -60,15 +68,9 @@ class Transmission(Timer):
         fates: list[tuple[float, bool]] | None,
         rings: list[Callable[[Any], None]],
     ):
-        # As in Timer: a call less for each message.
-        self.env = env
-        self._ok, self._value = True, None
-        self.callbacks = rings
+        self.env, self.callbacks = env, rings
         self.sender, self.receivers, self.message = sender, receivers, message
-        self.length, self.fates, self.tries = length, fates, 0
-        self.start = self.end = 0.0
-        self.before = self.others = _NOBODY
-        self.at_places: dict[int, Reception] | None = None
+        self.length, self.fates = length, fates
 
 
 class RadioMedium:
