@@ -27,6 +27,7 @@ def largest_loss(
     epsilon: float,
     delta: float,
     power: int = 1,
+    before: Charges | None = None,
 ) -> float:
     """Largest factor c such that releases with losses (c·w)^(1/power) are within (ε, δ), never above.
 
@@ -40,6 +41,8 @@ def largest_loss(
         Budget: ε positive, finite.
     power : int
         1 where losses add up, 2 where their squares do.
+    before : Charges, optional
+        What one agent has released already; it is a part of what must be within the budget.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def largest_loss(
         raise ValueError(f"a positive finite ε and some positive weight are needed, got {epsilon} and {w}")
 
     def within(factor: float) -> bool:
-        charges = Charges.of(noise, (factor * w) ** (1 / power))
+        charges = _after(before, noise, (factor * w) ** (1 / power))
         return bool(accountant.epsilon(charges, delta)[0] <= epsilon)
 
     high = (epsilon if power == 1 else epsilon**2) / float(w.sum())
@@ -69,6 +72,16 @@ def largest_loss(
     return _bisected(within, low, 2 * low if 2 * low < high else high)
 
 
+def _after(before: Charges | None, noise: Noise, losses: np.ndarray) -> Charges:
+    """One agent's charges, with those of further releases."""
+    more = Charges.of(noise, losses)
+    if before is None:
+        return more
+    kind = np.concatenate([before.kind, np.full(more.loss.size, len(before.noises), before.kind.dtype)])
+    loss = np.concatenate([before.loss, more.loss])
+    return Charges((*before.noises, noise), kind, loss, np.array([0, loss.size]))
+
+
 def _bisected(within: Callable[[float], bool], low: float, high: float) -> float:
     while high - low > _WIDTH * low:
         middle = (low + high) / 2
@@ -77,7 +90,12 @@ def _bisected(within: Callable[[float], bool], low: float, high: float) -> float
 
 
 def most_releases(
-    accountant: Accountant, noise: Noise, losses: float | np.ndarray, epsilon: float, delta: float
+    accountant: Accountant,
+    noise: Noise,
+    losses: float | np.ndarray,
+    epsilon: float,
+    delta: float,
+    before: Charges | None = None,
 ) -> int:
     """Longest prefix of a list of losses that is within (ε, δ).
 
@@ -88,6 +106,8 @@ def most_releases(
     losses : float or ndarray, shape (releases,)
         One number stands for any number of releases with that loss; then at most `MOST` are told.
     epsilon, delta : float
+    before : Charges, optional
+        What one agent has released already.
 
     Returns
     -------
@@ -96,7 +116,7 @@ def most_releases(
 
     def within(count: int) -> bool:
         own = np.full(count, losses) if np.ndim(losses) == 0 else np.asarray(losses)[:count]
-        return bool(accountant.epsilon(Charges.of(noise, own), delta)[0] <= epsilon) if count else True
+        return bool(accountant.epsilon(_after(before, noise, own), delta)[0] <= epsilon) if count else True
 
     if np.ndim(losses) == 0:
         if losses == 0:
