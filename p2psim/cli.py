@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_plot(commands)
     _add_verify(commands)
+    _add_audit(commands)
     _add_account(commands)
     _add_compare(commands)
     _add_data(commands)
@@ -113,6 +114,30 @@ def _add_verify(commands: _Commands) -> None:
         "print the differences as JSON",
     )
     verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
+
+
+def _add_audit(commands: _Commands) -> None:
+    audit = _command(
+        commands,
+        "audit",
+        "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
+        "print everything as JSON",
+    )
+    audit.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    audit.add_argument(
+        "--samples", type=int, default=10_000, metavar="N", help="runs on each data set; 10,000 by default"
+    )
+    audit.add_argument(
+        "--gamma",
+        type=float,
+        default=1e-6,
+        metavar="G",
+        help="probability that a right claim is refuted, at most; 1e-6 by default",
+    )
+    audit.add_argument(
+        "--replica", type=int, default=0, metavar="R", help="whose graph and data these are; 0 by default"
+    )
+    _add_overrides(audit)
 
 
 def _add_compare(commands: _Commands) -> None:

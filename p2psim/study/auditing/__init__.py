@@ -1,0 +1,1 @@
+"""Audits: the mechanism as configured, run on worst-case adjacent data by the production kernels, against its claim."""

@@ -1,0 +1,108 @@
+"""Copies of a small network are independent of each other, and each is what it would be alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from graph_cases import graph_scenario
+from small_study import scenario as star_scenario
+
+from p2psim.network.simulation import simulate_events
+from p2psim.randomness import Streams
+from p2psim.study.auditing.arena import Arena, Record, releases_of
+from p2psim.study.auditing.canaries import pairs
+from p2psim.study.auditing.copies import Copies
+from p2psim.study.auditing.graph import GraphArena
+from p2psim.study.auditing.star import StarArena
+from p2psim.study.families import family_of
+from p2psim.study.workspace import Workspace
+
+EXCHANGES = [
+    ("star", "request"),
+    ("star", {"kind": "request", "service": 0.5, "busy": "queue"}),
+    ("star", {"kind": "poll", "interval": 1.0, "response": {"exponential": 0.3}}),
+    ("graph", "broadcast"),
+    ("graph", {"kind": "gossip", "mode": "push"}),
+    ("graph", {"kind": "gossip", "mode": "push-pull"}),
+]
+
+
+@pytest.fixture(params=EXCHANGES, ids=str)
+def arena(request: pytest.FixtureRequest, tmp_path) -> Arena:
+    kind, exchange = request.param
+    if kind == "graph":
+        scenario = graph_scenario({"network.exchange": exchange})
+    else:
+        network = {"topology": {"kind": "star", "agents": 3}, "exchange": exchange}
+        scenario = star_scenario(network=network, sweep={})
+    cell = family_of(scenario).cell(scenario, Workspace(tmp_path).case(scenario, 0), 0)
+    return GraphArena(cell, [0, 1]) if kind == "graph" else StarArena(cell, [0, 1])
+
+
+def events_of(arena: Arena) -> np.ndarray:
+    return simulate_events(arena.network, Streams(3), commits=12).read()
+
+
+def test_copies_are_the_run_again_with_their_own_agents(arena: Arena) -> None:
+    events, copies = events_of(arena), 3
+    played = np.concatenate([chunk for _, chunk in Copies(events, 2, copies).play()])
+    assert (played["seq"] == np.arange(played.size)).all()
+    caused = played[played["cause"] >= 0]
+    assert (caused["cause"] < caused["seq"]).all()
+    for copy in range(copies):
+        low, high = 2 * copy, 2 * copy + 2
+
+        def own(agents: np.ndarray, low: int = low, high: int = high) -> np.ndarray:
+            return (agents < 0) | ((agents >= low) & (agents < high))
+
+        mine = played[own(played["agent"]) & own(played["peer"])]
+        if mine.size > events.size:  # what the learner asks one copy's owners is nobody else's
+            mine = mine[(mine["agent"] >= 0) | (mine["peer"] >= 0) | (mine["peer"] == -3)]
+        for name in ("time", "version", "release", "kind", "outcome"):
+            assert np.array_equal(mine[name], events[name])
+        for name in ("agent", "peer"):
+            assert np.array_equal(np.where(mine[name] >= 0, mine[name] - low, mine[name]), events[name])
+        # Causes are the same events.
+        place = {int(seq): at for at, seq in enumerate(events["seq"])}
+        again = {int(seq): at for at, seq in enumerate(mine["seq"])}
+        assert [again.get(int(cause), -1) for cause in mine["cause"]] == [
+            place.get(int(cause), -1) for cause in events["cause"]
+        ]
+
+
+def test_each_copy_shows_what_it_would_alone(arena: Arena) -> None:
+    events, p = events_of(arena), arena.dimension
+    made = releases_of(events)[0].agents.size
+    noise = np.random.default_rng(1).laplace(size=(4, made, p))
+    pair = pairs(arena.reach, p)[1]
+    held = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    key = np.zeros(2, np.uint64)
+    together = arena.play(held, events, noise, key)
+    for copy in range(4):
+        alone = arena.play(held, events, noise[copy : copy + 1], key)
+        assert np.array_equal(together.gradients[copy], alone.gradients[0])
+        assert np.array_equal(together.models[copy], alone.models[0])
+
+
+def test_what_is_seen_is_the_gradient_and_the_noise(arena: Arena) -> None:
+    from p2psim.study.auditing.canaries import gradients
+
+    events, p = events_of(arena), arena.dimension
+    own, _ = releases_of(events)
+    noise = np.random.default_rng(1).laplace(size=(2, own.agents.size, p))
+    pair = pairs(arena.reach, p)[0]
+    held = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    seen = arena.play(held, events, noise, np.zeros(2, np.uint64))
+    for row, agent in enumerate(own.agents):
+        record = held[int(agent)]
+        mean = gradients(arena.reach, record.x, record.y, seen.models[:, row]) / arena.divisors[agent]
+        assert np.allclose(seen.gradients[:, row], mean + noise[:, row], atol=1e-8)
+
+
+def test_a_record_with_no_gradient_changes_nothing(arena: Arena) -> None:
+    events, p = events_of(arena), arena.dimension
+    made = releases_of(events)[0].agents.size
+    pair = pairs(arena.reach, p)[0]
+    nothing = replace(Record(pair.x[0], 1.0, np.zeros(p)), x=np.zeros(p))
+    seen = arena.play([nothing, nothing], events, np.zeros((1, made, p)), np.zeros(2, np.uint64))
+    assert not np.abs(seen.gradients).max() > 1e-12
