@@ -10,9 +10,9 @@ from p2psim.errors import SimulationError
 from p2psim.learning import admm_kernel as kernel
 from p2psim.learning import graph_kernel
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.in_flight import InFlight
+from p2psim.learning.own_models import LearnedModels
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class AdmmRule:
     grid: float | None = None
 
 
-class AdmmReplay:
+class AdmmReplay(LearnedModels):
     """One replica of gossip ADMM, fed with chunks of events of the exchange ``{kind: gossip, mode: edge}``.
 
     Parameters
@@ -61,8 +61,6 @@ class AdmmReplay:
     ----------
     theta : ndarray, shape (n, p)
         The agents' own models. One changes when its agent sends, before the commit that the exchange may end in.
-    violations, violation_steps, violation_sizes
-        As of `p2psim.learning.graph_replay.GraphReplay`.
     """
 
     def __init__(
@@ -74,13 +72,8 @@ class AdmmReplay:
         track: bool = True,
         sampling: Sampling | None = None,
     ):
-        self._problem, self._rule, self._track = problem, rule, track
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self.theta = np.array(start, dtype=np.float64)
-        n, p = self.theta.shape
-        self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
-        self.local = np.zeros(n)
-        self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
+        super().__init__(problem, rule, start, anchor, track, sampling)
+        self._rule, (n, p) = rule, self.theta.shape
         owner = np.repeat(np.arange(n), np.diff(problem.indptr))
         self._pulled = np.stack([self.theta[owner], self.theta[problem.indices]], axis=1)
         self._multipliers = np.zeros((owner.size, 2, p))
@@ -88,23 +81,6 @@ class AdmmReplay:
         self._heard, self._heard_of = np.zeros(4 * p), np.full(2, -1, np.int64)
         self._mail = InFlight(4 * p)
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
-        self._sums = np.zeros(2)
-        if track:
-            evaluate_all(
-                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
-            )  # fmt: skip
-            self._sums[:] = graph_kernel.objective_parts(
-                problem.indptr,
-                problem.indices,
-                problem.weights,
-                self.theta,
-                self.local,
-                problem.ridge,
-                problem.pull,
-            )
-        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
-        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay events.
@@ -145,11 +121,6 @@ class AdmmReplay:
                 mail.make_room(status)
 
     @property
-    def objective(self) -> float:
-        """Q_L at the agents' own models."""
-        return float(self._sums.sum())
-
-    @property
     def vectors_sent(self) -> int:
         """Vectors of length p sent so far: two a message, four for each link woken."""
         return int(self.counters[kernel.SENT])
@@ -158,9 +129,3 @@ class AdmmReplay:
     def messages_held(self) -> int:
         """Messages on their way."""
         return self._mail.held
-
-    def check(self) -> None:
-        """Raise if a model is not finite."""
-        if not np.isfinite(self.theta).all():
-            agent = int(np.argmin(np.isfinite(self.theta).all(axis=1)))
-            raise SimulationError(f"the model of agent {agent} is not finite")

@@ -7,9 +7,10 @@ import numpy as np
 from p2psim.errors import SimulationError
 from p2psim.learning import averaging_kernel as kernel
 from p2psim.learning.in_flight import InFlight
+from p2psim.learning.own_models import OwnModels
 
 
-class AveragingReplay:
+class AveragingReplay(OwnModels):
     """One replica of gossip averaging, fed with chunks of events.
 
     On hearing a model an agent takes x_i ← (x_i + x_j)/2. In push-pull over an ideal channel both ends of an exchange
@@ -22,25 +23,16 @@ class AveragingReplay:
     Parameters
     ----------
     start : ndarray, shape (n, p)
-
-    Attributes
-    ----------
-    theta : ndarray, shape (n, p)
-        The agents' models.
-    violations, violation_steps, violation_sizes : ndarray, shape (n,)
-        As of `p2psim.learning.graph_replay.GraphReplay`: none, for no record is touched.
     """
 
     def __init__(self, start: np.ndarray):
-        self.theta = np.array(start, dtype=np.float64)
+        super().__init__(start)
         n, p = self.theta.shape
         self._heard, self._heard_seq = np.empty((n, p)), np.full(n, -1, np.int64)
         self._mail = InFlight(p)
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
         self._centre, self._sums = self.theta.mean(axis=0), np.zeros(p)
         self._squares = np.array([((self.theta - self._centre) ** 2).sum()])
-        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
-        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray | None = None) -> None:
         """Replay events.
@@ -87,9 +79,3 @@ class AveragingReplay:
     def messages_held(self) -> int:
         """Messages on their way."""
         return self._mail.held
-
-    def check(self) -> None:
-        """Raise if a model is not finite."""
-        if not np.isfinite(self.theta).all():
-            agent = int(np.argmin(np.isfinite(self.theta).all(axis=1)))
-            raise SimulationError(f"the model of agent {agent} is not finite")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.errors import SimulationError
 from p2psim.learning import graph_kernel as kernel
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
-
-#: Called with the commits so far and the time when something is to be recorded.
-Observe = Callable[[int, float], None]
+from p2psim.learning.own_models import LearnedModels
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class GraphRule:
     grid: float | None = None
 
 
-class GraphReplay:
+class GraphReplay(LearnedModels):
     """One replica of coordinate descent or model propagation, fed with chunks of events.
 
     Parameters
@@ -57,15 +52,6 @@ class GraphReplay:
         Keep Q_L up to date.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
-
-    Attributes
-    ----------
-    violations : ndarray of int64, shape (n,)
-        Releases at which a record of each agent, in the batch or not, exceeded the claimed bound.
-    violation_steps : ndarray of int64, shape (n,)
-        Commits before the first of them; −1 for none.
-    violation_sizes : ndarray, shape (n,)
-        Largest gradient seen at them over the bound; 0 for none.
     """
 
     def __init__(
@@ -77,13 +63,8 @@ class GraphReplay:
         track: bool = True,
         sampling: Sampling | None = None,
     ):
-        n = len(start)
-        self._problem, self._rule, self._track = problem, rule, track
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self.theta = np.array(start, dtype=np.float64)
-        self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
-        self.local = np.zeros(n)
-        self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
+        super().__init__(problem, rule, start, anchor, track, sampling)
+        self._rule, n = rule, len(start)
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
         self._pool = np.vstack([self.theta, np.empty_like(self.theta)])
@@ -95,15 +76,6 @@ class GraphReplay:
         self._cursor = problem.indptr[:-1].copy()
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
         self.counters[kernel.FREE] = n
-        self._sums = np.zeros(2)
-        if track:
-            evaluate_all(
-                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
-            )  # fmt: skip
-            self._sums[:] = self._objective()
-        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
-        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay events.
@@ -113,11 +85,6 @@ class GraphReplay:
         events : ndarray of EVENT
         noise : ndarray, shape (releases in these events, p)
             Noise of each release, in the order of the events.
-
-        Raises
-        ------
-        SimulationError
-            If a model is not finite.
         """
         problem, rule = self._problem, self._rule
         self.counters[kernel.NOISE_ROW] = 0
@@ -140,11 +107,6 @@ class GraphReplay:
                 self._more_messages()
 
     @property
-    def objective(self) -> float:
-        """Q_L at the present models."""
-        return float(self._sums.sum())
-
-    @property
     def vectors_sent(self) -> int:
         """Models sent so far; one for a broadcast, however many hear it."""
         return int(self.counters[kernel.SENT])
@@ -153,24 +115,6 @@ class GraphReplay:
     def versions_held(self) -> int:
         """Versions that someone holds or that are on their way."""
         return int(self._references.size - self.counters[kernel.FREE])
-
-    def _objective(self) -> tuple[float, float]:
-        problem = self._problem
-        return kernel.objective_parts(
-            problem.indptr,
-            problem.indices,
-            problem.weights,
-            self.theta,
-            self.local,
-            problem.ridge,
-            problem.pull,
-        )
-
-    def check(self) -> None:
-        """Raise if a model is not finite."""
-        if not np.isfinite(self.theta).all():
-            agent = int(np.argmin(np.isfinite(self.theta).all(axis=1)))
-            raise SimulationError(f"the model of agent {agent} is not finite")
 
     def _more_versions(self) -> None:
         old = self._references.size
