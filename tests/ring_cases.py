@@ -10,6 +10,7 @@ from p2psim.network.events import WAKE
 from p2psim.network.exchanges import Broadcast
 from p2psim.network.graphs import links
 from p2psim.network.simulation import Network, simulate_events
+from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import Book, unit_noise
@@ -58,7 +59,7 @@ def plan_of(allocation, mu, wakes):
     return plan(
         Laplace(),
         allocation,
-        np.ones(AGENTS),
+        Limit(np.ones(AGENTS)),
         1.0,
         np.full(AGENTS, RECORDS),
         wakes,

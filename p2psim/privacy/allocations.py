@@ -1,7 +1,9 @@
 """How an agent's budget is spread over its releases, and the most releases that it may make.
 
-An allocation offers ``limit`` and ``weights``. One that is ``clairvoyant`` also offers ``logarithms``: its shares are
-known only after a run's releases are, and its ``weights`` are what is expected beforehand.
+An allocation offers ``limit``, and either ``weights``, its releases' shares of what adds up of their losses (of Σ ε for
+pure DP, of Σ μ² for Gaussian noise), or, if it is ``stated``, their ``losses`` themselves. One that is ``clairvoyant``
+also offers ``logarithms``: its shares are known only after a run's releases are, and its ``weights`` are what is
+expected beforehand.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from p2psim.options import BY_NAME, Count, Options
+from p2psim.options import BY_NAME, Count, Options, Positive
+from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.contraction import Contraction
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
 
@@ -19,9 +22,11 @@ __all__ = [
     "UNLIMITED",
     "Allocation",
     "Cap",
+    "Constant",
     "Contraction",
     "Geometric",
     "Horizon",
+    "Listed",
     "Outlook",
     "Releases",
     "Uniform",
@@ -34,12 +39,13 @@ class Horizon(Options):
 
     kind: Literal["horizon"] = "horizon"
     clairvoyant: ClassVar[bool] = False
+    stated: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent."""
         return horizon
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes.
 
         Parameters
@@ -48,12 +54,14 @@ class Horizon(Options):
         limits : ndarray of int64, shape (releases,)
             The most releases that the agent of each may make.
         outlook : Outlook
+        power : int
+            The power of the losses that adds up.
         """
         return 1.0 / limits
 
 
 class Cap(Options):
-    """ε/m for each of m releases, then none."""
+    """m releases of equal loss, then none: ε/m each, or what composition by an accountant permits."""
 
     kind: Literal["cap"] = "cap"
     releases: Count | None = Field(None, description="m")
@@ -62,7 +70,13 @@ class Cap(Options):
         description="instead of m: m is the least number that an owner's answers exceed with at most this "
         "probability; for a lossless, always-on request star",
     )
+    compose: AccountantName | None = Field(
+        None,
+        description="the accountant by which m releases of the largest equal loss stay within ε at δ; it must be the "
+        "one that enforces the budget",
+    )
     clairvoyant: ClassVar[bool] = False
+    stated: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Cap:
@@ -77,7 +91,7 @@ class Cap(Options):
         assert self.tail is not None
         return binomial_cap(horizon, share, self.tail)
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return 1.0 / limits
 
@@ -88,12 +102,13 @@ class Geometric(Options):
     kind: Literal["geometric"] = "geometric"
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
     clairvoyant: ClassVar[bool] = False
+    stated: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
         return UNLIMITED
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return (1 - self.ratio) * self.ratio**releases.numbers
 
@@ -103,22 +118,64 @@ class Uniform(Options):
 
     kind: Literal["uniform"] = "uniform"
     clairvoyant: ClassVar[bool] = True
+    stated: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
         return UNLIMITED
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release is expected to take, before the run."""
         return 1.0 / outlook.expected[releases.agents]
 
-    def logarithms(self, releases: Releases, outlook: Outlook) -> np.ndarray:
+    def logarithms(self, releases: Releases, outlook: Outlook, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight, before it is divided by their sum."""
         return np.zeros(releases.agents.size)
 
 
+class Listed(Options):
+    """Losses one by one, for as many releases as the list is long and the budget allows, then none."""
+
+    kind: Literal["list"] = "list"
+    losses: Annotated[list[Positive], Field(min_length=1)] = Field(
+        description="loss of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian"
+    )
+    clairvoyant: ClassVar[bool] = False
+    stated: ClassVar[bool] = True
+
+    def limit(self, horizon: int, share: float, expected: float) -> int:
+        """Most releases of one agent."""
+        return len(self.losses)
+
+    def stated_losses(self, numbers: np.ndarray) -> np.ndarray:
+        """Loss of an agent's numbered releases, shape (releases,)."""
+        # An agent whose budget is infinite goes on without noise; what is looked up for it is not used.
+        return np.array(self.losses)[np.minimum(numbers, len(self.losses) - 1)]
+
+
+class Constant(Options):
+    """The same loss for each release, as many as the budget allows, then none."""
+
+    kind: Literal["constant"] = "constant"
+    loss: Positive = Field(
+        description="of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian noise"
+    )
+    clairvoyant: ClassVar[bool] = False
+    stated: ClassVar[bool] = True
+
+    def limit(self, horizon: int, share: float, expected: float) -> int:
+        """No limit but the budget."""
+        return UNLIMITED
+
+    def stated_losses(self, numbers: np.ndarray) -> np.ndarray:
+        """Loss of an agent's numbered releases, shape (releases,)."""
+        return np.full(numbers.size, self.loss)
+
+
 Allocation = Annotated[
-    Horizon | Cap | Geometric | Uniform | Contraction, Field(discriminator="kind"), BY_NAME
+    Horizon | Cap | Geometric | Uniform | Contraction | Listed | Constant,
+    Field(discriminator="kind"),
+    BY_NAME,
 ]
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.privacy.accountants import ACCOUNTANTS
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import Book, by_agent
 from p2psim.privacy.shares import Releases, Totals
@@ -35,6 +36,22 @@ class Caveats:
     clairvoyant: bool = False
 
 
+def claimed_charges(plan: Plan, releases: Releases, totals: Totals | None) -> Charges:
+    """What all releases of a run, and the starts, are claimed to cost, for the records as scaled."""
+    order = by_agent(releases)
+    return plan.charges(releases.agents[order], plan.claimed(releases, totals)[order], plan.limit.start)
+
+
+def real_charges(plan: Plan, releases: Releases, totals: Totals | None, caveats: Caveats) -> Charges:
+    """What all releases of a run, and the starts, cost for the real records; infinite where nothing is guaranteed."""
+    order, start = by_agent(releases), plan.limit.start_real
+    owners, losses = releases.agents[order], plan.claimed(releases, totals)[order]
+    void = caveats.violations.found | caveats.void
+    if start is not None:
+        start = np.where(void, np.inf, start)
+    return plan.charges(owners, np.where(void[owners], np.inf, losses * plan.stretch[owners]), start)
+
+
 def ledger(
     plan: Plan,
     book: Book,
@@ -42,13 +59,13 @@ def ledger(
     totals: Totals | None,
     accountants: Sequence[str],
     caveats: Caveats,
-    initial: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Account for all agents.
 
-    A release is charged when noise is drawn, sent or not, received or not. ``epsilon_<accountant>`` is that of the
-    real records, whatever ``scale_records`` claims, and infinite where the mechanism as run guarantees nothing:
-    no noise, a sensitivity read off the data, or a claimed bound that the data broke.
+    A release is charged when noise is drawn, sent or not, received or not; so is a start that depends on data.
+    ``epsilon_<accountant>``, at ``delta_<accountant>``, is that of the real records, whatever ``scale_records`` claims,
+    and infinite where the mechanism as run guarantees nothing: no noise, a sensitivity read off the data, or a claimed
+    bound that the data broke. ``epsilon_claimed`` is what the enforcing accountant says of the losses as claimed.
 
     Parameters
     ----------
@@ -61,37 +78,26 @@ def ledger(
         From `Plan.totals`.
     accountants : sequence of str
     caveats : Caveats
-    initial : ndarray, shape (N,), optional
-        ε of a release that each agent made before the first event, for its start; where it is finite, the plan's budget
-        is what that left.
 
     Returns
     -------
     dict of ndarray, shape (N,) each
         The columns of the run folder's ledger, from ``agent`` on.
     """
-    agents = plan.budget.size
-    order = by_agent(releases)
-    owners, losses = releases.agents[order], plan.claimed(releases, totals)[order]
-    if initial is not None:
-        owners, losses = np.concatenate([np.arange(agents), owners]), np.concatenate([initial, losses])
-        order = np.argsort(owners, kind="stable")
-        owners, losses = owners[order], losses[order]
-    offsets = np.searchsorted(owners, np.arange(agents + 1))
-    budget = plan.budget if initial is None else plan.budget + np.where(np.isinf(initial), 0.0, initial)
-    void = caveats.violations.found | caveats.void
-    real = np.where(void[owners], np.inf, losses * plan.scale_records)
-    made = np.diff(offsets)
+    agents, limit = plan.budget.size, plan.limit
+    real = real_charges(plan, releases, totals, caveats)
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
-        "releases": made,
+        "releases": np.diff(real.offsets),
         "lost": book.lost,
-        "budget": budget if plan.mechanism.is_private else np.full(agents, np.inf),
-        "epsilon_claimed": ACCOUNTANTS["basic"](losses, offsets)[0],
+        "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
+        "epsilon_claimed": plan.epsilon(limit.enforce, claimed_charges(plan, releases, totals)),
     }
     for name in accountants:
-        columns[f"epsilon_{name}"], columns[f"delta_{name}"] = ACCOUNTANTS[name](real, offsets)
-    enforced = columns[f"epsilon_{accountants[0]}"]
+        columns[f"epsilon_{name}"] = plan.epsilon(name, real)
+        columns[f"delta_{name}"] = np.full(agents, limit.delta if ACCOUNTANTS[name].needs_delta else 0.0)
+    own = f"epsilon_{limit.enforce}"
+    enforced = columns[own] if own in columns else plan.epsilon(limit.enforce, real)
     columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
     columns["bound_violated"] = caveats.violations.found
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)

@@ -14,13 +14,16 @@ def minimiser_sensitivity(
     ridge: ArrayLike,
     dimension: int,
     norm: Literal["l1", "l2"] = "l1",
+    of: Literal["l1", "l2"] = "l1",
 ) -> np.ndarray:
-    """L1 sensitivity of the minimiser of L_i, for Laplace noise on it (output perturbation), under replace-one.
+    """Sensitivity of the minimiser of L_i, for noise on it (output perturbation), under replace-one.
 
     L_i(θ) = (1/m) Σ ℓ(θ; x, y) + λ‖θ‖² with convex ℓ is σ-strongly convex, σ = 2λ. With ‖∇ℓ‖₁ ≤ G₁ and ‖∇ℓ‖₂ ≤ G₂
-    the sensitivity is at most
+    the L1 sensitivity is at most
 
-        (G₁ + √p·G₂) / (m·σ).
+        (G₁ + √p·G₂) / (m·σ),
+
+    and the L2 sensitivity at most 2G₂/(m·σ).
 
     Proof. Let a and b minimise L_i on data that differ in one record, d = a − b, and u = ∇L(a) − ∇L(b) with L the
     first one's loss. ∇L(a) = 0, and the other's gradient at b is 0, so u is 1/m times a difference of two records'
@@ -44,6 +47,8 @@ def minimiser_sensitivity(
         p, of the minimiser.
     norm : {"l1", "l2"}
         Which norm is bounded.
+    of : {"l1", "l2"}
+        In which norm the minimiser's move is told: l1 for Laplace noise, l2 for Gaussian.
 
     Returns
     -------
@@ -58,5 +63,6 @@ def minimiser_sensitivity(
     if not (strong > 0).all():
         raise ValueError(f"the ridge must be positive, got {strong.min() / 2}")
     root = np.sqrt(dimension)
-    both = (1 + root) * G if norm == "l1" else 2 * root * G
+    in_l1 = (1 + root) * G if norm == "l1" else 2 * root * G
+    both = in_l1 if of == "l1" else 2 * G
     return np.asarray(np.where(m > 0, both / (np.maximum(m, 1) * strong), 0.0))

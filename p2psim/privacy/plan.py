@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.privacy.allocations import Allocation, Contraction, Uniform
-from p2psim.privacy.mechanisms import Laplace, NoNoise
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.allocations import Allocation, Cap, Constant, Contraction, Listed, Uniform
+from p2psim.privacy.budgets import Limit, affordable, allowances, before_sampling, composed, sampled
+from p2psim.privacy.mechanisms import Noisy, noise_scales
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases, Totals
 
-#: Largest scale of noise: a draw, which can be 37 times as large, must be a number.
+#: Largest scale of noise: a draw, which can be 38 times as large, must be a number.
 LARGEST = 1e300
+
+#: Where an allocation sets no end, the search for one ends after so many horizons: no agent makes more releases.
+_HORIZONS = 4
 
 
 @dataclass(frozen=True)
@@ -22,33 +28,47 @@ class Plan:
 
     Attributes
     ----------
-    mechanism
+    mechanism : Noisy
         The noise.
     allocation
         How a budget is spread.
-    budget : ndarray, shape (N,)
-        ε of each agent, for the records as scaled; infinite for no noise.
+    limit : Limit
+        The budgets, for the records as scaled.
+    allowance : ndarray, shape (N,)
+        What an agent's releases have in all of what adds up of their losses; infinite for no noise.
     releases : ndarray of int64, shape (N,)
         The most releases that each agent may make (`UNLIMITED` for any number).
-    sensitivity : ndarray, shape (N,)
-        L1 sensitivity of one release, for the real records: 2Ξ over what a sum of gradients is divided by: n_i, or
-        q·n_i or b for batches; 0 without records.
+    moved : ndarray, shape (N,)
+        How far one record moves the mean gradient of a release, in the mechanism's norm: 2Ξ over what a sum of
+        gradients is divided by, n_i, or q·n_i or b for batches; 0 without records.
+    dimension : int
+        p, the length of a release.
     rates : ndarray, shape (N,)
         Chance of each agent's records to take part in a release; 1 where there are no batches.
     scale_records : float
         Noise as if each record stood for this many.
     outlook : Outlook
         What is known of the run beforehand.
+    equal : ndarray, shape (N,), or None
+        Loss of each release of an agent, where an accountant composed them.
     """
 
-    mechanism: NoNoise | Laplace
+    mechanism: Noisy
     allocation: Allocation
-    budget: np.ndarray
+    limit: Limit
+    allowance: np.ndarray
     releases: np.ndarray
-    sensitivity: np.ndarray
+    moved: np.ndarray
+    dimension: int
     rates: np.ndarray
     scale_records: float
     outlook: Outlook
+    equal: np.ndarray | None = None
+
+    @property
+    def budget(self) -> np.ndarray:
+        """ε of each agent, shape (N,)."""
+        return self.limit.epsilon
 
     @property
     def limits(self) -> np.ndarray | None:
@@ -59,6 +79,23 @@ class Plan:
     def clairvoyant(self) -> bool:
         """Whether the noise depends on the releases that will happen, which nobody could know."""
         return self.mechanism.is_private and self.allocation.clairvoyant
+
+    @property
+    def sensitivity(self) -> np.ndarray:
+        """Sensitivity of a release in the mechanism's norm, for the real records, shape (N,)."""
+        return self.mechanism.sensitivity_of(self.moved, self.dimension)
+
+    @property
+    def claimed_sensitivity(self) -> np.ndarray:
+        """Sensitivity of a release for the records as scaled, shape (N,)."""
+        return self.mechanism.sensitivity_of(self.moved / self.scale_records, self.dimension)
+
+    @property
+    def stretch(self) -> np.ndarray:
+        """What the real records' loss of a release is times the claimed one, shape (N,): the scale of the records."""
+        claimed = self.claimed_sensitivity
+        some = claimed > 0
+        return np.where(some, self.sensitivity / np.where(some, claimed, 1.0), self.scale_records)
 
     def totals(self, parts: Iterable[Releases]) -> Totals | None:
         """Sums of weights that a clairvoyant allocation divides by; None, and nothing is read, for any other.
@@ -76,7 +113,7 @@ class Plan:
         return totals
 
     def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
-        """ε that releases are claimed to cost, as the records are scaled, shape (releases,); infinite without noise.
+        """Claimed losses of releases, for the records as scaled, shape (releases,); infinite without noise.
 
         Parameters
         ----------
@@ -86,17 +123,29 @@ class Plan:
         """
         if not self.mechanism.is_private:
             return np.full(releases.agents.size, np.inf)
-        if totals is None:
-            weights = self.allocation.weights(releases, self.releases[releases.agents], self.outlook)
+        endless = ~self.limit.finite[releases.agents]
+        if isinstance(self.allocation, Listed | Constant):
+            losses = self.allocation.stated_losses(releases.numbers)
+        elif self.equal is not None:
+            losses = self.equal[releases.agents]
         else:
-            weights = totals.shares(releases.agents, self._logarithms(releases))
-        budget = self.budget[releases.agents]
-        endless = np.isinf(budget)
-        return np.where(endless, np.inf, np.where(endless, 1.0, budget) * weights)
+            allowed = np.where(endless, 1.0, self.allowance[releases.agents])
+            losses = (allowed * self._weights(releases, totals)) ** (1.0 / self.mechanism.power)
+            if self.mechanism.power == 1:
+                losses = before_sampling(losses, self.rates[releases.agents])
+        return np.where(endless, np.inf, losses)
+
+    def _weights(self, releases: Releases, totals: Totals | None) -> np.ndarray:
+        """Share of its agent's allowance that each release takes."""
+        if totals is not None:
+            return totals.shares(releases.agents, self._logarithms(releases))
+        assert not isinstance(self.allocation, Listed | Constant)
+        limits = self.releases[releases.agents]
+        return self.allocation.weights(releases, limits, self.outlook, self.mechanism.power)
 
     def _logarithms(self, releases: Releases) -> np.ndarray:
         assert isinstance(self.allocation, Uniform | Contraction)
-        return self.allocation.logarithms(releases, self.outlook)
+        return self.allocation.logarithms(releases, self.outlook, self.mechanism.power)
 
     def scales(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Scale of the noise of releases, shape (releases,); parameters as in `claimed`.
@@ -106,8 +155,7 @@ class Plan:
         MeaningError
             If a scale is too large for its draws to be numbers.
         """
-        sensitivity = self.sensitivity[releases.agents] / self.scale_records
-        scales = self.mechanism.scales(sensitivity, self.claimed(releases, totals))
+        scales = noise_scales(self.claimed_sensitivity[releases.agents], self.claimed(releases, totals))
         lost = ~(scales <= LARGEST)
         if lost.any():
             agent, number = releases.agents[lost][0], releases.numbers[lost][0]
@@ -117,11 +165,49 @@ class Plan:
             )
         return scales
 
+    def noise(self, unit: np.ndarray, releases: Releases, totals: Totals | None = None) -> np.ndarray:
+        """Noise of releases, shape (releases, p), from what the mechanism drew for them; parameters as in `claimed`."""
+        return self.mechanism.of_scale(unit, self.scales(releases, totals))
+
+    def epsilon(self, accountant: str, charges: Charges) -> np.ndarray:
+        """ε of each agent at the limit's δ, by an accountant, shape (N,); infinite without noise, once released."""
+        if not self.mechanism.is_private:
+            return np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
+        return ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
+
+    def charges(self, agents: np.ndarray, losses: np.ndarray, start: np.ndarray | None = None) -> Charges:
+        """What releases cost, and each agent's start, for accountants.
+
+        Parameters
+        ----------
+        agents : ndarray of int, shape (releases,)
+            Whose each is, in order.
+        losses : ndarray, shape (releases,)
+        start : ndarray, shape (N,), optional
+            Loss of the agents' starts.
+        """
+        n = self.budget.size
+        rates, kinds = np.unique(self.rates, return_inverse=True)
+        noises = [sampled(self.mechanism.noise, float(rate)) for rate in rates]
+        kind = kinds.reshape(-1)[agents]
+        if start is not None:  # a start is made of all records
+            noises.append(self.mechanism.noise)
+            agents = np.concatenate([np.arange(n), agents])
+            losses, kind = np.concatenate([start, losses]), np.concatenate([np.full(n, rates.size), kind])
+            order = np.argsort(agents, kind="stable")
+            agents, losses, kind = agents[order], losses[order], kind[order]
+        return Charges(
+            tuple(noises),
+            kind.astype(np.int16),
+            losses,
+            np.searchsorted(agents, np.arange(n + 1)).astype(np.int64),
+        )
+
 
 def plan(
-    mechanism: NoNoise | Laplace,
+    mechanism: Noisy,
     allocation: Allocation,
-    budget: np.ndarray,
+    limit: Limit,
     bound: float,
     divisors: np.ndarray,
     horizon: int,
@@ -131,6 +217,7 @@ def plan(
     expected: np.ndarray | None = None,
     contraction: float | None = None,
     rates: np.ndarray | None = None,
+    dimension: int = 1,
 ) -> Plan:
     """Plan the releases of all agents.
 
@@ -138,10 +225,10 @@ def plan(
     ----------
     mechanism, allocation
         Parts of the privacy section.
-    budget : ndarray, shape (N,)
-        ε of each agent, positive, possibly infinite.
+    limit : Limit
+        What all releases may cost.
     bound : float
-        Ξ, the bound on the L1 norm of one record's gradient.
+        Ξ, the bound on the norm of one record's gradient, in the mechanism's norm.
     divisors : ndarray, shape (N,)
         What each agent's sum of gradients is divided by, n_i where all records take part; 0 without records.
     horizon : int
@@ -159,11 +246,23 @@ def plan(
         C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
     rates : ndarray, shape (N,), optional
         Chance of each agent's records to take part in a release; 1 when left out.
+    dimension : int
+        p, the length of a release.
+
+    Raises
+    ------
+    MeaningError
+        If an agent's start leaves nothing of its budget, or a clairvoyant allocation meets noise whose losses do not
+        add up to one number.
     """
     shares = np.asarray(shares, dtype=float)
+    rates = np.ones(shares.size) if rates is None else rates
     expected = np.maximum(1.0, np.rint(horizon * shares if expected is None else expected))
+    limited = mechanism.is_private & limit.finite
+    if mechanism.is_private and allocation.clairvoyant and not mechanism.adds_up:
+        message = f"{allocation.kind} spreads what is left over all releases at once, which needs losses that add up"
+        raise MeaningError("privacy.allocation", f"{message}; {mechanism.kind} noise has none: give another")
     # An infinite budget cannot be spent, so it limits nobody: such a run is the noiseless one.
-    limited = mechanism.is_private & np.isfinite(budget)
     releases = np.array(
         [
             allocation.limit(horizon, float(share), float(mean)) if is_limited else UNLIMITED
@@ -174,14 +273,28 @@ def plan(
     if never:
         releases[:] = 0
     held = divisors > 0
-    sensitivity = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
-    return Plan(
+    made = Plan(
         mechanism,
         allocation,
-        budget,
+        limit,
+        allowances(mechanism, limit) if limited.any() else limit.epsilon,
         releases,
-        sensitivity,
-        np.ones(budget.size) if rates is None else rates,
+        np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0),
+        dimension,
+        rates,
         scale_records,
         Outlook(expected, 1.0 / shares, contraction),
     )
+    if never or not limited.any():
+        return made
+    if isinstance(allocation, Cap) and allocation.compose is not None:
+        return replace(made, equal=composed(mechanism, limit, allocation.compose, releases, rates))
+    if mechanism.adds_up and not isinstance(allocation, Listed | Constant):
+        return made  # the shares' sum is at most one: no accountant finds more than the budget
+    made = replace(made, releases=np.where(limited, np.minimum(releases, _HORIZONS * horizon), releases))
+
+    def losses(agent: int) -> np.ndarray:
+        numbers = np.arange(made.releases[agent])
+        return made.claimed(Releases(np.full(numbers.size, agent), numbers, np.zeros(numbers.size, np.int64)))
+
+    return replace(made, releases=affordable(mechanism, limit, rates, losses, made.releases))

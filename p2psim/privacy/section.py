@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from p2psim.options import Options, PerAgent, Positive
-from p2psim.privacy.accountants import AccountantName
+from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.allocations import Allocation, Horizon
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.sensitivity import Sensitivity
@@ -21,7 +21,7 @@ class PrivacySection(Options):
     mechanism: Mechanism = Field(description="the noise")
     epsilon: PerAgent | None = Field(None, description="budget of each agent; .inf is no noise")
     delta: Annotated[Positive, Field(lt=1)] | None = Field(
-        None, description="δ at which accountants report ε"
+        None, description="δ at which accountants report ε; Gaussian noise needs one"
     )
     sensitivity: Sensitivity | None = Field(
         None, description="where the bound on one record's gradient comes from"
@@ -33,6 +33,15 @@ class PrivacySection(Options):
         "towards its own last model that touched its data",
     )
     accountant: Annotated[list[AccountantName], BeforeValidator(_listed)] = Field(
-        ["basic"], description="who adds up the losses; the first one's budget stops releases"
+        ["basic"], description="who adds up the losses, at δ where that is of use"
+    )
+    enforce: AccountantName | None = Field(
+        None,
+        description="whose budget stops releases before it would be exceeded; the first accountant when left out",
     )
     scale_records: Positive = Field(1.0, description="noise as if each record stood for this many")
+
+    @property
+    def enforcing(self) -> AccountantName:
+        """The accountant whose budget stops releases."""
+        return self.enforce or self.accountant[0]

@@ -7,6 +7,17 @@ _REDUCTION = {
     "sum": "λ_i‖θ‖² is added to the sum of an agent's losses",
 }
 
+_ACCOUNTANTS = {
+    "basic": "ε of several releases add up",
+    "advanced": "advanced composition (Dwork, Rothblum, Vadhan 2010)",
+    "kov": "the three-way minimum of Kairouz, Oh, Viswanath 2017",
+    "rdp": "Rényi DP at the best real order",
+    "zcdp": "zero-concentrated DP",
+    "gaussian": "exact; Gaussian noise alone",
+    "pld": "the distribution of the privacy loss of the noise itself",
+    "best": "the least of all that know the noise",
+}
+
 #: Meaning of each name, by dotted key. Others have the meaning of their key.
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "independent": {
@@ -139,7 +150,9 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "coast": "the agent averages its neighbours' models",
         "anchored": "the agent averages towards its own last model that touched its data",
     },
-    "privacy.accountant": {"basic": "ε of several releases add up"},
+    "privacy.accountant": _ACCOUNTANTS,
+    "privacy.enforce": _ACCOUNTANTS,
+    "privacy.allocation.compose": _ACCOUNTANTS,
     "privacy.sensitivity.norm": {"l1": "the sum of absolute values", "l2": "the Euclidean norm"},
     "privacy.allocation.form": {
         "printed": "∝ C^{t/3}, as in the paper: late releases get less",
@@ -150,6 +163,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "expected": "shares of the releases that are expected; then the agent stops",
     },
     "privacy.allocation.exponent": {
+        "auto": "by the mechanism: third for pure DP, quarter for Gaussian noise",
         "third": "where Σ ε is what is limited",
         "quarter": "where Σ ε² is what is limited, as under zCDP",
     },

@@ -7,7 +7,7 @@ itself, such as sizes, is judged where the data is prepared.
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from p2psim.errors import Fault
+from p2psim.errors import Fault, MeaningError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.network.metrics import NETWORK_METRICS
@@ -19,7 +19,15 @@ Rule = Callable[[Scenario], Iterator[Fault]]
 
 def contradictions(scenario: Scenario) -> list[Fault]:
     """Return everything in a scenario that contradicts something else in it."""
-    return [fault for rule in RULES for fault in rule(scenario)]
+    return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario)))
+
+
+def _found(rule: Rule, scenario: Scenario) -> Iterator[Fault]:
+    """What a rule finds, or what is wrong with a part of the user's own that it asked."""
+    try:
+        yield from rule(scenario)
+    except MeaningError as error:
+        yield from error.faults
 
 
 def _star(scenario: Scenario) -> Iterator[Fault]:
@@ -131,21 +139,53 @@ def _noise(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _norm(scenario: Scenario) -> Iterator[Fault]:
-    """A bound in a norm that the noise is not for is no bound, unless it is asked for by its name."""
+    """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
     sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind == "async-star"
     if sensitivity is None:
         return
     if sensitivity.kind == "as-printed" and star:
         yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
     elif sensitivity.kind == "clip" and sensitivity.norm == "l2":
-        if star:
-            yield Fault("async-star clips in l1", "privacy.sensitivity.norm")
-        elif scenario.privacy.mechanism.kind == "laplace":
-            message = (
-                "Laplace noise needs l1: beside l2 clipping the loss is up to √p times the claim; "
-                "as-printed makes that claim, flagged"
-            )
-            yield Fault(message, "privacy.sensitivity.norm")
+        mechanism = scenario.privacy.mechanism
+        if mechanism.is_private and mechanism.norm == "l1":
+            named = {"laplace": "Laplace noise", "discrete-laplace": "discrete Laplace noise"}
+            what = named.get(mechanism.kind, f"the {mechanism.kind} mechanism")
+            message = f"{what} needs l1: beside l2 clipping the loss is up to √p times the claim"
+            hint = ", or give gaussian noise" if star else "; as-printed makes that claim, flagged"
+            yield Fault(message + hint, "privacy.sensitivity.norm")
+
+
+def _accountants(scenario: Scenario) -> Iterator[Fault]:
+    """Whoever accounts must know the noise, and have the δ that it needs."""
+    privacy = scenario.privacy
+    if not privacy.mechanism.is_private:
+        return
+    from p2psim.learning.batches import batch_of
+    from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+    from p2psim.privacy.accounting.noises import Subsampled
+
+    noise = privacy.mechanism.noise
+    if batch_of(scenario.learning.algorithm).kind != "whole":
+        noise = Subsampled(noise, 0.5)
+    named = [(f"privacy.accountant.{i}", name) for i, name in enumerate(privacy.accountant)]
+    named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
+    compose = getattr(privacy.allocation, "compose", None)
+    named += [("privacy.allocation.compose", compose)] if compose else []
+    able = [name for name, accountant in ACCOUNTANTS.items() if accountant.supports(noise)]
+    what = "releases of batches of records" if isinstance(noise, Subsampled) else "noise"
+    for key, name in named:
+        if name not in able:
+            message = f"{name} cannot account for {privacy.mechanism.kind} {what}; {', '.join(able)} can"
+            yield Fault(message, key)
+    needing = [name for _, name in named if ACCOUNTANTS[name].needs_delta]
+    if privacy.delta is None and (needing or privacy.mechanism.power != 1):
+        who = f"{needing[0]} needs" if needing else f"{privacy.mechanism.kind} noise needs"
+        yield Fault(f"{who} a δ: give a number between 0 and 1, below 1 over the records", "privacy.delta")
+    if compose and privacy.accountant and compose != privacy.enforcing:
+        message = (
+            f"composes by {compose}, but {privacy.enforcing} enforces the budget: give enforce: {compose}"
+        )
+        yield Fault(message, "privacy.allocation.compose")
 
 
 def _contraction(scenario: Scenario) -> Iterator[Fault]:
@@ -255,6 +295,7 @@ RULES: tuple[Rule, ...] = (
     _array_engine,
     _noise,
     _norm,
+    _accountants,
     _contraction,
     _tail,
     _metrics,

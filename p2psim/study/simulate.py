@@ -68,7 +68,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     released: list[Releases] = []
     book = Book.empty(stage.network.links.agents)
     for piece in _TAPE.play(stage, streams, engine, check_events):
-        noise = piece.unit * stage.plan.scales(piece.releases, totals)[:, None]
+        noise = stage.plan.noise(piece.unit, piece.releases, totals)
         player.feed(piece.events, noise, piece.releases.places)
         watch.feed(piece.events)
         released.append(piece.releases)
@@ -82,7 +82,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     return Outcome(
         ended=_TAPE.ended,
         series=played.series + watch.finish(),
-        ledger=ledger(stage.plan, book, releases, totals, scenario.privacy.accountant, caveats, cell.initial),
+        ledger=ledger(stage.plan, book, releases, totals, scenario.privacy.accountant, caveats),
         agents=cell.agents(),
         events=join(chunks) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.errors import MeaningError
-from p2psim.privacy.accountants import basic
 from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Outlook, Releases, binomial_cap
+from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 from p2psim.privacy.plan import plan
 
@@ -19,7 +19,9 @@ def plans(allocation, budget=(1.0, 2.0, 4.0), mechanism=None, scale_records=1.0,
     budget = np.array(budget)
     records = 100 * np.arange(1, budget.size + 1)
     shares = np.full(budget.size, 1 / budget.size)
-    return plan(mechanism or Laplace(), allocation, budget, bound, records, horizon, shares, scale_records)
+    return plan(
+        mechanism or Laplace(), allocation, Limit(budget), bound, records, horizon, shares, scale_records
+    )
 
 
 def some(agent, first, count):
@@ -135,19 +137,3 @@ def test_infinite_budgets_and_no_noise_limit_nobody():
     mixed = plans(Cap(releases=3), (1.0, math.inf, 2.0))
     assert mixed.limits.tolist() == [3, UNLIMITED, 3]
     assert mixed.scales(some(1, 0, 1))[0] == 0.0 < mixed.scales(some(2, 0, 1))[0]
-
-
-@given(st.lists(st.lists(st.floats(0, 1e6), max_size=300), min_size=1, max_size=6))
-def test_basic_composition_is_the_sum_and_never_below_it(losses):
-    offsets = np.cumsum([0] + [len(of_one) for of_one in losses])
-    totals, deltas = basic(np.array([loss for of_one in losses for loss in of_one]), offsets)
-    assert (deltas == 0.0).all()
-    for total, of_one in zip(totals, losses, strict=True):
-        exact = math.fsum(of_one)
-        assert total >= exact * (1 - 1e-15)
-        assert total == pytest.approx(exact, rel=1e-14)
-
-
-def test_basic_composition_of_what_guarantees_nothing():
-    totals, _ = basic(np.array([0.1, np.inf]), np.array([0, 0, 2, 2]))
-    assert totals.tolist() == [0.0, np.inf, 0.0]

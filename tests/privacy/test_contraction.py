@@ -14,6 +14,7 @@ from p2psim.errors import MeaningError
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
 from p2psim.network.events import COMMIT, EVENT
 from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
+from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
 from p2psim.study.simulate import simulate
@@ -27,7 +28,7 @@ def made(allocation, *, agents=2, expected=20.0, rate=None, budget=1.0):
     return plan(
         Laplace(),
         allocation,
-        np.full(agents, budget),
+        Limit(np.full(agents, budget)),
         1.0,
         np.full(agents, 50),
         1000,
@@ -45,7 +46,7 @@ def of_one(steps, agent=0):
 def shares_in_decimals(allocation, steps, rate):
     """Of one agent's releases, in numbers of 60 digits and any exponent."""
     getcontext().prec = 60
-    power = {"third": Decimal(1) / 3, "quarter": Decimal(1) / 4}[allocation.exponent]
+    power = {"auto": Decimal(1) / 3, "third": Decimal(1) / 3, "quarter": Decimal(1) / 4}[allocation.exponent]
     last = max(steps)
     away = [t if allocation.form == "printed" else last - t for t in steps]
     weights = [(power * int(a) * Decimal(rate).ln()).exp() for a in away]
@@ -110,7 +111,13 @@ def test_releases_at_expected_wakes_may_be_given():
     assert made(Contraction(rate=0.9, wakes="known")).limits is None
     assert made(Contraction(rate=0.9)).limits.tolist() == [20, 20]
     by_horizon = plan(
-        Laplace(), Contraction(rate=0.9), np.ones(3), 1.0, np.ones(3), 100, np.array([0.5, 0.499, 0.001])
+        Laplace(),
+        Contraction(rate=0.9),
+        Limit(np.ones(3)),
+        1.0,
+        np.ones(3),
+        100,
+        np.array([0.5, 0.499, 0.001]),
     )
     assert by_horizon.limits.tolist() == [50, 50, 1]
 
@@ -137,7 +144,7 @@ def test_infinite_budgets_limit_nobody(allocation):
 
 
 def test_agents_without_records_add_nothing():
-    plans = plan(Laplace(), Uniform(), np.ones(2), 1.0, np.array([0, 10]), 100, np.full(2, 0.5))
+    plans = plan(Laplace(), Uniform(), Limit(np.ones(2)), 1.0, np.array([0, 10]), 100, np.full(2, 0.5))
     assert plans.sensitivity.tolist() == [0.0, 0.2]
 
 

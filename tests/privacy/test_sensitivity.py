@@ -90,7 +90,7 @@ def test_which_bounds_hold():
         (
             {"sensitivity": {"kind": "clip", "norm": "l2", "bound": 1.0}},
             "privacy.sensitivity.norm",
-            "clips in l1",
+            "Laplace noise needs l1: beside l2 clipping the loss is up to √p times the claim, or give gaussian",
         ),
         ({"allocation": "contraction"}, "privacy.allocation.rate", "auto is for agents on a graph"),
         (

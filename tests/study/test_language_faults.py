@@ -91,9 +91,9 @@ TOPOLOGIES = (
         ),
         (
             "mechanism: laplace",
-            "mechanism: gaussian",
+            "mechanism: gausian",
             "privacy.mechanism",
-            "unknown kind 'gaussian'; known: none, laplace",
+            "unknown kind 'gausian'; known: none, laplace, gaussian, discrete-laplace, registered; did you mean gaussian?",
         ),
         (
             "components: 3",

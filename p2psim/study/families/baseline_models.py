@@ -44,10 +44,7 @@ def baseline_models(cell: GraphCell) -> dict[str, np.ndarray]:
 
 
 def _locally_private(cell: GraphCell) -> np.ndarray:
-    budget, initial = cell.stage.plan.budget, cell.initial
-    if initial is not None:
-        # What the start took is a part of the whole, which is what this baseline may spend.
-        budget = budget + np.where(np.isinf(initial), 0.0, initial)
+    budget = cell.stage.plan.budget
     x_l1, y_max = _public_bounds(cell.problem.loss, cell.case)
     random = streams_of(cell.scenario, cell.replica).generator("baselines")
     return from_private_records(cell.problem, budget, x_l1, y_max, random)

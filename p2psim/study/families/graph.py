@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from p2psim.study.families.agents import agents_table, graph_centralities, membe
 from p2psim.study.families.baseline_models import baseline_models, check_baselines
 from p2psim.study.families.graph_check import Recomputed, compare, records_of
 from p2psim.study.families.graph_facts import assess
-from p2psim.study.families.graph_start import after_start, first_models
+from p2psim.study.families.graph_start import first_models
 from p2psim.study.families.observer import Observer
 from p2psim.study.families.stage import (
     Assessment,
@@ -46,6 +46,8 @@ from p2psim.study.families.stage import (
     check_availability,
     delta_warning,
     goes_on,
+    limit_of,
+    order_of,
     stage,
 )
 from p2psim.study.streams import streams_of
@@ -135,8 +137,6 @@ class GraphCell:
     start, anchor : ndarray, shape (n, p)
     bound : float
         Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
-    initial : ndarray, shape (n,), or None
-        ε of the release that the start is.
     exceeded : ndarray, shape (n,)
         Longest gradient of a record at the local minimiser over the bound that the start claims; 0 where within.
     public_smoothness : bool
@@ -153,7 +153,6 @@ class GraphCell:
     start: np.ndarray
     anchor: np.ndarray
     bound: float
-    initial: np.ndarray | None
     exceeded: np.ndarray
     public_smoothness: bool
 
@@ -236,7 +235,7 @@ def _replay(cell: GraphCell, streams: Streams, track: bool) -> GraphReplay | Adm
 
 def _admm_rule(algorithm: GossipAdmm, rule: GraphRule, problem: GraphProblem) -> AdmmRule:
     rho = penalty(algorithm.rho, problem.weights)
-    return AdmmRule(rho, algorithm.inner, rule.clip, rule.order, rule.bound, rule.anchored)
+    return AdmmRule(rho, algorithm.inner, rule.clip, rule.order, rule.bound, rule.anchored, rule.grid)
 
 
 def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
@@ -257,18 +256,12 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
     clock = scenario.network.clock or Clock()
     rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
     bound, rule = _rule(scenario, case, problem)
-    budget = np.full(n, np.inf)
-    if privacy.mechanism.is_private and privacy.epsilon is not None:
-        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
     first = first_models(scenario, algorithm.start, problem, bound, rule, replica)
-    initial = first.epsilon
     time, updates = _end(algorithm, rates, n)
-    if initial is not None and np.isfinite(initial).all():
-        budget = after_start(budget, initial)
     plans = plan(
         privacy.mechanism,
         privacy.allocation,
-        budget,
+        replace(limit_of(scenario, case, n), start=first.loss, start_real=first.loss_real),
         bound,
         batch.divisors(problem.records),
         max(1, round(updates * n)),
@@ -277,6 +270,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         never=not algorithm.touches_data,
         contraction=problem.contraction,
         rates=batch.rates(problem.records),
+        dimension=problem.dimension,
     )
     network = Network(
         links,
@@ -287,6 +281,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         goes_on=goes_on(scenario),
         updates=algorithm.updates,
         members=members_of(case, problem.offsets, problem.y),
+        vectors=getattr(algorithm, "vectors", 1),
     )
     check_availability(network)
     return GraphCell(
@@ -300,7 +295,6 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         first.models,
         first.anchor,
         bound,
-        initial,
         first.exceeded,
         public,
     )
@@ -351,9 +345,12 @@ def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Links)
     return problem, bound is not None
 
 
-def x_bound(bounds: np.ndarray, features: int) -> float | None:
-    """Public bound on ‖x‖₁, the intercept not counted; None if there is none."""
-    known = [value for value in (bounds[0], features * bounds[1]) if np.isfinite(value)]
+def x_bound(bounds: np.ndarray, features: int, order: int = 1) -> float | None:
+    """Public bound on ‖x‖ of order 1 or 2, the intercept not counted; None if there is none.
+
+    ‖x‖₂ is at most ‖x‖₁, and at most √p·max|x_j|.
+    """
+    known = [value for value in (bounds[0], features ** (1 / order) * bounds[1]) if np.isfinite(value)]
     return float(min(known)) if known else None
 
 
@@ -383,32 +380,34 @@ def _rule(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float,
     """Ξ, and how an agent computes its gradient and what it does without."""
     sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
     anchored = scenario.privacy.when_spent == "anchored" or not algorithm_of(scenario).touches_data
+    order = order_of(mechanism.norm)
+    plain = GraphRule(order=order, anchored=anchored, grid=mechanism.lattice)
     if sensitivity is None:
-        return 0.0, GraphRule(anchored=anchored)
+        return 0.0, plain
     if sensitivity.kind in ("clip", "as-printed"):
-        order = 1 if sensitivity.norm == "l1" else 2
+        # Clipping is part of the algorithm, with or without noise. An L1 bound is one on the L2 norm as well.
         claimed = sensitivity.bound if mechanism.is_private else 0.0
-        return claimed, GraphRule(sensitivity.bound, order, anchored=anchored)
+        return claimed, replace(plain, clip=sensitivity.bound, order=order_of(sensitivity.norm))
     if not mechanism.is_private:
-        return 0.0, GraphRule(anchored=anchored)
+        return 0.0, plain
     if sensitivity.kind == "declared":
-        return sensitivity.bound, GraphRule(bound=sensitivity.bound * (1 + 1e-12), anchored=anchored)
+        return sensitivity.bound, replace(plain, bound=sensitivity.bound * (1 + 1e-12))
     if not problem.loss.needs_classes:
         raise MeaningError(
             "privacy.sensitivity",
             f"{sensitivity.kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
         )
     if sensitivity.kind == "empirical":
-        return float(problem.norms(1).max()), GraphRule(anchored=anchored)
-    bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept)
+        return float(problem.norms(order).max()), plain
+    bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept, order)
     if bound is None:
         raise MeaningError(
             "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
         )
-    bound += problem.loss.intercept
+    bound = (bound**order + problem.loss.intercept) ** (1 / order)
     # The slope of a loss of classes is at most one: where no record's norm exceeds the bound, no gradient ever will.
-    can_exceed = problem.norms(1).max(initial=0.0) > bound * (1 + 1e-12)
-    return bound, GraphRule(bound=bound * (1 + 1e-12) if can_exceed else np.inf, anchored=anchored)
+    can_exceed = problem.norms(order).max(initial=0.0) > bound * (1 + 1e-12)
+    return bound, replace(plain, bound=bound * (1 + 1e-12) if can_exceed else np.inf)
 
 
 def recompute(

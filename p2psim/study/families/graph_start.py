@@ -10,9 +10,13 @@ import numpy as np
 from p2psim.errors import MeaningError
 from p2psim.learning.graph_optimum import minimise_alone, propagate
 from p2psim.learning.graph_problem import GraphProblem
+from p2psim.learning.graph_reference import on_grid
 from p2psim.learning.graph_replay import GraphRule
 from p2psim.learning.starts import Given, Local, PrivateWarmStart, Start
 from p2psim.paths import checked
+from p2psim.privacy.budgets import allowance
+from p2psim.privacy.mechanisms import noise_scales
+from p2psim.privacy.output_perturbation import minimiser_sensitivity
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
@@ -28,16 +32,17 @@ class First:
     models : ndarray, shape (n, p)
     anchor : ndarray, shape (n, p)
         What updates without a release pull towards at first.
-    epsilon : ndarray, shape (n,), or None
-        ε of the release that this is.
+    loss, loss_real : ndarray, shape (n,), or None
+        Loss of the release that this is, for the records as scaled and for the real ones.
     exceeded : ndarray, shape (n,)
         Longest gradient of a record over the bound that this release claims; 0 where within.
     """
 
     models: np.ndarray
     anchor: np.ndarray
-    epsilon: np.ndarray | None
     exceeded: np.ndarray
+    loss: np.ndarray | None = None
+    loss_real: np.ndarray | None = None
 
 
 def first_models(
@@ -48,19 +53,19 @@ def first_models(
     fits, free = np.zeros(n), np.full(n, np.inf)
     if isinstance(start, Local):
         alone = minimise_alone(problem, start.reduction)
-        return First(alone, alone, free if private else None, fits)
+        return First(alone, alone, fits, free, free) if private else First(alone, alone, fits)
     if isinstance(start, PrivateWarmStart):
         exact = minimise_alone(problem)
-        alone = _perturbed(scenario, problem, exact, bound, replica, start)
-        models = propagate(problem, alone) if start.propagate else alone
         if not private:
-            return First(models, alone, None, fits)
-        return First(models, alone, np.full(n, start.epsilon), _excess(problem, exact, rule))
+            return First(propagate(problem, exact) if start.propagate else exact, exact, fits)
+        alone, loss, real = _perturbed(scenario, problem, exact, bound, replica, start)
+        models = propagate(problem, alone) if start.propagate else alone
+        return First(models, alone, _excess(problem, exact, rule), loss, real)
     if isinstance(start, Given):
         given = _read(start.path, (n, problem.dimension))
-        return First(given, given, None, fits)
+        return First(given, given, fits)
     zero = np.zeros((n, problem.dimension))
-    return First(zero, zero, None, fits)
+    return First(zero, zero, fits)
 
 
 def _excess(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
@@ -104,42 +109,29 @@ def _perturbed(
     bound: float,
     replica: int,
     start: PrivateWarmStart,
-) -> np.ndarray:
-    """Minimisers of the agents' own losses with noise for their release."""
-    from p2psim.privacy.output_perturbation import minimiser_sensitivity
-    from p2psim.streams import unit_laplace
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Minimisers of the agents' own losses with noise for their release, and its loss, claimed and real.
 
-    if not scenario.privacy.mechanism.is_private:
-        return alone
-    sensitivity = scenario.privacy.sensitivity
+    Raises
+    ------
+    MeaningError
+        If no bound on gradients holds without clipping.
+    """
+    privacy, p = scenario.privacy, problem.dimension
+    mechanism, sensitivity = privacy.mechanism, privacy.sensitivity
     if sensitivity is None or sensitivity.kind not in ("bounds", "declared"):
         raise MeaningError(
             "learning.algorithm.start",
             "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
         )
-    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, problem.dimension)
+    norm = mechanism.norm
+    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, p, norm, norm)
     # As for all releases, noise is as if each record stood for many; the ledger puts that right.
-    moves = moves / scenario.privacy.scale_records
-    scales = scenario.privacy.mechanism.scales(moves, np.full(problem.agents, start.epsilon))
-    noise = np.empty_like(alone)
+    claimed = mechanism.sensitivity_of(moves / privacy.scale_records, p)
+    worth = allowance(mechanism, np.array([start.epsilon]), privacy.delta or 0.0, privacy.enforcing)
+    loss = np.full(problem.agents, float(worth[0]) ** (1 / mechanism.power))
+    unit = np.empty_like(alone)
     key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)
-    unit_laplace(key, agents, np.zeros(problem.agents, np.int64), noise)
-    return alone + noise * scales[:, None]
-
-
-def after_start(budget: np.ndarray, initial: np.ndarray) -> np.ndarray:
-    """What is left of the budgets after the start.
-
-    Raises
-    ------
-    MeaningError
-        If nothing is left.
-    """
-    left = budget - initial
-    if (left <= 0).any():
-        agent = int(np.argmax(left <= 0))
-        raise MeaningError(
-            "learning.algorithm.start.epsilon",
-            f"must be less than privacy.epsilon, {budget[agent]:g} for agent {agent}, of which it is a part",
-        )
-    return left
+    mechanism.fill_unit(key, agents, np.zeros(problem.agents, np.int64), unit)
+    noisy = on_grid(alone + mechanism.of_scale(unit, noise_scales(claimed, loss)), mechanism.lattice)
+    return noisy, loss, loss * mechanism.sensitivity_of(moves, p) / claimed

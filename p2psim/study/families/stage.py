@@ -11,7 +11,9 @@ import numpy as np
 
 from p2psim.network.graphs import Links
 from p2psim.network.simulation import Network
+from p2psim.options import per_agent
 from p2psim.privacy.allocations import UNLIMITED, Releases
+from p2psim.privacy.budgets import Limit
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.violations import Violations
@@ -20,6 +22,7 @@ from p2psim.study.outcome import Series
 
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,30 @@ def stage(
         commits,
         time,
         dimension,
-        plan.mechanism.kind,
+        # What unit noise is drawn, and by which rule; only its scale may differ within a stage.
+        plan.mechanism.model_dump_json(),
     ]
     return Stage(network, plan, commits, time, dimension, json.dumps(parts))
+
+
+def order_of(norm: str) -> int:
+    """Order of a norm, 1 or 2."""
+    return 1 if norm == "l1" else 2
+
+
+def limit_of(scenario: Scenario, case: Case, agents: int) -> Limit:
+    """What each agent's releases may cost; any number without noise.
+
+    Raises
+    ------
+    MeaningError
+        If an agent has no budget.
+    """
+    privacy = scenario.privacy
+    budget = np.full(agents, np.inf)
+    if privacy.mechanism.is_private and privacy.epsilon is not None:
+        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
+    return Limit(budget, privacy.delta or 0.0, privacy.enforcing)
 
 
 def check_availability(network: Network) -> None:
@@ -163,10 +187,6 @@ class FamilyCell(Protocol):
     @property
     def stage(self) -> Stage:
         """What events play on."""
-
-    @property
-    def initial(self) -> np.ndarray | None:
-        """ε of a release that each agent makes before the first event, shape (N,)."""
 
     def player(self, streams: Streams) -> Player:
         """Begin a replica, which draws what it draws from ``streams``."""

@@ -26,7 +26,16 @@ from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import members_of, star_agents
-from p2psim.study.families.stage import Assessment, Played, Player, Stage, check_availability, stage
+from p2psim.study.families.stage import (
+    Assessment,
+    Played,
+    Player,
+    Stage,
+    check_availability,
+    limit_of,
+    order_of,
+    stage,
+)
 from p2psim.study.families.star_facts import assess
 from p2psim.study.record import EveryTime
 from p2psim.study.streams import streams_of
@@ -115,7 +124,7 @@ class StarCell:
         The step parameter, given or chosen.
     method : StarMethod
     bound : float
-        Ξ, the bound on the L1 norm of one record's gradient; 0 where nothing is claimed.
+        Ξ, the bound on one record's gradient, in the mechanism's norm; 0 where nothing is claimed.
     rule : GradientRule
     """
 
@@ -127,7 +136,6 @@ class StarCell:
     method: StarMethod
     bound: float
     rule: GradientRule
-    initial: np.ndarray | None = None
 
     @property
     def horizon(self) -> int:
@@ -215,20 +223,18 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
     )
     check_availability(network)
     rho = _rho(scenario, problem)
-    bound, clip, claim = _bound(scenario, case, problem)
-    budget = np.full(owners, np.inf)
-    if privacy.mechanism.is_private and privacy.epsilon is not None:
-        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
+    bound, rule = _rule(scenario, case, problem)
     plans = plan(
         privacy.mechanism,
         privacy.allocation,
-        budget,
+        limit_of(scenario, case, owners),
         bound,
         algorithm.batch.divisors(problem.records),
         algorithm.horizon,
         rates / rates.sum(),
         privacy.scale_records,
         rates=algorithm.batch.rates(problem.records),
+        dimension=problem.dimension,
     )
     return StarCell(
         scenario,
@@ -238,7 +244,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         rho,
         star_method(algorithm, rho, _l2(scenario), owners),
         bound,
-        gradient_rule(problem, clip, claim),
+        rule,
     )
 
 
@@ -254,10 +260,9 @@ def recompute(
     """Recompute a recorded replica plainly; differences of ψ are relative to 1 + ψ."""
     problem, algorithm = _problem(scenario, case.arrays), algorithm_of(scenario)
     method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
-    sensitivity = scenario.privacy.sensitivity
-    clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
+    _, rule = _rule(scenario, case, problem)
     drawn = sampling(algorithm.batch, problem.records, streams_of(scenario, replica).key("batches"))
-    theta = replay_plainly(problem, method, events, noise, clip, sampling=drawn)
+    theta = replay_plainly(problem, method, events, noise, rule.clip, drawn, rule.order, rule.grid)
     compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
     for one in compared:
         psi = problem.fitness(theta[one.step]) / problem.minimum - 1
@@ -285,46 +290,59 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
     return rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
 
 
-def _bound(scenario: Scenario, case: Case, problem: StarProblem) -> tuple[float, float, float]:
-    """Ξ, the norm to clip to, and the bound to check at every release."""
-    sensitivity = scenario.privacy.sensitivity
-    if not scenario.privacy.mechanism.is_private or sensitivity is None:
-        # Clipping is part of the algorithm, with or without noise.
-        clip = sensitivity.bound if sensitivity is not None and sensitivity.kind == "clip" else np.inf
-        return 0.0, clip, np.inf
-    if sensitivity.kind == "clip":
-        return sensitivity.bound, sensitivity.bound, np.inf
-    if sensitivity.kind == "declared":
-        return sensitivity.bound, np.inf, sensitivity.bound
+def _rule(scenario: Scenario, case: Case, problem: StarProblem) -> tuple[float, GradientRule]:
+    """Ξ, in the mechanism's norm, and how an owner computes its gradient."""
+    sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
+    order, grid = order_of(mechanism.norm), mechanism.lattice
+    if sensitivity is not None and sensitivity.kind == "clip":
+        # Clipping is part of the algorithm, with or without noise. An L1 bound is one on the L2 norm as well.
+        rule = gradient_rule(problem, sensitivity.bound, order=order_of(sensitivity.norm), grid=grid)
+        return sensitivity.bound if mechanism.is_private else 0.0, rule
+    if sensitivity is None or not mechanism.is_private:
+        return 0.0, gradient_rule(problem, grid=grid)
     if sensitivity.kind == "empirical":
-        return float(problem.largest_gradients().max()), np.inf, np.inf
-    bound = public_bound(case, problem)
-    return bound, np.inf, bound
+        return float(problem.largest_gradients(order).max()), gradient_rule(problem, order=order, grid=grid)
+    declared = sensitivity.bound if sensitivity.kind == "declared" else None
+    bound = public_bound(case, problem, order) if declared is None else declared
+    return bound, gradient_rule(problem, bound=bound, order=order, grid=grid)
 
 
-def public_bound(case: Case, problem: StarProblem) -> float:
-    """Bound on the L1 norm of a record's gradient on Θ, from the public bounds on x and y.
+def public_bound(case: Case, problem: StarProblem, order: int = 1) -> float:
+    """Bound on the norm of a record's gradient on Θ, of order 1 or 2, from the public bounds on x and y.
 
-    With ‖x‖₁ ≤ B (p·x_max where only |x_j| ≤ x_max is known; one more for an intercept): |∂ℓ/∂z|·B, which is
-    2(θ_max·B + y_max)·B for the squared loss and at most B for hinge and logistic.
+    |∂ℓ/∂z|·B, with ‖x‖ ≤ B in that norm. ‖x‖₁ is at most p·x_max where |x_j| ≤ x_max is known, and ‖x‖₂ at most
+    √p·x_max and at most ‖x‖₁; an intercept adds one to ‖x‖₁ and to ‖x‖₂². The slope is at most 2(θ_max·B₁ + y_max) for
+    the squared loss, B₁ the bound on ‖x‖₁, and 1 for hinge and logistic.
 
     Raises
     ------
     MeaningError
         If no bound on x is public, or none on y where the loss needs it.
     """
-    features = problem.dimension - problem.loss.intercept
-    known = [b for b in (case.x_l1, None if case.x_max is None else features * case.x_max) if b is not None]
-    if not known:
-        raise MeaningError(
-            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
-        )
-    B = min(known) + problem.loss.intercept
+    B1, B = (x_bound_of(case, problem, one) for one in (1, order))
     if problem.loss.needs_classes:
         return B
     if case.y_max is None:
         raise MeaningError(
             "privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip"
         )
-    slope = problem.loss.slope_bounds(np.array([B]), np.array([case.y_max]), problem.theta_max)
+    slope = problem.loss.slope_bounds(np.array([B1]), np.array([case.y_max]), problem.theta_max)
     return float(slope[0] * B)
+
+
+def x_bound_of(case: Case, problem: StarProblem, order: int) -> float:
+    """Public bound on ‖x‖ of order 1 or 2, the intercept counted.
+
+    Raises
+    ------
+    MeaningError
+        If there is none.
+    """
+    features = problem.dimension - problem.loss.intercept
+    by_coordinate = None if case.x_max is None else features ** (1 / order) * case.x_max
+    known = [bound for bound in (case.x_l1, by_coordinate) if bound is not None]
+    if not known:
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
+        )
+    return float((min(known) ** order + problem.loss.intercept) ** (1 / order))

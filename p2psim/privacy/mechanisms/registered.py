@@ -1,0 +1,115 @@
+"""A mechanism of the user's own, found by name."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.errors import MeaningError
+from p2psim.options import Options
+
+if TYPE_CHECKING:
+    from p2psim.privacy.accounting.noises import Noise
+    from p2psim.privacy.mechanisms.protocol import Noisy
+
+_KEY = "privacy.mechanism.name"
+
+#: What an object that is called must give: see `p2psim.privacy.mechanisms.protocol`.
+_NEEDED = ("norm", "noise", "fill_unit")
+
+
+class Registered(Options):
+    """Noise of your own: what a function that you name returns.
+
+    ``package.module:OBJECT`` is imported in every worker and called with the options. What it returns has ``norm``
+    ("l1" or "l2", of the sensitivity), ``noise`` (what accountants know of it: `p2psim.privacy.accounting.noises`),
+    ``fill_unit`` (draws of scale one, at an address), and perhaps ``power`` (1), ``lattice`` (None), ``sensitivity_of``
+    and ``of_scale``; see `p2psim.privacy.mechanisms.protocol.Noisy`.
+    """
+
+    kind: Literal["registered"] = "registered"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] = Field(
+        description="package.module:OBJECT, a function or class that Python can import"
+    )
+    options: dict[str, Any] = Field({}, description="what it is called with, by name")
+    is_private: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = False
+
+    @property
+    def own(self) -> Noisy:
+        """The object itself.
+
+        Raises
+        ------
+        MeaningError
+            If there is none of this name, it refuses the options, or it is no mechanism.
+        """
+        return _made(self.name, json.dumps(self.options, sort_keys=True))
+
+    @property
+    def norm(self) -> Literal["l1", "l2"]:
+        """In which norm the sensitivity of a release is taken."""
+        return self.own.norm
+
+    @property
+    def power(self) -> int:
+        """Power of the losses that adds up, roughly: how a budget is spread."""
+        return int(getattr(self.own, "power", 1))
+
+    @property
+    def lattice(self) -> float | None:
+        """What noisy values are rounded to multiples of."""
+        return getattr(self.own, "lattice", None)
+
+    @property
+    def noise(self) -> Noise:
+        """What accountants know of it."""
+        return self.own.noise
+
+    def sensitivity_of(self, moved: np.ndarray, dimension: int) -> np.ndarray:
+        """What values move by, unless the object says otherwise."""
+        if not hasattr(self.own, "sensitivity_of"):
+            return moved
+        return np.asarray(self.own.sensitivity_of(moved, dimension))
+
+    def fill_unit(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` (releases, p), row by row that of an agent's numbered release.
+
+        Raises
+        ------
+        MeaningError
+            If a draw is not a finite number.
+        """
+        self.own.fill_unit(key, agents, numbers, out)
+        if not np.isfinite(out).all():
+            raise MeaningError(_KEY, f"{self.name} drew noise that is not a finite number")
+
+    def of_scale(self, unit: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """Noise of the given scales: that of scale one times them, unless the object says otherwise."""
+        if not hasattr(self.own, "of_scale"):
+            return unit * scales[:, None]
+        return np.asarray(self.own.of_scale(unit, scales))
+
+
+@lru_cache(maxsize=16)
+def _made(name: str, options: str) -> Noisy:
+    module, _, attribute = name.partition(":")
+    try:
+        make = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise MeaningError(_KEY, f"{name} cannot be imported: {error}") from None
+    try:
+        made = make(**json.loads(options))
+    except (TypeError, ValueError) as error:
+        raise MeaningError("privacy.mechanism.options", f"{name} refuses its options: {error}") from None
+    missing = [part for part in _NEEDED if not hasattr(made, part)]
+    if missing:
+        raise MeaningError(_KEY, f"{name} gives something without {', '.join(missing)}: no mechanism")
+    if made.norm not in ("l1", "l2"):
+        raise MeaningError(_KEY, f"{name} has the norm {made.norm!r}; must be l1 or l2")
+    return cast("Noisy", made)
