@@ -19,6 +19,7 @@ def add_account(account: argparse.ArgumentParser) -> None:
     """Add the actions of the calculator."""
     actions = account.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_releases(actions)
+    _add_run(actions)
     _add_calibrate(actions)
     _add_network(actions)
 
@@ -41,9 +42,9 @@ def _add_accountants(action: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_at(action: argparse.ArgumentParser) -> None:
-    at = action.add_mutually_exclusive_group(required=True)
-    at.add_argument("--delta", type=float, metavar="D", help="tell ε at this δ")
+def _add_at(action: argparse.ArgumentParser, default: str = "") -> None:
+    at = action.add_mutually_exclusive_group(required=not default)
+    at.add_argument("--delta", type=float, metavar="D", help=f"tell ε at this δ{default}")
     at.add_argument("--epsilon", type=float, metavar="E", help="tell δ at this ε")
 
 
@@ -75,6 +76,14 @@ def _add_releases(actions: Actions) -> None:
     releases.add_argument(
         "--trade-off", metavar="FILE.png", help="draw δ against ε, and errors of any test (PNG and SVG)"
     )
+
+
+def _add_run(actions: Actions) -> None:
+    run = _action(actions, "run", "what the releases of a run cost, agent by agent, by every accountant")
+    run.add_argument("run", metavar="RUN", help="a run folder")
+    _add_at(run, "; that of the run by default")
+    _add_accountants(run)
+    run.add_argument("--cell", type=int, metavar="I", help="this cell alone")
 
 
 def _add_calibrate(actions: Actions) -> None:

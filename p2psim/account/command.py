@@ -5,9 +5,11 @@ import argparse
 from p2psim.account.calibrate import account_calibrate
 from p2psim.account.network import account_network
 from p2psim.account.releases import account_releases
+from p2psim.account.runs import account_run
 
 ACTIONS = {
     "releases": account_releases,
+    "run": account_run,
     "calibrate": account_calibrate,
     "network": account_network,
 }

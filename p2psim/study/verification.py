@@ -77,7 +77,7 @@ def verify_result(result: "Result") -> list[Checked]:
 def _check_all(result: "Result") -> "Iterator[Checked]":
     events = _by_run(result.events)
     metrics = _by_run(result.metrics)
-    for cell, scenario in _scenarios(result):
+    for cell, scenario in scenarios_of(result):
         for content, replica in sorted(result.described.runs):
             if content != result.described.cells[cell].content:
                 continue
@@ -111,7 +111,7 @@ def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame
     return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
 
 
-def _scenarios(result: "Result") -> "Iterator[tuple[int, Scenario]]":
+def scenarios_of(result: "Result") -> "Iterator[tuple[int, Scenario]]":
     """Scenario of each cell number, also of those that the grid has no more."""
     from p2psim.study.cells import cells
     from p2psim.study.scenario import Scenario
