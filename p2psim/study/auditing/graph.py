@@ -16,7 +16,8 @@ from p2psim.network.simulation import Network
 from p2psim.study.auditing.arena import Record, Seen, records_here, releases_of, tables
 from p2psim.study.auditing.canaries import Reach
 from p2psim.study.auditing.copies import Copies
-from p2psim.study.families.graph import GraphCell, algorithm_of
+from p2psim.study.families.graph import GraphCell
+from p2psim.study.families.graph_setting import algorithm_of
 from p2psim.study.families.stage import goes_on
 
 
