@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -75,17 +76,22 @@ class Plan:
         """The one number an agent that privacy tells the network; None where nobody is limited."""
         return None if (self.releases == UNLIMITED).all() else self.releases
 
+    @cached_property
+    def sampled(self) -> bool:
+        """Whether some release is made of a sample of the records."""
+        return bool((self.rates < 1).any())
+
     @property
     def clairvoyant(self) -> bool:
         """Whether the noise depends on the releases that will happen, which nobody could know."""
         return self.mechanism.is_private and self.allocation.clairvoyant
 
-    @property
+    @cached_property
     def sensitivity(self) -> np.ndarray:
         """Sensitivity of a release in the mechanism's norm, for the real records, shape (N,)."""
         return self.mechanism.sensitivity_of(self.moved, self.dimension)
 
-    @property
+    @cached_property
     def claimed_sensitivity(self) -> np.ndarray:
         """Sensitivity of a release for the records as scaled, shape (N,)."""
         return self.mechanism.sensitivity_of(self.moved / self.scale_records, self.dimension)
@@ -131,7 +137,7 @@ class Plan:
         else:
             allowed = np.where(endless, 1.0, self.allowance[releases.agents])
             losses = (allowed * self._weights(releases, totals)) ** (1.0 / self.mechanism.power)
-            if self.mechanism.power == 1:
+            if self.mechanism.power == 1 and self.sampled:
                 losses = before_sampling(losses, self.rates[releases.agents])
         return np.where(endless, np.inf, losses)
 

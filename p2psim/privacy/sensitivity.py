@@ -1,6 +1,7 @@
-"""Where the bound Ξ on the norm of one record's gradient comes from: the L1 norm, since noise is Laplace noise.
+"""Where the bound Ξ on the norm of one record's gradient comes from: the L1 norm for Laplace noise, L2 for Gaussian.
 
-Replacing one of an owner's n_i records moves its mean gradient by at most 2Ξ/n_i in that norm.
+Replacing one of an owner's n_i records moves its mean gradient by at most 2Ξ/n_i in that norm. A bound on the L1 norm
+is one on the L2 norm, since ‖g‖₂ ≤ ‖g‖₁; the converse is false by up to √p.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -14,7 +15,10 @@ class Clip(Options):
     """Clip each record's gradient to a norm: always safe where the noise is for that norm."""
 
     kind: Literal["clip"] = "clip"
-    norm: Literal["l1", "l2"] = Field("l1", description="norm that is clipped; Laplace noise needs l1")
+    norm: Literal["l1", "l2"] = Field(
+        "l1",
+        description="norm that is clipped: Laplace noise needs l1; Gaussian noise takes both, and l2 clips less",
+    )
     bound: Positive = Field(description="Ξ, the largest norm")
     holds: ClassVar[bool] = True
 
@@ -23,12 +27,14 @@ class Declared(Options):
     """A public bound, checked against the data at every release; a violation voids the guarantee and is flagged."""
 
     kind: Literal["declared"] = "declared"
-    bound: Positive = Field(description="Ξ, the largest L1 norm of one record's gradient")
+    bound: Positive = Field(
+        description="Ξ, the largest norm of one record's gradient, in the mechanism's norm"
+    )
     holds: ClassVar[bool] = True
 
 
 class Bounds(Options):
-    """Computed from the public bounds on x, y and θ."""
+    """Computed from the public bounds on x, y and θ, in the mechanism's norm."""
 
     kind: Literal["bounds"] = "bounds"
     holds: ClassVar[bool] = True

@@ -89,8 +89,9 @@ class Checked:
                 "records": fact.records[agent],
                 "budget": one.budget,
                 "most releases": "any number" if one.releases is None else one.releases,
-                "ε of the first": one.epsilon,
+                "loss of the first": one.loss,
                 "noise scale": one.scale,
+                **{f"ε {name}": value for name, value in one.spent.items()},
             }
             for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             for agent, one in enumerate(fact.privacy[:each])

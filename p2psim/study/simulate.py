@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.study.families import family_of
 from p2psim.study.families.network_watch import NetworkWatch
-from p2psim.study.families.stage import Assessment, FamilyCell
+from p2psim.study.families.stage import Assessment, FamilyCell, with_spent
 from p2psim.study.outcome import Outcome
 from p2psim.study.streams import streams_of
 from p2psim.study.tape import Tape
@@ -94,7 +95,9 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
 
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
-    return family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0).assess()
+    cell = family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0)
+    facts = cell.assess()
+    return replace(facts, privacy=with_spent(facts.privacy, cell.stage.plan, scenario.privacy.accountant))
 
 
 def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:

@@ -98,3 +98,8 @@ class DiscreteLaplace(Options):
             a = np.exp(-1.0 / steps)
         away = np.maximum(np.ceil(-steps * np.log((1.0 + a) * nearer)) - 1.0, 0.0)
         return np.where(unit < 0.5, -away, away) * self.grid
+
+    def variance(self, scales: np.ndarray) -> np.ndarray:
+        """g²·2a/(1 − a)² with a = e^(−g/b), which is g²/(2·sinh²(g/2b)); that of rounding, below g²/4, is not in it."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(self.grid**2 / (2.0 * np.sinh(self.grid / (2.0 * scales)) ** 2))

@@ -39,3 +39,7 @@ class Gaussian(Scaled, Options):
         from p2psim.streams import unit_gaussian
 
         unit_gaussian(key, agents, numbers, out)
+
+    def variance(self, scales: np.ndarray) -> np.ndarray:
+        """s²."""
+        return np.asarray(scales**2)

@@ -38,3 +38,7 @@ class Laplace(Scaled, Options):
         from p2psim.streams import unit_laplace
 
         unit_laplace(key, agents, numbers, out)
+
+    def variance(self, scales: np.ndarray) -> np.ndarray:
+        """2b²."""
+        return 2.0 * scales**2

@@ -32,3 +32,7 @@ class NoNoise(Scaled, Options):
     def fill_unit(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (releases, p) with zeros."""
         out[:] = 0.0
+
+    def variance(self, scales: np.ndarray) -> np.ndarray:
+        """Zero."""
+        return np.zeros(np.shape(scales))

@@ -61,6 +61,9 @@ class Noisy(Protocol):
     def of_scale(self, unit: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """Noise of the given scales, shape (releases,), from what `fill_unit` drew, shape (releases, p)."""
 
+    def variance(self, scales: np.ndarray) -> np.ndarray:
+        """Variance of one coordinate of noise of the given scales; NaN where it is not known."""
+
 
 class Scaled:
     """What most mechanisms have in common: noise of a scale is that of scale one times it, and nothing is rounded."""

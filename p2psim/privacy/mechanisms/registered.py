@@ -28,8 +28,8 @@ class Registered(Options):
 
     ``package.module:OBJECT`` is imported in every worker and called with the options. What it returns has ``norm``
     ("l1" or "l2", of the sensitivity), ``noise`` (what accountants know of it: `p2psim.privacy.accounting.noises`),
-    ``fill_unit`` (draws of scale one, at an address), and perhaps ``power`` (1), ``lattice`` (None), ``sensitivity_of``
-    and ``of_scale``; see `p2psim.privacy.mechanisms.protocol.Noisy`.
+    ``fill_unit`` (draws of scale one, at an address), and perhaps ``power`` (1), ``lattice`` (None),
+    ``sensitivity_of``, ``of_scale`` and ``variance``; see `p2psim.privacy.mechanisms.protocol.Noisy`.
     """
 
     kind: Literal["registered"] = "registered"
@@ -94,6 +94,12 @@ class Registered(Options):
         if not hasattr(self.own, "of_scale"):
             return unit * scales[:, None]
         return np.asarray(self.own.of_scale(unit, scales))
+
+    def variance(self, scales: np.ndarray) -> np.ndarray:
+        """What the object says, or NaN."""
+        if not hasattr(self.own, "variance"):
+            return np.full(np.shape(scales), np.nan)
+        return np.asarray(self.own.variance(scales))
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,6 +24,9 @@ from p2psim.study.outcome import Series
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Case
+
+#: So many releases are accounted for before a run at most.
+_MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -146,12 +150,25 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Privacy:
-    """What one agent may release: ε in all, the most releases, and the first one's ε and scale."""
+    """What one agent may release.
+
+    Attributes
+    ----------
+    budget : float
+        ε in all.
+    releases : int or None
+        The most; None for any number.
+    loss, scale : float
+        Claimed loss of the first, and the scale of its noise.
+    spent : dict
+        ε of the real records by each accountant once all are made; empty where any number may be.
+    """
 
     budget: float
     releases: int | None
-    epsilon: float
+    loss: float
     scale: float
+    spent: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -208,19 +225,37 @@ class FamilyCell(Protocol):
 def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
     """What each agent may release."""
     agents = plan.budget.size
-    epsilons, scales = np.zeros(agents), np.zeros(agents)
+    losses, scales = np.zeros(agents), np.zeros(agents)
     able = np.flatnonzero(plan.releases)
     if able.size:
         first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
-        epsilons[able], scales[able] = plan.claimed(first), plan.scales(first)
+        losses[able], scales[able] = plan.claimed(first), plan.scales(first)
     return tuple(
         Privacy(
             float(plan.budget[i]),
             None if plan.releases[i] == UNLIMITED else int(plan.releases[i]),
-            float(epsilons[i]),
+            float(losses[i]),
             float(scales[i]),
         )
         for i in range(agents)
+    )
+
+
+def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str]) -> tuple[Privacy, ...]:
+    """With what the real records will have lost by all releases, where these are limited and not too many."""
+    ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
+    if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
+        return tuple(private)
+    owners = np.repeat(np.arange(ends.size), ends)
+    numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
+    made = Releases(owners, numbers, np.zeros(owners.size, np.int64))
+    charges = plan.charges(owners, plan.claimed(made) * plan.stretch[owners], plan.limit.start_real)
+    spent = {name: plan.epsilon(name, charges) for name in accountants}
+    return tuple(
+        one
+        if one.releases is None
+        else replace(one, spent={name: float(values[i]) for name, values in spent.items()})
+        for i, one in enumerate(private)
     )
 
 

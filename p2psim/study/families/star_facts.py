@@ -51,10 +51,10 @@ def assess(cell: StarCell) -> Assessment:
         }
         warnings += _step_warnings(h, contraction)
         # Theory knows the noise of releases, of equal size, and not that of batches.
-        known = plan.allocation.kind not in ("geometric", "contraction") and bool((plan.rates == 1).all())
-        if known and problem.loss.kind == "squared":
-            scales = np.array([one.scale for one in private])
-            floor, filling = _noise(cell, steps, scales, hessians)
+        known = plan.allocation.kind not in ("geometric", "contraction", "list") and not plan.sampled
+        variances = plan.mechanism.variance(np.array([one.scale for one in private]))
+        if known and problem.loss.kind == "squared" and np.isfinite(variances).all():
+            floor, filling = _noise(cell, steps, variances, hessians)
             facts |= {"noise floor of ψ": floor, "box filling": filling}
             warnings += _filling_warnings(filling)
     events = horizon * _EVENTS_A_COMMIT[cell.scenario.network.exchange.kind]
@@ -70,7 +70,7 @@ def assess(cell: StarCell) -> Assessment:
 
 
 def _noise(
-    cell: StarCell, steps: np.ndarray, scales: np.ndarray, hessians: np.ndarray
+    cell: StarCell, steps: np.ndarray, variances: np.ndarray, hessians: np.ndarray
 ) -> tuple[float, float]:
     """Expected ψ from noise alone after convergence, and how far noise fills the box.
 
@@ -78,12 +78,12 @@ def _noise(
     acts.
     """
     problem = cell.problem
-    if not scales.any():
+    if not variances.any():
         return 0.0, 0.0
     mean = np.tensordot(problem.shares, hessians, axes=1)
     _, basis = np.linalg.eigh(mean)
     own = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
-    moments = floors.stationary_moments((steps[:, None] * own).T, 2 * (steps * scales) ** 2)
+    moments = floors.stationary_moments((steps[:, None] * own).T, steps**2 * variances)
     spread = np.sqrt(np.maximum(moments.learner, 0.0))
     floor = 0.5 * float(np.sum((2 * problem.l2 + problem.shares @ own) * moments.learner)) / problem.minimum
     return floor, floors.box_filling(spread, problem.theta_max, basis)
