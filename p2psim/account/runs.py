@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from p2psim.study.recounting import Recounted
     from p2psim.study.result import Result
 
+#: Ranges of agents that a row of the table names.
+MOST_RANGES = 5
+
 
 def account_run(asked: argparse.Namespace) -> int:
     """Print what each cell's agents spent, the most over replicas; return the exit code."""
@@ -115,11 +118,14 @@ def _of_cell(
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers in few words: 0–2, 5."""
+    """Rising numbers in few words: 0–2, 5. Of many ranges the first, and how many numbers there are."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][1] + 1:
             parts[-1][1] = number
         else:
             parts.append([number, number])
-    return ", ".join(f"{low}" if low == high else f"{low}–{high}" for low, high in parts)
+    shown = [f"{low}" if low == high else f"{low}–{high}" for low, high in parts]
+    if len(shown) > MOST_RANGES:
+        shown[MOST_RANGES:] = [f"… ({len(numbers)} in all)"]
+    return ", ".join(shown)

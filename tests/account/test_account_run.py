@@ -118,6 +118,7 @@ def test_a_table_of_agents_who_are_alike(tmp_path: Path, capsys: pytest.CaptureF
 def test_numbers_in_few_words() -> None:
     assert ranges([0, 1, 2, 5, 7, 8]) == "0–2, 5, 7–8"
     assert ranges([4]) == "4"
+    assert ranges(range(0, 40, 2)) == "0, 2, 4, 6, 8, … (20 in all)"
 
 
 def test_bad_input_ends_in_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
