@@ -12,6 +12,7 @@ from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.faults import unknown
+from p2psim.study.privacy_meaning import PRIVACY_RULES
 from p2psim.study.scenario import Scenario
 
 Rule = Callable[[Scenario], Iterator[Fault]]
@@ -125,96 +126,6 @@ def _array_engine(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(f"{message}; auto takes it where it can", "network.engine")
 
 
-def _noise(scenario: Scenario) -> Iterator[Fault]:
-    """Noise is scaled by a budget and a sensitivity."""
-    privacy = scenario.privacy
-    if not privacy.mechanism.is_private:
-        return
-    for key, what in (
-        ("epsilon", "a budget (.inf is no noise)"),
-        ("sensitivity", "a sensitivity, such as clip"),
-    ):
-        if getattr(privacy, key) is None:
-            yield Fault(f"the {privacy.mechanism.kind} mechanism needs {what}", f"privacy.{key}")
-
-
-def _norm(scenario: Scenario) -> Iterator[Fault]:
-    """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
-    sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind == "async-star"
-    if sensitivity is None:
-        return
-    if sensitivity.kind == "as-printed" and star:
-        yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
-    elif sensitivity.kind == "clip" and sensitivity.norm == "l2":
-        mechanism = scenario.privacy.mechanism
-        if mechanism.is_private and mechanism.norm == "l1":
-            named = {"laplace": "Laplace noise", "discrete-laplace": "discrete Laplace noise"}
-            what = named.get(mechanism.kind, f"the {mechanism.kind} mechanism")
-            message = f"{what} needs l1: beside l2 clipping the loss is up to √p times the claim"
-            hint = ", or give gaussian noise" if star else "; as-printed makes that claim, flagged"
-            yield Fault(message + hint, "privacy.sensitivity.norm")
-
-
-def _accountants(scenario: Scenario) -> Iterator[Fault]:
-    """Whoever accounts must know the noise, and have the δ that it needs."""
-    privacy = scenario.privacy
-    if not privacy.mechanism.is_private:
-        return
-    from p2psim.learning.batches import batch_of
-    from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-    from p2psim.privacy.accounting.noises import Subsampled
-
-    noise = privacy.mechanism.noise
-    if batch_of(scenario.learning.algorithm).kind != "whole":
-        noise = Subsampled(noise, 0.5)
-    named = [(f"privacy.accountant.{i}", name) for i, name in enumerate(privacy.accountant)]
-    named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
-    compose = getattr(privacy.allocation, "compose", None)
-    named += [("privacy.allocation.compose", compose)] if compose else []
-    able = [name for name, accountant in ACCOUNTANTS.items() if accountant.supports(noise)]
-    what = "releases of batches of records" if isinstance(noise, Subsampled) else "noise"
-    for key, name in named:
-        if name not in able:
-            message = f"{name} cannot account for {privacy.mechanism.kind} {what}; {', '.join(able)} can"
-            yield Fault(message, key)
-    needing = [name for _, name in named if ACCOUNTANTS[name].needs_delta]
-    if privacy.delta is None and (needing or privacy.mechanism.power != 1):
-        who = f"{needing[0]} needs" if needing else f"{privacy.mechanism.kind} noise needs"
-        yield Fault(f"{who} a δ: give a number between 0 and 1, below 1 over the records", "privacy.delta")
-    if compose and privacy.accountant and compose != privacy.enforcing:
-        message = (
-            f"composes by {compose}, but {privacy.enforcing} enforces the budget: give enforce: {compose}"
-        )
-        yield Fault(message, "privacy.allocation.compose")
-
-
-def _contraction(scenario: Scenario) -> Iterator[Fault]:
-    """Only on graphs does theory say by how much a commit contracts."""
-    allocation = scenario.privacy.allocation
-    star = scenario.learning.algorithm.kind == "async-star"
-    if allocation.kind == "contraction" and allocation.rate == "auto" and star:
-        message = "auto is for agents on a graph; give a number between 0 and 1, both excluded"
-        yield Fault(message, "privacy.allocation.rate")
-    if allocation.kind == "contraction" and allocation.wakes == "known" and allocation.releases is not None:
-        message = "limits what is made at expected wakes; known ones are all used"
-        yield Fault(message, "privacy.allocation.releases")
-
-
-def _tail(scenario: Scenario) -> Iterator[Fault]:
-    """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
-    if getattr(scenario.privacy.allocation, "tail", None) is None:
-        return
-    network, missing = scenario.network, []
-    if network.exchange.kind != "request":
-        missing.append("exchange: request")
-    if not network.channel.ideal:
-        missing.append("a channel without latency and loss")
-    if not network.availability.ideal:
-        missing.append("availability: always")
-    if missing:
-        yield Fault(f"needs {', '.join(missing)}; elsewhere give releases", "privacy.allocation.tail")
-
-
 def _metrics(scenario: Scenario) -> Iterator[Fault]:
     known = meanings_of(scenario)
     for i, name in enumerate(scenario.record.metrics):
@@ -293,11 +204,7 @@ RULES: tuple[Rule, ...] = (
     _clock,
     _silence,
     _array_engine,
-    _noise,
-    _norm,
-    _accountants,
-    _contraction,
-    _tail,
+    *PRIVACY_RULES,
     _metrics,
     _network_metrics,
     _named_once,
