@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from p2psim.network.gossip_weights import metropolis
 from p2psim.network.links import links, star_links
 from p2psim.privacy.equitable import equitable_cells
-from p2psim.privacy.network_privacy import (
-    View,
-    by_distance,
-    hop_distances,
-    shares,
-    view,
-    view_of_many,
-)
+from p2psim.privacy.network_privacy import by_distance, hop_distances, shares
+from p2psim.privacy.network_views import View, view, view_of_many
 
 Matrix = list[list[Fraction]]
 
