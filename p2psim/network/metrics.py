@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.network.channels.timing import Airtime
+
 if TYPE_CHECKING:
     from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
 
@@ -30,14 +32,14 @@ class Seen:
         The moment.
     rate : float
         Ticks of all clocks per unit of time; 0 where nobody has a clock.
-    airtime : float
-        Time that a transmission takes.
+    airtime : Airtime
+        Time that transmissions take.
     """
 
     tally: Tally
     time: float
     rate: float
-    airtime: float
+    airtime: Airtime
 
 
 @dataclass(frozen=True)
@@ -50,25 +52,33 @@ class NetworkMetric:
     needs: str = ""
 
 
-def _ended(tally: Tally) -> int:
-    return tally["delivered"] + tally["lost"] + tally["collided"] + tally["missed"]
+def _delivery(seen: Seen) -> float:
+    delivered = seen.tally["delivered"]
+    return delivered / max(delivered + seen.tally["dropped"], 1)
 
 
 def _share(part: str) -> Callable[[Seen], float]:
     def measure(seen: Seen) -> float:
-        return seen.tally[part] / max(_ended(seen.tally), 1)
+        tally = seen.tally
+        failed = sum(tally[name] for name in ("lost", "collided", "missed", "unsent"))
+        return tally[part] / max(tally["delivered"] + failed, 1)
 
     return measure
 
 
 def _throughput(seen: Seen) -> float:
-    receivers = 1 if seen.tally.links.star else seen.tally.links.agents
-    return seen.tally["received"] * seen.airtime / (receivers * seen.time) if seen.time else 0.0
+    if not seen.time:
+        return 0.0
+    tally, airtime = seen.tally, seen.airtime
+    receivers = 1 if tally.links.star else tally.links.agents
+    questions = tally["questions"]
+    heard = questions * airtime.question + (tally["received"] - questions) * airtime.loaded
+    return heard / (receivers * seen.time)
 
 
 def _utilisation(seen: Seen) -> float:
-    since = seen.tally.sum("busy_since")
-    busy = seen.tally.sum("busy") + (seen.time - since if since >= 0 else 0.0)
+    tally = seen.tally
+    busy = tally.sum("busy") + (seen.time - tally.sum("until") if tally.sum("is_busy") else 0.0)
     return busy / seen.time if seen.time else 0.0
 
 
@@ -102,11 +112,21 @@ NETWORK_METRICS: dict[str, NetworkMetric] = {
     "messages": NetworkMetric(
         lambda seen: float(seen.tally["messages"]), "messages sent so far; a broadcast counts once"
     ),
-    "delivery": NetworkMetric(_share("delivered"), "share of the deliveries that ended so far which arrived"),
-    "loss_rate": NetworkMetric(_share("lost"), "share of them that the channel lost"),
-    "collision_rate": NetworkMetric(_share("collided"), "share of them that collided"),
+    "retries": NetworkMetric(
+        lambda seen: float(seen.tally["retries"]), "times so far that a message was sent again"
+    ),
+    "delivery": NetworkMetric(
+        _delivery, "share of the messages that have ended at a receiver so far which arrived there"
+    ),
+    "loss_rate": NetworkMetric(
+        _share("lost"), "share of the attempts to deliver a message so far that the channel lost"
+    ),
+    "collision_rate": NetworkMetric(_share("collided"), "share of these attempts that collided"),
     "offline_rate": NetworkMetric(
-        _share("missed"), "share of them whose receiver was away, or left before it answered"
+        _share("missed"), "share of these attempts whose receiver was away, or left before it answered"
+    ),
+    "unsent_rate": NetworkMetric(
+        _share("unsent"), "share of these attempts that were not sent: their sender was busy, or gave up"
     ),
     "throughput": NetworkMetric(
         _throughput, "airtime of what arrived, per receiver (the learner of a star), over time so far"

@@ -21,44 +21,75 @@ from p2psim.network.events import (
     COMMIT,
     DELIVER,
     DROP,
+    FAILURES,
     JOIN,
     LEARNER,
     LEAVE,
     LOSS,
     OFFLINE,
     QUEUED,
+    RETRY,
     SEND,
     SPENT,
     WAKE,
 )
 from p2psim.network.links import Links
 
-#: Whole numbers that are counted.
+#: Whole numbers that are counted. Messages end at a receiver delivered or dropped; attempts to deliver one fail lost,
+#: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free).
 TOTALS = (
     "commits",
     "messages",
+    "retries",
     "delivered",
+    "dropped",
     "lost",
     "collided",
     "missed",
+    "unsent",
     "wakes",
     "turned_away",
     "releases",
     "reached",
     "aged",
     "received",
+    "questions",
     "served",
     "absent",
 )
 (
-    COMMITS, MESSAGES, DELIVERED, LOST, COLLIDED, MISSED, WAKES, TURNED_AWAY, RELEASES, REACHED, AGED, RECEIVED, SERVED,
-    ABSENT,
+    COMMITS, MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
+    REACHED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT,
 ) = range(len(TOTALS))  # fmt: skip
 
-#: Sums over time: ages in versions of the models that were used; time that the learner was busy, and since when it is
-#: (negative: it is not); time that the served have waited for.
-SUMS = ("age", "busy", "busy_since", "waited")
-AGE, BUSY_TIME, BUSY_SINCE, WAITED = range(len(SUMS))
+#: Sums: ages in versions of the models that arrived; time that the learner was busy until ``until``, and whether it
+#: still is; time that the served have waited for.
+SUMS = ("age", "busy", "until", "is_busy", "waited")
+AGE, BUSY_TIME, UNTIL, IS_BUSY, WAITED = range(len(SUMS))
+
+
+@njit()
+def _count_failure(totals, outcome):  # type: ignore[no-untyped-def]
+    """Count an attempt by why it failed; an attempt whose acknowledgement was lost has not."""
+    if outcome == LOSS:
+        totals[LOST] += 1
+    elif outcome == COLLISION:
+        totals[COLLIDED] += 1
+    elif outcome == OFFLINE:
+        totals[MISSED] += 1
+    elif outcome in FAILURES:
+        totals[UNSENT] += 1
+
+
+@njit()
+def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
+    """Count the learner busy until now: where it serves, the exchange of its last query has ended.
+
+    If a lost answer is given again, the exchange ends once more, later.
+    """
+    if totals[SERVED]:
+        sums[BUSY_TIME] += time - sums[UNTIL]
+        sums[UNTIL], sums[IS_BUSY] = time, 0.0
 
 
 @njit()
@@ -85,7 +116,7 @@ def tally(  # type: ignore[no-untyped-def]
             totals[MESSAGES] += 1
             if agent == LEARNER and peer >= 0:
                 totals[SERVED] += 1
-                sums[BUSY_SINCE] = event.time
+                sums[UNTIL], sums[IS_BUSY] = event.time, 1.0
                 # Who stands before it in the line was turned away.
                 while line[0] < line[1] and waiting_seq[line[0] % waiting_seq.size] <= event.cause:
                     place = line[0] % waiting_seq.size
@@ -96,6 +127,7 @@ def tally(  # type: ignore[no-untyped-def]
             totals[DELIVERED] += 1
             if not star or agent == LEARNER:
                 totals[RECEIVED] += 1
+                totals[QUESTIONS] += event.version < 0
             if event.release >= 0 and not reached[peer, event.release]:
                 reached[peer, event.release] = True
                 totals[REACHED] += 1
@@ -109,23 +141,20 @@ def tally(  # type: ignore[no-untyped-def]
             else:
                 first, last = indptr[agent], indptr[agent + 1]
                 heard[first + np.searchsorted(indices[first:last], peer)] = True
+        elif kind == RETRY:
+            totals[RETRIES] += 1
+            _count_failure(totals, outcome)
         elif kind == DROP:
-            if outcome == LOSS:
-                totals[LOST] += 1
-            elif outcome == COLLISION:
-                totals[COLLIDED] += 1
-            elif outcome == OFFLINE and event.cause >= 0 and peer >= LEARNER:
-                totals[MISSED] += 1
-            if star and sums[BUSY_SINCE] >= 0 and outcome != SPENT and peer >= LEARNER:
-                sums[BUSY_TIME] += event.time - sums[BUSY_SINCE]
-                sums[BUSY_SINCE] = -1.0
+            if outcome in FAILURES and event.cause >= 0 and peer >= LEARNER:
+                totals[DROPPED] += 1
+                _count_failure(totals, outcome)
+            if outcome != SPENT and peer >= LEARNER:
+                _end_exchange(totals, sums, event.time)
         elif kind == COMMIT:
             totals[COMMITS] += 1
             versions[agent] = event.version
             updates[peer if agent == LEARNER else agent] += 1
-            if agent == LEARNER and sums[BUSY_SINCE] >= 0:
-                sums[BUSY_TIME] += event.time - sums[BUSY_SINCE]
-                sums[BUSY_SINCE] = -1.0
+            _end_exchange(totals, sums, event.time)
         elif agent >= 0 and kind == LEAVE:
             totals[ABSENT] += 1
         elif agent >= 0 and kind == JOIN:
@@ -146,7 +175,6 @@ class Tally:
         self.links = links
         self.totals = np.zeros(len(TOTALS), np.int64)
         self.sums = np.zeros(len(SUMS))
-        self.sums[BUSY_SINCE] = -1.0
         self.time = 0.0
         self.updates = np.zeros(n, np.int64)
         self.heard = np.zeros(links.indices.size, np.bool_)

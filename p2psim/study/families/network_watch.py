@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from p2psim.errors import MeaningError
+from p2psim.network.channels.timing import Airtime, airtime_of
 from p2psim.network.metrics import MOST_FOR_LAMBDA2, NETWORK_METRICS, Seen
 from p2psim.network.simulation import Network
 from p2psim.network.tally import Tally
@@ -38,10 +39,7 @@ class NetworkWatch:
             )
         self._marks = Marks(record.every)
         self._tally = Tally(links)
-        has_clocks = network.exchange.has_clocks
-        rates = network.rates if network.rates is not None else np.ones(links.agents)
-        self._rate = float(rates.sum()) if has_clocks else 0.0
-        self._airtime = float(getattr(network.channel, "airtime", 0.0))
+        self._rate, self._airtime = paces(network)
         self._rows: list[tuple[int, float, list[float]]] = []
 
     def feed(self, events: np.ndarray) -> None:
@@ -77,3 +75,11 @@ class NetworkWatch:
         seen = Seen(self._tally, time, self._rate, self._airtime)
         self._rows.append((step, time, [NETWORK_METRICS[name].measure(seen) for name in self._names]))
         self._tally.heard[:] = False
+
+
+def paces(network: Network) -> tuple[float, Airtime]:
+    """Ticks of all clocks per unit of time, 0 where nobody has a clock, and the time that transmissions take."""
+    channel = network.channel
+    rates = network.rates if network.rates is not None else np.ones(network.links.agents)
+    rate = float(rates.sum()) if network.exchange.has_clocks else 0.0
+    return rate, airtime_of(channel.airtime, channel.bandwidth, network.vectors)

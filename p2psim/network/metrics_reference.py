@@ -1,0 +1,198 @@
+"""Metrics of the network read off a stream of events plainly: what the fast counting is held to.
+
+Written from the words of `NETWORK_METRICS`, one event after the other, with Python's own lists and sets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from p2psim.network.channels.timing import Airtime
+from p2psim.network.events import FAILURES, KINDS, LEARNER, NOBODY, OUTCOMES
+from p2psim.network.links import Links
+
+_FAILURES = {OUTCOMES[code] for code in FAILURES}
+
+
+class Happened(NamedTuple):
+    """An event in words; fields as in `p2psim.network.events.EVENT`."""
+
+    seq: int
+    time: float
+    kind: str
+    agent: int
+    peer: int
+    version: int
+    cause: int
+    release: int
+    outcome: str
+
+
+def in_words(events: np.ndarray) -> list[Happened]:
+    """Events of dtype `EVENT`, one by one."""
+    columns = [events[name].tolist() for name in Happened._fields]
+    return [
+        Happened(seq, time, KINDS[kind], agent, peer, version, cause, release, OUTCOMES[outcome])
+        for seq, time, kind, agent, peer, version, cause, release, outcome in zip(*columns, strict=True)
+    ]
+
+
+class PlainReading:
+    """What has happened on a network so far.
+
+    Parameters
+    ----------
+    links : Links
+    rate : float
+        Ticks of all clocks per unit of time.
+    airtime : Airtime
+        Time that transmissions take.
+    """
+
+    def __init__(self, links: Links, rate: float, airtime: Airtime):
+        self._links, self._rate, self._airtime = links, rate, airtime
+        self._messages = self._retries = self._wakes = self._turned_away = 0
+        self._delivered = self._dropped = 0
+        self._failed: Counter[str] = Counter()
+        self._heard_for = 0.0
+        self._made: set[tuple[int, int]] = set()
+        self._reached: set[tuple[int, int]] = set()
+        self._versions: Counter[int] = Counter()
+        self._ages = self._aged = 0
+        self._updates: Counter[int] = Counter()
+        self._away: set[int] = set()
+        self._asked: dict[int, float] = {}
+        self._waited, self._served = 0.0, 0
+        #: Events of the exchange between the learner and who is served, its beginning, and its end if it has one; and
+        #: how long the exchanges before it took.
+        self._exchange: set[int] = set()
+        self._begun, self._ended = 0.0, 0.0
+        self._busy = 0.0
+        self._heard: set[tuple[int, int]] = set()
+
+    def read(self, happened: Iterable[Happened]) -> None:
+        """Read on."""
+        for event in happened:
+            getattr(self, f"_{event.kind}")(event)
+
+    def record(self, time: float, names: Iterable[str]) -> dict[str, float]:
+        """Some metrics at a moment; from here on links count as heard anew."""
+        star, n = self._links.star, self._links.agents
+        attempts = max(self._delivered + self._failed.total(), 1)
+        some_time = max(time, np.finfo(float).tiny)
+        values: dict[str, Callable[[], float]] = {
+            "messages": lambda: self._messages,
+            "retries": lambda: self._retries,
+            "delivery": lambda: self._delivered / max(self._delivered + self._dropped, 1),
+            "loss_rate": lambda: self._failed["loss"] / attempts,
+            "collision_rate": lambda: self._failed["collision"] / attempts,
+            "offline_rate": lambda: self._failed["offline"] / attempts,
+            "unsent_rate": lambda: (self._failed["busy"] + self._failed["gave-up"]) / attempts,
+            "throughput": lambda: self._heard_for / ((1 if star else n) * some_time),
+            "participation": lambda: self._wakes / (self._rate * time) if time else 1.0,
+            "present": lambda: 1 - len(self._away) / n,
+            "turned_away": lambda: self._turned_away / max(self._wakes, 1),
+            "utilisation": lambda: (self._busy + min(time, self._ended) - self._begun) / some_time,
+            "waiting_time": lambda: self._waited / max(self._served, 1),
+            "staleness": lambda: self._ages / max(self._aged, 1),
+            "updates_gini": lambda: _gini(np.array([self._updates[agent] for agent in range(n)])),
+            "releases": lambda: len(self._made),
+            "releases_wasted": lambda: len(self._made - self._reached) / max(len(self._made), 1),
+            "links_heard": self._links_heard,
+            "effective_lambda2": self._lambda2,
+        }
+        found = {name: float(values[name]()) for name in names}
+        self._heard.clear()
+        return found
+
+    def _wake(self, event: Happened) -> None:
+        self._wakes += 1
+        self._turned_away += event.outcome in ("busy", "offline")
+        self._asked[event.seq] = event.time
+
+    def _send(self, event: Happened) -> None:
+        self._messages += 1
+        self._release(event)
+        if event.agent == LEARNER and event.peer >= 0:
+            self._waited += event.time - self._asked[event.cause]
+            self._served += 1
+            self._busy += self._ended - self._begun
+            self._exchange, self._begun, self._ended = {event.seq}, event.time, math.inf
+        self._follow(event)
+
+    def _retry(self, event: Happened) -> None:
+        self._retries += 1
+        if event.outcome in _FAILURES:
+            self._failed[event.outcome] += 1
+
+    def _deliver(self, event: Happened) -> None:
+        self._delivered += 1
+        if event.agent == LEARNER or not self._links.star:
+            self._heard_for += self._airtime.question if event.version < 0 else self._airtime.loaded
+        self._heard.add((event.agent, event.peer))
+        if event.release >= 0:
+            self._reached.add((event.peer, event.release))
+        if event.version >= 0 and (event.agent == LEARNER or not self._links.star):
+            whose = LEARNER if self._links.star else event.peer
+            self._ages += self._versions[whose] - event.version
+            self._aged += 1
+        self._follow(event)
+
+    def _drop(self, event: Happened) -> None:
+        if event.outcome in _FAILURES and event.peer != NOBODY:
+            self._dropped += 1
+            self._failed[event.outcome] += 1
+        self._follow(event, ends=True)
+
+    def _commit(self, event: Happened) -> None:
+        self._versions[event.agent] = event.version
+        self._updates[event.peer if event.agent == LEARNER else event.agent] += 1
+        self._release(event)
+        self._follow(event, ends=True)
+
+    def _join(self, event: Happened) -> None:
+        self._away.discard(event.agent)
+
+    def _leave(self, event: Happened) -> None:
+        if event.agent != LEARNER:
+            self._away.add(event.agent)
+
+    def _release(self, event: Happened) -> None:
+        if event.release >= 0 and event.agent != LEARNER:
+            self._made.add((event.agent, event.release))
+
+    def _follow(self, event: Happened, ends: bool = False) -> None:
+        """Take note of what follows from the learner's last query to one owner, and when it ends."""
+        if event.cause in self._exchange:
+            self._exchange.add(event.seq)
+            if ends:
+                self._ended = event.time
+
+    def _links_heard(self) -> float:
+        """Share of directions of links; on a star of links."""
+        star = self._links.star
+        over = {frozenset(pair) for pair in self._heard} if star else self._heard
+        return len(over) / self._links.indices.size
+
+    def _lambda2(self) -> float:
+        places = {
+            agent: i for i, agent in enumerate(range(-1 if self._links.star else 0, self._links.agents))
+        }
+        laplacian = np.zeros((len(places), len(places)))
+        for pair in {frozenset(pair) for pair in self._heard}:
+            i, j = (places[agent] for agent in pair)
+            laplacian[i, i] += 1
+            laplacian[j, j] += 1
+            laplacian[i, j] = laplacian[j, i] = -1
+        return float(np.linalg.eigvalsh(laplacian)[1])
+
+
+def _gini(counts: np.ndarray) -> float:
+    """Half the mean difference of two, relative to the mean."""
+    total = counts.sum()
+    return float(np.abs(counts[:, None] - counts).sum() / (2 * counts.size * total)) if total else 0.0
