@@ -13,6 +13,7 @@ from star_cases import scenario
 from p2psim.errors import InputError
 from p2psim.learning.batches import FixedBatch, PoissonBatch
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
+from p2psim.privacy.allocations import Releases
 from p2psim.study.families import family_of
 from p2psim.study.scenario import Scenario
 from p2psim.study.simulate import simulate
@@ -196,3 +197,27 @@ def test_each_agent_has_its_own_rate_however_many_there_are(tmp_path):
     np.testing.assert_allclose(
         book["epsilon_basic"], book["releases"] * np.log(1 + q * (math.exp(0.5) - 1)), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_composed_batches_use_the_budget_and_no_more(mechanism, tmp_path):
+    """Noise of the sum before it is divided: less than of the whole where the loss distribution is composed."""
+    changes = {
+        "privacy.mechanism": mechanism,
+        "privacy.epsilon": 2.0,
+        "privacy.delta": 1e-5,
+        "privacy.accountant": ["pld"],
+        "privacy.allocation": {"kind": "cap", "releases": 12, "compose": "pld"},
+    }
+    workspace = Workspace(tmp_path)
+    whole, part = scenario(changes), with_batch(scenario(changes), {"kind": "poisson", "rate": 0.2})
+    plans = [plan_of(one, workspace) for one in (whole, part)]
+    losses = [plan.claimed(Releases(np.arange(3), np.zeros(3, int), np.zeros(3, int))) for plan in plans]
+    assert (losses[1] > 2 * losses[0]).all()
+    assert (losses[1] < 5 * losses[0]).all()  # but never as much as the rate: batches do not save noise
+    owners, numbers = np.repeat(np.arange(3), 12), np.tile(np.arange(12), 3)
+    for plan in plans:
+        all_made = plan.claimed(Releases(owners, numbers, 0 * numbers))
+        spent = plan.epsilon("pld", plan.charges(owners, all_made))
+        assert (spent <= 2.0).all()
+        assert (spent > 2.0 * (1 - 1e-3)).all()
