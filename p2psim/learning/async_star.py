@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from p2psim.learning.batches import Batch, Whole
+from p2psim.learning.weighting import Fresh, Staleness, Weighting
 from p2psim.options import Count, Options, Positive
 
 
@@ -36,6 +37,11 @@ class AsyncStar(Options):
         "blend",
         description="what an answer to an older query is applied to: the current or the queried model",
     )
+    reweight: Literal["none", "known", "estimated"] = Field(
+        "none", description="whether gradients are divided by how often their owners answer (F, Remark 4)"
+    )
+    reweight_at: Literal["learner", "owner"] = Field("learner", description="who does that")
+    staleness: Staleness = Field(Fresh(), description="whether old answers count less")
 
 
 @dataclass(frozen=True)
@@ -50,17 +56,24 @@ class StarMethod:
         c_L: the weight of ∇g in the learner's own update.
     overwrite : bool
         Whether an answer is applied to the model that was queried, not to the current one.
+    weighting : Weighting, optional
+        What answers are multiplied by; all count alike when left out.
     """
 
     step: float
     learner_weight: float
     overwrite: bool
+    weighting: Weighting | None = None
 
 
-def star_method(algorithm: AsyncStar, rho: float, l2: float, owners: int) -> StarMethod:
+def star_method(
+    algorithm: AsyncStar, rho: float, l2: float, owners: int, weighting: Weighting | None = None
+) -> StarMethod:
     """Numbers of F Algorithm 1 for N owners.
 
     F prints c_L = (N − 1)/N; its derivation uses η = 1/(2N), which gives 1/2 (the corrected form).
     """
     weight = (owners - 1) / owners if algorithm.form == "printed" else 0.5
-    return StarMethod(rho / (algorithm.horizon**2 * 2 * l2), weight, algorithm.stale == "overwrite")
+    return StarMethod(
+        rho / (algorithm.horizon**2 * 2 * l2), weight, algorithm.stale == "overwrite", weighting
+    )

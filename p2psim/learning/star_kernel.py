@@ -8,12 +8,14 @@ State that is kept between chunks of events:
   ``seq of its send mod capacity``; ``answer_seq`` (capacity,) tells whose place it is, −1 when free;
 - ``queries`` (capacity, N, p): for each query on its way, the θ̄ for each receiver; ``query_seq``, and
   ``query_left`` with the number of receivers at which it has not ended yet;
-- ``arrived`` (2p): the answer that reached the learner last;
-- ``commits`` (1,): commits so far.
+- ``arrived`` (2p): the answer that reached the learner last; ``arrived_version`` (1,): of the model that it answers;
+- ``commits`` (1,): commits so far; ``counts`` (N,): those with an answer of each owner.
 
 A payload is let go when its message ends, delivered or dropped. A place that is taken when it is needed stops
 the kernel, and the driver makes room.
 """
+
+import math
 
 import numpy as np
 
@@ -22,12 +24,16 @@ from p2psim.learning.batch_kernel import batch_gradient
 from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.losses.compiled import slope
 from p2psim.learning.violation_kernel import longest_gradient, note_violation
-from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
+from p2psim.learning.weighting import CODES
+from p2psim.network.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
 
 DONE, ANSWERS_FULL, QUERIES_FULL = 0, 1, 2
 
 #: How a mean gradient is computed: from the sums over records, or record by record.
 FROM_SUMS, FROM_RECORDS = 0, 1
+
+#: Codes of how old answers count less.
+INVERSE, EXPONENTIAL = CODES["inverse"], CODES["exponential"]
 
 
 @njit()
@@ -68,10 +74,12 @@ def _project(value, theta_max):  # type: ignore[no-untyped-def]
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, theta, asked, asked_version, answers, answer_seq, queries, query_seq, query_left, arrived, commits,
+    events, start, theta, asked, asked_version, answers, answer_seq, queries, query_seq, query_left,
+    arrived, arrived_version, commits, counts,
     how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch,
     suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
     noise, noise_row, step, shares, learner_weight, l2, theta_max, overwrite,
+    at_learner, at_owner, estimated, aging, aging_rate,
     every_step, every_time, next_time, kept_theta, kept_step, kept_time,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event, records kept, next record time).
@@ -132,7 +140,7 @@ def replay(  # type: ignore[no-untyped-def]
             row = noise_row[0]
             noise_row[0] += 1
             for a in range(p):
-                answers[slot, a] = snapped(mean[a] + noise[row, a], grid)
+                answers[slot, a] = snapped(at_owner[agent] * mean[a] + noise[row, a], grid)
                 answers[slot, p + a] = at[a]
         elif kind in (DELIVER, DROP):
             if event.cause < 0:
@@ -143,6 +151,7 @@ def replay(  # type: ignore[no-untyped-def]
                     answer_seq[slot] = -1
                     if kind == DELIVER:
                         arrived[:] = answers[slot]
+                        arrived_version[0] = event.version
             else:
                 for s in range(query_seq.size):
                     if query_seq[s] == event.cause:
@@ -155,18 +164,31 @@ def replay(  # type: ignore[no-untyped-def]
                             query_seq[s] = -1
                         break
         elif kind == COMMIT:
+            weight = at_learner[peer]
+            if estimated:
+                weight *= (commits[0] + owners) / (owners * (counts[peer] + 1))
+            if aging == INVERSE:
+                weight /= 1 + aging_rate * (commits[0] - arrived_version[0])
+            elif aging == EXPONENTIAL:
+                weight *= math.exp(-aging_rate * (commits[0] - arrived_version[0]))
+            counts[peer] += 1
             commits[0] += 1
             for a in range(p):
                 at_a = arrived[p + a] if overwrite else 0.5 * (theta[owners, a] + theta[peer, a])
                 g = 2.0 * l2 * at_a
                 theta[peer, a] = _project(
-                    at_a - owners * step * (g / (2.0 * owners) + shares[peer] * arrived[a]), theta_max
+                    at_a - owners * step * (g / (2.0 * owners) + shares[peer] * weight * arrived[a]),
+                    theta_max,
                 )
                 theta[owners, a] = _project(at_a - learner_weight * step * g, theta_max)
             if every_step > 0 and commits[0] % every_step == 0:
                 kept_theta[kept] = theta[owners]
                 kept_step[kept], kept_time[kept] = commits[0], event.time
                 kept += 1
+        elif kind == JOIN and agent != LEARNER and event.version >= 0:
+            # It comes back with the learner's model, or with the one that it started from.
+            for a in range(p):
+                theta[agent, a] = theta[owners, a] if peer == LEARNER else 0.0
     return DONE, events.size, kept, next_time
 
 

@@ -10,7 +10,8 @@ from p2psim.learning.async_star import StarMethod
 from p2psim.learning.batch_reference import drawn
 from p2psim.learning.batches import Sampling
 from p2psim.learning.star_problem import StarProblem
-from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
+from p2psim.learning.weighting import Weighting
+from p2psim.network.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, NEIGHBOURS, SEND
 
 
 def mean_gradient(
@@ -81,8 +82,9 @@ def replay_plainly(
 
     theta_L, theta, asked, newest = np.zeros(p), np.zeros((N, p)), np.zeros((N, p)), np.zeros(N)
     queries: dict[int, np.ndarray] = {}
-    answers: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    arrived = (np.zeros(p), np.zeros(p))
+    answers: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+    arrived = (np.zeros(p), np.zeros(p), 0)
+    weighting, counts = method.weighting or Weighting.equal(N), np.zeros(N, np.int64)
     models = [theta_L]
     for event in events:
         seq, kind, agent, peer, cause = (
@@ -94,10 +96,10 @@ def replay_plainly(
         elif kind == SEND:
             release = int(event["release"])
             Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling, order)
-            Q = Q + noise[first[agent] + release]
+            Q = weighting.at_owner[agent] * Q + noise[first[agent] + release]
             if grid is not None:
                 Q = grid * np.floor(Q / grid + 0.5)
-            answers[seq] = Q, asked[agent].copy()
+            answers[seq] = Q, asked[agent].copy(), int(event["version"])
         elif kind == DELIVER and agent == LEARNER:
             arrived = answers.pop(cause)
         elif kind == DELIVER and event["version"] >= newest[agent]:
@@ -105,11 +107,15 @@ def replay_plainly(
         elif kind == DROP and agent == LEARNER:
             del answers[cause]
         elif kind == COMMIT:
-            Q, queried = arrived
+            Q, queried, version = arrived
+            Q = weighting.of_answer(peer, int(counts.sum()) - version, counts) * Q
+            counts[peer] += 1
             at = queried if method.overwrite else (theta_L + theta[peer]) / 2
             dg = 2 * problem.l2 * at
             step, box = method.step, problem.theta_max
             theta[peer] = np.clip(at - N * step * (dg / (2 * N) + problem.shares[peer] * Q), -box, box)
             theta_L = np.clip(at - method.learner_weight * step * dg, -box, box)
             models.append(theta_L)
+        elif kind == JOIN and agent != LEARNER and event["version"] >= 0:
+            theta[agent] = theta_L if peer == LEARNER else 0.0
     return np.array(models)

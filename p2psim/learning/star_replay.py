@@ -12,6 +12,7 @@ from p2psim.learning.batches import Sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star_kernel import ANSWERS_FULL, FROM_RECORDS, FROM_SUMS, QUERIES_FULL, replay
 from p2psim.learning.star_problem import StarProblem
+from p2psim.learning.weighting import CODES, Weighting
 from p2psim.network.events import COMMIT
 
 
@@ -146,7 +147,9 @@ class StarReplay:
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
         self._answers, self._answer_seq = np.zeros((8, 2 * p)), np.full(8, -1)
         self._queries, self._query_seq, self._query_left = _queries(2, owners, p)
-        self._arrived, self._commits = np.zeros(2 * p), np.zeros(1, np.int64)
+        self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
+        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(owners, np.int64)
+        self._weighting = method.weighting or Weighting.equal(owners)
         self._last_time = 0.0
         self._kept = [(np.zeros(1, np.int64), np.zeros(1), self._theta[-1:].copy())]
         self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
@@ -163,7 +166,7 @@ class StarReplay:
         """
         if not events.size:
             return
-        problem, method, rule = self._problem, self._method, self._rule
+        problem, method, rule, weighting = self._problem, self._method, self._rule, self._weighting
         rows = self._rows(events)
         kept_theta, kept_step, kept_time = (
             np.empty((rows, problem.dimension)),
@@ -175,13 +178,16 @@ class StarReplay:
         while start < events.size:
             status, start, more, self._next_time = replay(
                 events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
-                self._queries, self._query_seq, self._query_left, self._arrived, self._commits,
+                self._queries, self._query_seq, self._query_left,
+                self._arrived, self._arrived_version, self._commits, self._counts,
                 rule.how, problem.loss.code, problem.gram, problem.moment,
                 problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
                 rule.suspects, rule.suspect_offsets, rule.bound,
                 self.violations, self.violation_steps, self.violation_sizes,
                 noise, noise_row, method.step, problem.shares, method.learner_weight,
                 problem.l2, problem.theta_max, method.overwrite,
+                weighting.at_learner, weighting.at_owner, weighting.estimated,
+                CODES[weighting.staleness.kind], weighting.rate,
                 self._every_step, self._every_time, self._next_time,
                 kept_theta[kept:], kept_step[kept:], kept_time[kept:],
             )  # fmt: skip

@@ -224,6 +224,7 @@ def plan(
     contraction: float | None = None,
     rates: np.ndarray | None = None,
     dimension: int = 1,
+    factors: np.ndarray | None = None,
 ) -> Plan:
     """Plan the releases of all agents.
 
@@ -252,6 +253,8 @@ def plan(
         C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
     rates : ndarray, shape (N,), optional
         Chance of each agent's records to take part in a release; 1 when left out.
+    factors : ndarray, shape (N,), optional
+        What each agent multiplies its gradients by before noise, and so their sensitivity.
     dimension : int
         p, the length of a release.
 
@@ -279,13 +282,16 @@ def plan(
     if never:
         releases[:] = 0
     held = divisors > 0
+    sensitivity = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
+    if factors is not None:
+        sensitivity = sensitivity * factors
     made = Plan(
         mechanism,
         allocation,
         limit,
         allowances(mechanism, limit) if limited.any() else limit.epsilon,
         releases,
-        np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0),
+        sensitivity,
         dimension,
         rates,
         scale_records,

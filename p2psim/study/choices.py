@@ -142,6 +142,15 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "public": "from public bounds on x where there are any, otherwise from the records",
         "data": "from the records: then ε does not cover the steps",
     },
+    "learning.algorithm.reweight": {
+        "none": "every answer counts alike",
+        "known": "by 1/(N·γ_i), γ_i from clocks and availability",
+        "estimated": "by 1/(N·γ_i), γ_i from the answers so far: (count + 1)/(k + N)",
+    },
+    "learning.algorithm.reweight_at": {
+        "learner": "after the noise: free",
+        "owner": "before the noise: the sensitivity is multiplied as well",
+    },
     "learning.algorithm.start.reduction": _REDUCTION,
     "learning.regularizer.l2": {"inverse-size": "λ_i = 1/m_i, with m_i the agent's number of records"},
     "learning.baselines.reduction": _REDUCTION,

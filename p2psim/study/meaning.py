@@ -59,6 +59,28 @@ def _star(scenario: Scenario) -> Iterator[Fault]:
             yield Fault("is for agents on a graph", f"record.{key}")
 
 
+def _reweighting(scenario: Scenario) -> Iterator[Fault]:
+    """Only the learner counts answers."""
+    algorithm = scenario.learning.algorithm
+    if algorithm.kind != "async-star":
+        return
+    if algorithm.reweight == "estimated" and algorithm.reweight_at == "owner":
+        yield Fault(
+            "estimated counts are the learner's; an owner does not know them",
+            "learning.algorithm.reweight_at",
+        )
+
+
+def _rejoin(scenario: Scenario) -> Iterator[Fault]:
+    """A model of one's own to come back with is known of these algorithms."""
+    kind, rejoin = scenario.learning.algorithm.kind, scenario.network.availability.rejoin
+    if rejoin != "stale" and kind not in ("async-star", "coordinate-descent", "model-propagation"):
+        yield Fault(
+            f"{rejoin} is for async-star, coordinate-descent and model-propagation; {kind} takes stale",
+            "network.availability.rejoin",
+        )
+
+
 def _graph(scenario: Scenario) -> Iterator[Fault]:
     """Algorithms of agents who learn their own models each."""
     network, learning = scenario.network, scenario.learning
@@ -201,6 +223,8 @@ def _labels(scenario: Scenario) -> Iterator[Fault]:
 RULES: tuple[Rule, ...] = (
     _star,
     _graph,
+    _reweighting,
+    _rejoin,
     _clock,
     _silence,
     _array_engine,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,24 +11,31 @@ import numpy as np
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
     from p2psim.network.graphs import Links
     from p2psim.study.workspace import Case
 
 
-def members_of(case: Case, offsets: np.ndarray, y: np.ndarray) -> Members:
-    """What the network knows of who holds the records.
+def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
+    """Names and groups of the agents as arrays of a case; no groups where there are none."""
+    made = {"labels": np.array(prepared.labels, dtype=np.str_)}
+    return made if prepared.groups is None else made | {"groups": np.array(prepared.groups, dtype=np.str_)}
+
+
+def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
+    """What the network knows of who holds the records of a case.
 
     Parameters
     ----------
-    case : Case
-    offsets : ndarray of int64, shape (n + 1,)
-        Agent i's records are those from offsets[i] to offsets[i + 1].
-    y : ndarray, shape (records,)
+    arrays : mapping
+        Of the case: ``labels``, perhaps ``groups``, ``offsets`` and ``y``.
     """
+    offsets, y = arrays["offsets"], arrays["y"]
     records = np.diff(offsets)
     sums = np.diff(np.concatenate([[0.0], np.cumsum(y)])[offsets])
     labels = np.divide(sums, records, out=np.zeros(records.size), where=records > 0)
-    return Members(case.labels, case.groups, {"records": records, "label": labels})
+    groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
+    return Members(tuple(arrays["labels"].tolist()), groups, {"records": records, "label": labels})
 
 
 def star_agents(case: Case, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:

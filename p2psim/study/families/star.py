@@ -16,6 +16,7 @@ from p2psim.learning.metrics import METRICS
 from p2psim.learning.star_problem import StarProblem, star_problem
 from p2psim.learning.star_reference import replay_plainly
 from p2psim.learning.star_replay import GradientRule, StarReplay, gradient_rule
+from p2psim.learning.weighting import Weighting, inverse_frequencies
 from p2psim.network.clocks import Clock
 from p2psim.network.graphs import AnyTopology, Given, Links, draw_links
 from p2psim.network.simulation import Network
@@ -25,7 +26,7 @@ from p2psim.privacy.plan import plan
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
-from p2psim.study.families.agents import members_of, star_agents
+from p2psim.study.families.agents import members_of, names_of, star_agents
 from p2psim.study.families.stage import (
     Assessment,
     Played,
@@ -39,6 +40,7 @@ from p2psim.study.families.stage import (
 from p2psim.study.families.star_facts import assess
 from p2psim.study.record import EveryTime
 from p2psim.study.streams import streams_of
+from p2psim.theory.dropout import answer_frequencies
 from p2psim.theory.star import rho_for_h
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
     )
     made = {name: np.asarray(getattr(problem, name)) for name in _ARRAYS}
     made["minimum"] = np.array(problem.minimum)
+    made |= names_of(prepared)
     active = ("the optimum lies on the boundary of Θ: theta_max is active",) if problem.box_is_active else ()
     return made, active
 
@@ -211,17 +214,11 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
     """
     problem, privacy = _problem(scenario, case.arrays), scenario.privacy
     algorithm, owners = algorithm_of(scenario), problem.owners
-    clock = scenario.network.clock or Clock()
-    rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
-    network = Network(
-        links_of(scenario, case.arrays, replica),
-        scenario.network.exchange,
-        scenario.network.channel,
-        scenario.network.availability,
-        rates,
-        members=members_of(case, problem.offsets, problem.y),
-    )
+    network = _network(scenario, case.arrays, replica)
     check_availability(network)
+    rates = network.rates
+    assert rates is not None
+    weighting = _weighting(scenario, network)
     rho = _rho(scenario, problem)
     bound, rule = _rule(scenario, case, problem)
     plans = plan(
@@ -235,6 +232,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         privacy.scale_records,
         rates=algorithm.batch.rates(problem.records),
         dimension=problem.dimension,
+        factors=weighting.at_owner,
     )
     return StarCell(
         scenario,
@@ -242,7 +240,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         problem,
         stage(scenario, network, plans, algorithm.horizon, None, problem.dimension),
         rho,
-        star_method(algorithm, rho, _l2(scenario), owners),
+        star_method(algorithm, rho, _l2(scenario), owners, weighting),
         bound,
         rule,
     )
@@ -259,7 +257,8 @@ def recompute(
 ) -> Iterator[Compared]:
     """Recompute a recorded replica plainly; differences of ψ are relative to 1 + ψ."""
     problem, algorithm = _problem(scenario, case.arrays), algorithm_of(scenario)
-    method = star_method(algorithm, _rho(scenario, problem), problem.l2, problem.owners)
+    rho, weighting = _rho(scenario, problem), _weighting(scenario, _network(scenario, case.arrays, replica))
+    method = star_method(algorithm, rho, problem.l2, problem.owners, weighting)
     _, rule = _rule(scenario, case, problem)
     drawn = sampling(algorithm.batch, problem.records, streams_of(scenario, replica).key("batches"))
     theta = replay_plainly(problem, method, events, noise, rule.clip, drawn, rule.order, rule.grid)
@@ -271,6 +270,44 @@ def recompute(
         again = theta[compared[0].step]
         scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
         yield Compared(models, again, scale)
+
+
+def _network(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Network:
+    members, clock = members_of(arrays), scenario.network.clock or Clock()
+    return Network(
+        links_of(scenario, arrays, replica),
+        scenario.network.exchange,
+        scenario.network.channel,
+        scenario.network.availability,
+        members.values(clock.rate, "network.clock.rate"),
+        members=members,
+    )
+
+
+def _weighting(scenario: Scenario, network: Network) -> Weighting:
+    """What answers are multiplied by.
+
+    Raises
+    ------
+    MeaningError
+        If frequencies are to be known that cannot be said beforehand.
+    """
+    algorithm, owners = algorithm_of(scenario), network.links.agents
+    ones = np.ones(owners)
+    if algorithm.reweight != "known":
+        return Weighting(ones, ones, algorithm.reweight == "estimated", algorithm.staleness)
+    assert network.members is not None
+    assert network.rates is not None
+    shares = network.availability.shares(network.members, network.links)
+    if np.isnan(shares).any():
+        kind = scenario.network.availability.kind
+        raise MeaningError(
+            "learning.algorithm.reweight", f"known frequencies cannot be said under {kind}; take estimated"
+        )
+    weights = inverse_frequencies(answer_frequencies(network.rates, shares))
+    if algorithm.reweight_at == "owner":
+        return Weighting(ones, weights, staleness=algorithm.staleness)
+    return Weighting(weights, ones, staleness=algorithm.staleness)
 
 
 @lru_cache(maxsize=8)

@@ -40,7 +40,8 @@ def assess(cell: StarCell) -> Assessment:
     warnings = []
     private = privacy_of(plan)
     if not isinstance(problem.loss, Hinge):
-        h = star.steepness(steps, problem.hessian_peaks())
+        # A gradient that counts r times is a step r times as long.
+        h = star.steepness(steps, problem.hessian_peaks()) * _reweights(cell)
         hessians = problem.loss.curvature * problem.gram
         contraction = star.contraction(cell.rho, horizon, problem.l2, problem.records, hessians)
         facts |= {
@@ -67,6 +68,11 @@ def assess(cell: StarCell) -> Assessment:
         privacy=private,
         warnings=tuple(warnings + delta_warning(cell.scenario.privacy.delta, problem.records)),
     )
+
+
+def _reweights(cell: StarCell) -> np.ndarray | float:
+    weighting = cell.method.weighting
+    return 1.0 if weighting is None else weighting.at_learner * weighting.at_owner
 
 
 def _noise(

@@ -1,0 +1,101 @@
+"""How much an answer counts: by how often its owner answers (F, Remark 4), and by how old it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.options import BY_NAME, Options, Positive
+
+
+class Fresh(Options):
+    """Answers of any age count alike."""
+
+    kind: Literal["none"] = "none"
+
+
+class Inverse(Options):
+    """An answer to a model that k newer ones have followed counts 1/(1 + rate·k)."""
+
+    kind: Literal["inverse"] = "inverse"
+    rate: Positive = Field(1.0, description="per newer version")
+
+
+class Exponential(Options):
+    """An answer to a model that k newer ones have followed counts exp(−rate·k)."""
+
+    kind: Literal["exponential"] = "exponential"
+    rate: Positive = Field(0.1, description="per newer version")
+
+
+Staleness = Annotated[Fresh | Inverse | Exponential, Field(discriminator="kind"), BY_NAME]
+
+#: Codes of the kinds in the kernel.
+CODES = {"none": 0, "inverse": 1, "exponential": 2}
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """What answers are multiplied by.
+
+    Attributes
+    ----------
+    at_learner : ndarray, shape (N,)
+        By the learner when it arrives: free, since it is post-processing.
+    at_owner : ndarray, shape (N,)
+        By the owner, before noise: its sensitivity is multiplied as well.
+    estimated : bool
+        Whether the learner also divides by N times the frequency that it has counted, (count + 1)/(k + N) after k
+        commits: never by raw counts, which begin at zero.
+    staleness : Staleness
+    """
+
+    at_learner: np.ndarray
+    at_owner: np.ndarray
+    estimated: bool = False
+    staleness: Fresh | Inverse | Exponential = field(default_factory=Fresh)
+
+    @classmethod
+    def equal(cls, owners: int) -> Weighting:
+        """All answers count alike."""
+        return cls(np.ones(owners), np.ones(owners))
+
+    @property
+    def rate(self) -> float:
+        """Of the staleness; 0 where there is none."""
+        return getattr(self.staleness, "rate", 0.0)
+
+    def of_answer(self, owner: int, age: int, counts: np.ndarray) -> float:
+        """Weight of one answer at the learner: the plain form of what the kernel does.
+
+        Parameters
+        ----------
+        owner : int
+        age : int
+            Commits since the model that it answers.
+        counts : ndarray of int, shape (N,)
+            Commits of each owner before this one.
+        """
+        weight = float(self.at_learner[owner])
+        if self.estimated:
+            weight *= (counts.sum() + counts.size) / (counts.size * (counts[owner] + 1))
+        if self.staleness.kind == "inverse":
+            weight /= 1 + self.rate * age
+        elif self.staleness.kind == "exponential":
+            weight *= math.exp(-self.rate * age)
+        return weight
+
+
+def inverse_frequencies(frequencies: np.ndarray) -> np.ndarray:
+    """r_i = 1/(N·γ_i) of F, Remark 4, shape (N,): it removes the bias of unequal frequencies on the gradients.
+
+    Parameters
+    ----------
+    frequencies : ndarray, shape (N,)
+        γ_i > 0, the share of answers that is each owner's; they add up to one.
+    """
+    return 1.0 / (frequencies.size * frequencies)
