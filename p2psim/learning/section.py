@@ -11,10 +11,11 @@ from p2psim.learning.baselines import Baseline
 from p2psim.learning.coordinate_descent import CoordinateDescent
 from p2psim.learning.losses import Loss
 from p2psim.learning.model_propagation import ModelPropagation
+from p2psim.learning.push_sum import PushSum
 from p2psim.options import BY_NAME, NonNegative, Options
 
 Algorithm = Annotated[
-    AsyncStar | CoordinateDescent | ModelPropagation | GossipAdmm | Averaging,
+    AsyncStar | CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum,
     Field(discriminator="kind"),
     BY_NAME,
 ]

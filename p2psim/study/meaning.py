@@ -100,8 +100,10 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
     if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
         message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
         yield Fault(message, "learning.algorithm.inner")
-    if kind == "averaging" and network.exchange.kind == "broadcast":
-        yield Fault("averaging needs gossip: it updates a model when it hears another", "network.exchange")
+    if kind in ("averaging", "push-sum") and network.exchange.kind == "broadcast":
+        yield Fault(f"{kind} needs gossip: it updates a model when it hears another", "network.exchange")
+    if kind == "push-sum" and getattr(network.exchange, "mode", "push") != "push":
+        yield Fault("push-sum needs no answers: it takes push", "network.exchange.mode")
     if learning.loss.kind not in ("squared", "logistic"):
         yield Fault(f"{kind} needs a smooth loss: squared or logistic", "learning.loss")
     if scenario.privacy.mechanism.is_private and scenario.privacy.allocation.kind == "horizon":

@@ -56,6 +56,7 @@ FAMILIES = {
     "model-propagation": "graph",
     "gossip-admm": "graph",
     "averaging": "graph",
+    "push-sum": "graph",
 }
 
 
