@@ -10,7 +10,7 @@ from p2psim.learning.batch_reference import drawn
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_replay import GraphRule
-from p2psim.network.events import COMMIT, DELIVER, SEND
+from p2psim.network.events import COMMIT, DELIVER, JOIN, SEND
 
 
 def mean_gradient(
@@ -85,6 +85,8 @@ def replay_plainly(
             sent[int(event["seq"])] = theta[i].copy()
         elif event["kind"] == DELIVER and version > received[i, peer][0]:
             received[i, peer] = version, sent[cause]
+        elif event["kind"] == JOIN and version >= 0:
+            theta[i] = theta[peer] if peer >= 0 else start[i]
         elif event["kind"] == COMMIT:
             near = problem.indices[problem.indptr[i] : problem.indptr[i + 1]]
             W = problem.weights[problem.indptr[i] : problem.indptr[i + 1]]

@@ -8,8 +8,10 @@ import numpy as np
 
 from p2psim.learning import graph_kernel as kernel
 from p2psim.learning.batches import Sampling
+from p2psim.learning.graph_loss import UNKNOWN, evaluate
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.own_models import LearnedModels
+from p2psim.network.events import JOIN
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class GraphReplay(LearnedModels):
     ):
         super().__init__(problem, rule, start, anchor, track, sampling)
         self._rule, n = rule, len(start)
+        self._start = self.theta.copy()
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
         self._pool = np.vstack([self.theta, np.empty_like(self.theta)])
@@ -86,8 +89,35 @@ class GraphReplay(LearnedModels):
         noise : ndarray, shape (releases in these events, p)
             Noise of each release, in the order of the events.
         """
-        problem, rule = self._problem, self._rule
         self.counters[kernel.NOISE_ROW] = 0
+        # Agents that come back with another model than their own are few, and no matter of the kernel.
+        back = np.flatnonzero((events["kind"] == JOIN) & (events["version"] >= 0))
+        start = 0
+        for place in back.tolist():
+            self._replay(events[start:place], noise)
+            self._come_back(int(events["agent"][place]), int(events["peer"][place]))
+            start = place + 1
+        self._replay(events[start:], noise)
+
+    def _come_back(self, i: int, peer: int) -> None:
+        """Have agent i take the model of another, or the one that it started from."""
+        problem, rule, old = self._problem, self._rule, self.theta[i].copy()
+        self.theta[i] = self.theta[peer] if peer >= 0 else self._start[i]
+        self._known[i] = UNKNOWN
+        # What its neighbours hold is no longer its model, whatever the number of the version.
+        self._versions[i] = -1
+        if self._track:
+            new, _ = evaluate(
+                problem.loss.code, problem.X, problem.y, problem.norms(rule.order),
+                problem.offsets[i], problem.offsets[i + 1], rule.clip, rule.bound, self.theta[i], np.empty(0),
+            )  # fmt: skip
+            kernel.track_objective(
+                i, old, np.empty_like(old), True, self.theta, new, self.local, self._sums,
+                problem.indptr, problem.indices, problem.weights, problem.degrees, problem.ridge, problem.pull,
+            )  # fmt: skip
+
+    def _replay(self, events: np.ndarray, noise: np.ndarray) -> None:
+        problem, rule = self._problem, self._rule
         at = 0
         while at < events.size:
             status, at = kernel.replay(

@@ -13,8 +13,8 @@ from p2psim.learning.starts import Local, Start
 class PushSum(RunEnd):
     """Each agent keeps a sum and a weight, and sends half of both; its model is sum by weight.
 
-    Sums and weights are conserved as long as every message arrives, whatever its delay: then all models tend to the mean
-    of the start. A message that is lost takes its sum and weight along: models still agree in the end, elsewhere.
+    Sums and weights are conserved as long as every message arrives, whatever its delay: then all models tend to the
+    mean of the start. A message that is lost takes its sum and weight along: models still agree in the end, elsewhere.
     """
 
     kind: Literal["push-sum"] = "push-sum"
