@@ -32,8 +32,8 @@ that suggest the nearest known one.
   group to number. `.inf` is infinity.
 - A random quantity is a number or a distribution: `{{uniform: [10, 60]}}` (its ends), `{{exponential: 0.5}}` (its
   mean), `{{lognormal: {{median: 0.5, sigma: 1.0}}}}` (or its `mean`; sigma is that of the logarithm),
-  `{{weibull: {{mean: 0.5, shape: 0.7}}}}`, `{{gamma: {{mean: 0.5, shape: 2.0}}}}`, or `{{empirical: delays.txt}}` (values of
-  a file, one a line, each as likely as the others; the hash of its contents is written down).
+  `{{weibull: {{mean: 0.5, shape: 0.7}}}}`, `{{gamma: {{mean: 0.5, shape: 2.0}}}}`, or `{{empirical: delays.txt}}`
+  (values of a file, one a line, each as likely as the others; the hash of its contents is written down).
 - The sweep gives dotted keys lists of values: `privacy.epsilon: [10, 100]`. A position in a list counts from
   0: `data.features.1.components`. Each combination is a cell, the last key fastest; keys under `zip` advance
   together. A swept key may be left out of its section. More than {MOST_CELLS:,} cells must be confirmed.

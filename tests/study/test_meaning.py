@@ -1,6 +1,8 @@
 import pytest
 from language import VALID, messages, spoiled
 
+from p2psim.network.metrics import NETWORK_METRICS
+
 
 @pytest.mark.parametrize(
     ("changes", "said"),
@@ -47,7 +49,7 @@ from language import VALID, messages, spoiled
         (
             [("[relative_fitness]", "[relative_fitness, relative_fitnes]")],
             "23:38: record.metrics.1: unknown metric 'relative_fitnes'; known: relative_fitness, "
-            "isolated_fitness; did you mean relative_fitness?",
+            f"isolated_fitness, {', '.join(NETWORK_METRICS)}; did you mean relative_fitness?",
         ),
         (
             [("[relative_fitness]", "[relative_fitness, relative_fitness]")],

@@ -17,6 +17,8 @@ from p2psim.learning.graph_metrics import GRAPH_FACTS
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_reference import replay_plainly
 from p2psim.learning.graph_replay import GraphRule
+from p2psim.learning.push_sum import PushSum
+from p2psim.learning.push_sum_replay import push_sum_plainly
 from p2psim.network.clocks import Clock
 from p2psim.network.graphs import Links
 from p2psim.network.simulation import Network
@@ -170,7 +172,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         rates,
         goes_on=goes_on(scenario),
         updates=algorithm.updates,
-        members=members_of(case, problem.offsets, problem.y),
+        members=members_of(case.arrays),
         vectors=getattr(algorithm, "vectors", 1),
     )
     check_availability(network)
@@ -205,6 +207,8 @@ def recompute(
     drawn = sampling(batch_of(algorithm), problem.records, streams_of(scenario, replica).key("batches"))
     if isinstance(algorithm, Averaging):
         path = average_plainly(made.start, events)
+    elif isinstance(algorithm, PushSum):
+        path = push_sum_plainly(made.start, events)
     elif isinstance(algorithm, GossipAdmm):
         vectors = 2  # an own model and a copy
         rule = admm_rule(algorithm, made.rule, problem)

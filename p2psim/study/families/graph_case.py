@@ -9,6 +9,7 @@ import numpy as np
 
 from p2psim.errors import MeaningError
 from p2psim.network.graphs import Given, Links, draw_links
+from p2psim.study.families.agents import names_of
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
         "test_offsets": prepared.test_offsets,
         "bounds": np.array(bounds),
         "data_dependent": np.array(bool(prepared.data_dependent)),
+        **names_of(prepared),
     }
     if prepared.targets is not None:
         made["targets"] = prepared.targets

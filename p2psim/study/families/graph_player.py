@@ -12,6 +12,8 @@ from p2psim.learning.averaging import Averaging
 from p2psim.learning.averaging_replay import AveragingReplay
 from p2psim.learning.batches import batch_of, sampling
 from p2psim.learning.graph_replay import GraphReplay
+from p2psim.learning.push_sum import PushSum
+from p2psim.learning.push_sum_replay import PushSumReplay
 from p2psim.network.spectrum import spectral_facts
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
@@ -35,9 +37,9 @@ class GraphPlayer:
 
         def objective() -> float:
             # Averaging does not know what the others minimise.
-            return (
-                problem.objective(replay.theta) if isinstance(replay, AveragingReplay) else replay.objective
-            )
+            if isinstance(replay, AveragingReplay | PushSumReplay):
+                return problem.objective(replay.theta)
+            return replay.objective
 
         models = baseline_models(cell)
         facts = lambda: spectral_facts(cell.links)  # noqa: E731
@@ -60,11 +62,16 @@ class GraphPlayer:
         return Played(series, models, Violations(seen.violations, seen.violation_steps, seen.violation_sizes))
 
 
-def _replay(cell: GraphCell, streams: Streams, track: bool) -> GraphReplay | AdmmReplay | AveragingReplay:
+Replay = GraphReplay | AdmmReplay | AveragingReplay | PushSumReplay
+
+
+def _replay(cell: GraphCell, streams: Streams, track: bool) -> Replay:
     algorithm = algorithm_of(cell.scenario)
     drawn = sampling(batch_of(algorithm), cell.problem.records, streams.key("batches"))
     if isinstance(algorithm, Averaging):
         return AveragingReplay(cell.start)
+    if isinstance(algorithm, PushSum):
+        return PushSumReplay(cell.start)
     if isinstance(algorithm, GossipAdmm):
         rule = admm_rule(algorithm, cell.rule, cell.problem)
         return AdmmReplay(cell.problem, rule, cell.start, cell.anchor, track, drawn)

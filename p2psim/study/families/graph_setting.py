@@ -17,6 +17,7 @@ from p2psim.learning.graph_metrics import NEED_TESTS
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_replay import GraphRule
 from p2psim.learning.model_propagation import ModelPropagation
+from p2psim.learning.push_sum import PushSum
 from p2psim.network.graphs import Links
 from p2psim.study.families.stage import order_of
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Case
 
-OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging
+OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum
 
 
 def algorithm_of(scenario: Scenario) -> OnGraph:

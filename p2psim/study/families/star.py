@@ -20,7 +20,6 @@ from p2psim.learning.weighting import Weighting, inverse_frequencies
 from p2psim.network.clocks import Clock
 from p2psim.network.graphs import AnyTopology, Given, Links, draw_links
 from p2psim.network.simulation import Network
-from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
 from p2psim.privacy.violations import Violations
