@@ -97,7 +97,7 @@ class DiscreteLaplace(Options):
         with np.errstate(divide="ignore"):
             a = np.exp(-1.0 / steps)
         away = np.maximum(np.ceil(-steps * np.log((1.0 + a) * nearer)) - 1.0, 0.0)
-        return np.where(unit < 0.5, -away, away) * self.grid
+        return np.where(unit < 0.5, 0.0 - away, away) * self.grid  # 0 − 0 is no negative zero
 
     def variance(self, scales: np.ndarray) -> np.ndarray:
         """g²·2a/(1 − a)² with a = e^(−g/b), which is g²/(2·sinh²(g/2b)); that of rounding, below g²/4, is not in it."""
