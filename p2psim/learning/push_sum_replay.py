@@ -34,7 +34,8 @@ class PushSumReplay:
         self._heard, self._heard_seq = np.empty((n, p + 1)), np.full(n, -1, np.int64)
         self._mail = InFlight(p + 1)
         self.counters = np.zeros(averaging_kernel.COUNTERS, np.int64)
-        self.violations = np.zeros(n, np.int64)
+        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
+        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray | None = None) -> None:
         """Replay events.
