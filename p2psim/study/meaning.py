@@ -13,6 +13,7 @@ from p2psim.learning.metrics import METRICS
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.faults import unknown
 from p2psim.study.privacy_meaning import PRIVACY_RULES
+from p2psim.study.record import SPENDING
 from p2psim.study.scenario import Scenario
 
 Rule = Callable[[Scenario], Iterator[Fault]]
@@ -174,7 +175,7 @@ def all_meanings() -> dict[str, str]:
     return _STAR_MEANINGS | _GRAPH_MEANINGS
 
 
-_NETWORK_MEANINGS = {name: metric.meaning for name, metric in NETWORK_METRICS.items()}
+_NETWORK_MEANINGS = {name: metric.meaning for name, metric in NETWORK_METRICS.items()} | SPENDING
 _STAR_MEANINGS = {name: metric.meaning for name, metric in METRICS.items()} | _NETWORK_MEANINGS
 _GRAPH_MEANINGS = (
     {name: metric.meaning for name, metric in GRAPH_METRICS.items()} | GRAPH_FACTS | _NETWORK_MEANINGS

@@ -6,6 +6,12 @@ from pydantic import Discriminator, Field, Tag
 
 from p2psim.options import Count, Options, Positive
 
+#: What can be recorded of the privacy spent by any algorithm, and its meaning.
+SPENDING = {
+    "epsilon_spent": "mean over agents of what their releases and starts so far are claimed to cost: the sum of their "
+    "ε where noise is pure, else ε by the accountant that enforces budgets; infinite without noise"
+}
+
 
 class EveryTime(Options):
     """Record at regular simulated times."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.compared import drift
 from p2psim.study.families import family_of
-from p2psim.study.families.network_check import apart, compare_network
+from p2psim.study.families.network_check import compare_network
+from p2psim.study.families.spending import compare_spending
+from p2psim.study.record import SPENDING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,10 +80,15 @@ def recompute(
         The recorded models.
     """
     family = family_of(scenario)
-    counted, learned = apart(series)
-    network = family.cell(scenario, case, replica).stage.network
+    counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
+    spent = tuple(one for one in series if one.metric in SPENDING)
+    learned = tuple(one for one in series if one.metric not in {**NETWORK_METRICS, **SPENDING})
+    stage, record = family.cell(scenario, case, replica).stage, scenario.record
     # What is counted does not depend on models, so that nothing amplifies its rounding.
-    exact = list(compare_network(network, scenario.record, events, counted))
+    exact = [
+        *compare_network(stage.network, record, events, counted),
+        *compare_spending(stage.plan, record, events, spent),
+    ]
     found = list(family.recompute(scenario, case, replica, events, noise, learned, models))
     values = sum(one.recorded.size for one in (*exact, *found))
     miscounted = max((one.difference for one in exact), default=0.0)

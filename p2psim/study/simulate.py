@@ -14,6 +14,7 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.study.families import family_of
 from p2psim.study.families.network_watch import NetworkWatch
+from p2psim.study.families.spending import Spending
 from p2psim.study.families.stage import Assessment, FamilyCell, with_spent
 from p2psim.study.outcome import Outcome
 from p2psim.study.streams import streams_of
@@ -63,7 +64,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
     totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
     player = cell.player(streams)
-    watch = NetworkWatch(record, stage.network)
+    watch, spending = NetworkWatch(record, stage.network), Spending(record, stage.plan, totals)
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]
     released: list[Releases] = []
@@ -72,6 +73,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         noise = stage.plan.noise(piece.unit, piece.releases, totals)
         player.feed(piece.events, noise, piece.releases.places)
         watch.feed(piece.events)
+        spending.feed(piece.events, piece.releases)
         released.append(piece.releases)
         book = piece.book
         if record.events:
@@ -82,7 +84,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     caveats = cell.caveats(played.violations)
     return Outcome(
         ended=_TAPE.ended,
-        series=played.series + watch.finish(),
+        series=played.series + watch.finish() + spending.finish(),
         ledger=ledger(stage.plan, book, releases, totals, scenario.privacy.accountant, caveats),
         agents=cell.agents(),
         events=join(chunks) if record.events else None,

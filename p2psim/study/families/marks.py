@@ -51,3 +51,24 @@ class Marks:
     def is_last(self, observed: tuple[int, float]) -> bool:
         """Whether what was observed last is where the run stands now."""
         return observed[0] == self.step and not np.isfinite(self._every_time)
+
+
+def places_of(every: int | EveryTime, events: np.ndarray, steps: np.ndarray, times: np.ndarray) -> list[int]:
+    """How many events come before each record of a finished run: none before the first.
+
+    Parameters
+    ----------
+    every : int or EveryTime
+        As in the record section.
+    events : ndarray of EVENT
+        All of the run.
+    steps, times : ndarray, shape (records,)
+        As they were written down.
+    """
+    if isinstance(every, int):
+        commits = np.flatnonzero(events["kind"] == COMMIT) + 1
+        # The last record is of the end, unless it is one by count.
+        at = [events.size if step % every else int(commits[step - 1]) for step in steps[1:].tolist()]
+        return [0, *at]
+    before = np.searchsorted(events["time"], times[1:-1], side="right").tolist()
+    return [0, *before, events.size][: times.size]

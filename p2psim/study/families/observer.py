@@ -12,7 +12,6 @@ from p2psim.errors import SimulationError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Seen
 from p2psim.learning.graph_optimum import minimise_together
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.families.marks import Marks
 from p2psim.study.outcome import Series
 from p2psim.study.record import RecordSection
@@ -135,7 +134,7 @@ class Observer:
 
     def _measure(self, model: str, step: int, time: float, seen: Seen) -> None:
         for name in dict.fromkeys([*self._record.metrics, *self._record.per_agent]):
-            if name in GRAPH_FACTS or name in NETWORK_METRICS:
+            if name not in GRAPH_METRICS:  # recorded once, or of the events alone
                 continue
             metric = GRAPH_METRICS[name]
             if model != "main" and name == "vectors_sent":
