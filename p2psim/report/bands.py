@@ -6,6 +6,7 @@ import numpy as np
 
 from p2psim.report import notes, style
 from p2psim.report.curves import curves
+from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import Source
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
             curve.x, curve.median, label=curve.label or None, markevery=(start, gap),
             markersize=5, linewidth=1.6, **look,
         )  # fmt: skip
-    axes.set_xlabel(style.AXIS_LABELS[source.against])
+    axes.set_xlabel(style.AXIS_LABELS[MEASURED_AXES.get(source.against, source.against)])
     axes.set_ylabel(style.metric_label(metric))
     style.add_title(axes, source.title(f"{metric.replace('_', ' ')} against {_against(source)}"))
     axes.margins(x=0.02)
@@ -62,7 +63,8 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
 
 
 def _against(source: Source) -> str:
-    return {"step": "commits", "time": "simulated time", "vectors_sent": "vectors sent"}[source.against]
+    words = {"step": "commits", "time": "simulated time", "vectors_sent": "vectors sent"}
+    return {**words, "epsilon": "privacy spent"}[source.against]
 
 
 def stem(source: Source, name: str) -> str:

@@ -18,8 +18,8 @@ Float = NDArray[np.float64]
 #: Quantiles of a band's lower edge, line and upper edge.
 BAND = (0.25, 0.5, 0.75)
 
-#: Points of the common grid when curves are drawn against time, on which replicas differ.
-TIME_POINTS = 201
+#: Points of the common grid of an axis on which replicas have no points in common.
+POINTS, UNEVEN = 201, ("time", "epsilon")
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float,
     ]
     xs = [part["x"].to_numpy(dtype=float) for _, part in parts]
     end = max(x[-1] for x in xs)
-    grid = np.linspace(0.0, end, TIME_POINTS) if against == "time" else np.unique(np.concatenate(xs))
+    grid = np.linspace(0.0, end, POINTS) if against in UNEVEN else np.unique(np.concatenate(xs))
     # Before its first record a replica has nothing but that record.
     values = [
         part["value"].to_numpy(dtype=float)[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]

@@ -31,7 +31,7 @@ def draw(
         Metric to draw; the relative fitness by default (``curves``: every metric).
     folder : path, optional
         Where to; ``figures`` in the run folder by default.
-    against : {"step", "time", "vectors_sent"}
+    against : {"step", "time", "vectors_sent", "epsilon"}
         Horizontal axis of ``fitness`` and ``curves``.
 
     Returns

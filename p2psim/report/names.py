@@ -7,4 +7,7 @@ KIND_NAMES = ("fitness", "timing", "epsilon", "size", "curves", "finals", "agent
 ALONG_THE_RUN = ("fitness", "curves")
 
 #: What these can be drawn against.
-AGAINST = ("step", "time", "vectors_sent")
+AGAINST = ("step", "time", "vectors_sent", "epsilon")
+
+#: Metrics that are an axis: by what is asked for. Values belong together that were recorded at the same moment.
+MEASURED_AXES = {"vectors_sent": "vectors_sent", "epsilon": "epsilon_spent"}

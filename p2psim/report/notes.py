@@ -85,7 +85,9 @@ def curve_notes(drawn: Sequence[Curve], log: bool, against: Against) -> list[str
             "nothing is drawn where they decide."
         )
     held = sum(c.held for c in drawn)
-    if held and against == "time":
+    if against == "epsilon":
+        out.append("A replica ends where it spends no more, with all that it learned since without spending.")
+    elif held and against == "time":
         out.append("After its last record a replica keeps its last value.")
     elif held:
         out.append(f"{held} replicas end before the others and are held at their last value.")

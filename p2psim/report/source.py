@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from p2psim.errors import InputError
+from p2psim.report.names import MEASURED_AXES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Against = Literal["step", "time", "vectors_sent"]
+Against = Literal["step", "time", "vectors_sent", "epsilon"]
 
 FITNESS = "relative_fitness"
 
@@ -31,7 +32,7 @@ class Source:
         The scenario as a plain tree; empty when it is not known.
     metric : str or None
         The metric that was asked for.
-    against : {"step", "time", "vectors_sent"}
+    against : {"step", "time", "vectors_sent", "epsilon"}
         Horizontal axis of curves.
     warnings : sequence of str
         As a person is told them, with the cells that they concern.
@@ -85,23 +86,28 @@ class Source:
     def placed_rows(self, metric: str) -> "pd.DataFrame":
         """Rows of one metric with their place on the horizontal axis in the column ``x``.
 
-        Values of single agents are left out where the metric also has one of all agents.
+        Values of single agents are left out where the metric also has one of all agents, and so are those without a
+        finite place: without noise no privacy is left.
 
         Raises
         ------
         InputError
-            If the run did not record the metric, or the vectors that were sent.
+            If the run did not record the metric, or what it is to be drawn against, or nothing has a place.
         """
         found = self.rows(metric)
         of_all = found["agent"].isna()
         if of_all.any():
             found = found[of_all]
-        if self.against != "vectors_sent":
+        if self.against not in MEASURED_AXES:
             return found.assign(x=found[self.against].astype(float))
         by = ["cell", "replica", "step", "time"]
-        sent = self.rows("vectors_sent").drop_duplicates(by).set_index(by)["value"]
-        placed = found.join(sent.rename("x"), on=by)
-        return placed[placed["x"].notna()]
+        axis = self.rows(MEASURED_AXES[self.against])
+        places = axis[axis["model"] == "main"].drop_duplicates(by).set_index(by)["value"]
+        placed = found.join(places.rename("x"), on=by)
+        placed = placed[placed["x"].abs() < float("inf")]
+        if placed.empty:
+            raise InputError(f"{metric} has no value where {MEASURED_AXES[self.against]} is finite")
+        return placed
 
     def title(self, what: str) -> str:
         """A figure's title."""

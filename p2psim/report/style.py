@@ -36,6 +36,7 @@ METRIC_LABELS: Mapping[str, str] = {
     "test_rmse": "test RMSE (units of the label)",
     "consensus_distance": "consensus distance (squared units of θ)",
     "vectors_sent": "p-vectors sent (number)",
+    "epsilon_spent": "privacy spent (mean ε of the agents)",
     "worst_decile_accuracy": "test accuracy of the worst tenth of agents (fraction)",
     "objective": "objective",
     "lambda2": "λ₂ of the Laplacian (units of weights)",
@@ -47,6 +48,7 @@ AXIS_LABELS: Mapping[str, str] = {
     "time": "simulated time (mean clock periods)",
     "vectors_sent": "p-vectors sent",
     "epsilon": "privacy budget ε per owner",
+    "epsilon_spent": "privacy spent, mean ε of the agents",
     "records": "records n",
 }
 

@@ -341,7 +341,7 @@ def test_what_a_run_lacks_is_said(tmp_path) -> None:
 def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
     with pytest.raises(InputError, match="size, curves, finals, agents; did you mean epsilon"):
         draw(run(tmp_path), kind="epsilonn")
-    with pytest.raises(InputError, match="against step, time, vectors_sent"):
+    with pytest.raises(InputError, match="against step, time, vectors_sent, epsilon"):
         draw(run(tmp_path), against="money")
 
 

@@ -69,6 +69,29 @@ def test_curves_against_vectors_sent() -> None:
         curves(lacking, "test_accuracy")
 
 
+def test_curves_against_privacy_spent() -> None:
+    """Spent in two steps, 1.5 by step 10 and no more after it; and, without noise, infinitely much."""
+    source = run()
+    sent = source.metrics["metric"] == "vectors_sent"
+    spent = source.metrics[sent].assign(metric="epsilon_spent")
+    spent["value"] = spent["step"].map({0: 0.0, 10: 1.5, 20: 1.5})
+    spent.loc[(spent["cell"] == 1) & (spent["step"] > 0), "value"] = float("inf")
+    table = pd.concat([source.metrics, spent], ignore_index=True)
+    against = Source(table, source.ledger, source.agents, against="epsilon")
+    drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
+    bounded, endless = drawn["epsilon = 1, main"], drawn["epsilon = 2, main"]
+    assert (bounded.x[0], bounded.x[-1]) == (0, 1.5)
+    # Until the release there is what was known at the start; at its price, all that came of it.
+    assert set(bounded.median[:-1].round(12)) == {0.5}
+    assert bounded.median[-1] == pytest.approx(0.7)
+    assert set(endless.x) == {0.0}
+    nothing = Source(
+        table[(table["cell"] == 1) & (table["step"] > 0)], source.ledger, source.agents, against="epsilon"
+    )
+    with pytest.raises(InputError, match="no value where epsilon_spent is finite"):
+        curves(nothing, "test_accuracy")
+
+
 @pytest.mark.parametrize(
     ("texts", "shown"),
     [

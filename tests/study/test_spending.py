@@ -1,4 +1,4 @@
-"""Privacy spent along a run ends where the ledger ends, never falls, and is recomputed by accountants from the events."""
+"""Privacy spent along a run ends where the ledger ends, never falls, and is recomputed from the events."""
 
 import numpy as np
 import pandas as pd

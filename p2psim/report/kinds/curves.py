@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.errors import InputError
 from p2psim.report.bands import band_figure, stem
+from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import FITNESS, Source
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
     """Percentile bands of the metric asked for, or of every metric that has no figure of its own.
 
     Unless asked for, a metric that never changes in any run, such as ``isolated_fitness``, is no curve: ``finals``
-    shows it. Nor is ``vectors_sent``, which is an axis.
+    shows it. Nor is one that is an axis.
 
     Raises
     ------
@@ -28,7 +29,7 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
 
 
 def _others(source: Source) -> list[str]:
-    return [name for name in source.recorded() if name not in (FITNESS, "vectors_sent")]
+    return [name for name in source.recorded() if name not in (FITNESS, *MEASURED_AXES.values())]
 
 
 def _changes(source: Source, metric: str) -> bool:

@@ -8,6 +8,7 @@ import pandas as pd
 from p2psim.errors import InputError
 from p2psim.report import notes, style
 from p2psim.report.curves import finals, labels, quartiles
+from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import FITNESS, Source
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def draw_finals(source: Source) -> "dict[str, Figure]":
     names = (
         [source.metric]
         if source.metric
-        else [m for m in source.recorded() if m not in (FITNESS, "vectors_sent")]
+        else [m for m in source.recorded() if m not in (FITNESS, *MEASURED_AXES.values())]
     )
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS}; add one to record.metrics")
