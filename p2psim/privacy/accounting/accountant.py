@@ -15,6 +15,10 @@ from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
 class Accountant:
     """Turns releases into ε at δ, and δ at ε; it refuses releases that it does not know.
 
+    It says no less than what is true of the dominating pairs of the noises, also where each release was chosen after
+    the ones before it, and it says the smaller of its own bound and that of basic composition. The order of releases
+    does not matter.
+
     Attributes
     ----------
     name, meaning : str
@@ -28,6 +32,7 @@ class Accountant:
     meaning: str
     supports: Callable[[Noise], bool]
     needs_delta: bool
+    # Bounds on condensed charges whose losses are positive and finite; one that overflows is infinite and says nothing.
     _epsilon: Callable[[Charges, float], np.ndarray]
     _delta: Callable[[Charges, float], np.ndarray]
 
@@ -47,10 +52,12 @@ class Accountant:
         """
         if not 0 <= delta < 1:
             raise ValueError(f"δ must be in [0, 1), got {delta}")
-        found = self._guarded(
-            charges, lambda sane: self._epsilon(sane, delta) if delta else basic_sums(sane), np.inf
-        )
-        return np.maximum(found, 0.0)
+
+        def capped(sane: Charges) -> np.ndarray:
+            simple = basic_sums(sane)
+            return np.maximum(np.minimum(simple, self._epsilon(sane, delta)) if delta else simple, 0.0)
+
+        return self._guarded(charges, capped, np.inf)
 
     def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
@@ -72,25 +79,25 @@ class Accountant:
             return np.zeros(charges.agents)
 
         def capped(sane: Charges) -> np.ndarray:
-            found = np.minimum(self._delta(sane, epsilon), 1.0)
+            found = np.clip(self._delta(sane, epsilon), 0.0, 1.0)
             return np.where(basic_sums(sane) <= epsilon, 0.0, found)
 
         return self._guarded(charges, capped, 1.0)
 
     def _guarded(self, charges: Charges, measure: Callable[[Charges], np.ndarray], lost: float) -> np.ndarray:
-        """Measure agents whose losses are all finite; the others have lost everything."""
+        """Measure agents that differ and whose losses are all finite; the others have lost everything."""
+        few, places = charges.condensed
         for noise in charges.used:
             if not self.supports(noise):
                 raise ValueError(f"{self.name} cannot account for {noise.name} releases")
-        infinite = charges.sums(np.isinf(charges.loss).astype(float)) > 0
-        if not infinite.any():
-            return measure(charges)
-        kept = ~np.repeat(infinite, np.diff(charges.offsets))
-        counts = np.where(infinite, 0, np.diff(charges.offsets))
-        sane = Charges(
-            charges.noises, charges.kind[kept], charges.loss[kept], np.concatenate([[0], np.cumsum(counts)])
-        )
-        return np.where(infinite, lost, measure(sane))
+        infinite = np.zeros(few.agents, bool)
+        infinite[few.owners[np.isinf(few.loss)]] = True
+        found = np.full(few.agents, lost)
+        with np.errstate(over="ignore", under="ignore"):
+            found[~infinite] = measure(few.pick(~infinite))
+        if np.isnan(found).any():
+            raise ArithmeticError(f"{self.name} finds no number for some releases")
+        return found[places]
 
 
 def basic_sums(charges: Charges) -> np.ndarray:

@@ -23,9 +23,17 @@ ALL: tuple[Accountant, ...] = (
 )
 
 
-def _least(charges: Charges, measure: Callable[[Accountant], np.ndarray]) -> np.ndarray:
-    able = [one for one in ALL if all(one.supports(noise) for noise in charges.used)]
-    return np.minimum.reduce([measure(one) for one in able])
+def _least(charges: Charges, measure: Callable[[Accountant, Charges], np.ndarray]) -> np.ndarray:
+    """The least of each agent, shape (N,): agents are asked about together if they have the same noises."""
+    has = np.zeros((charges.agents, len(charges.noises)), bool)
+    has[charges.owners, charges.kind] = True
+    found = np.zeros(charges.agents)
+    for noises in np.unique(has, axis=0):
+        alike = (has == noises).all(axis=1)
+        own = charges.pick(alike)
+        able = [one for one in ALL if all(one.supports(noise) for noise in own.used)]
+        found[alike] = np.minimum.reduce([measure(one, own) for one in able])
+    return found
 
 
 ACCOUNTANT = Accountant(
@@ -33,6 +41,6 @@ ACCOUNTANT = Accountant(
     "the least of all that support every release",
     lambda noise: any(one.supports(noise) for one in ALL),
     True,
-    lambda charges, delta: _least(charges, lambda one: one.epsilon(charges, delta)),
-    lambda charges, epsilon: _least(charges, lambda one: one.delta(charges, epsilon)),
+    lambda charges, delta: _least(charges, lambda one, own: one.epsilon(own, delta)),
+    lambda charges, epsilon: _least(charges, lambda one, own: one.delta(own, epsilon)),
 )

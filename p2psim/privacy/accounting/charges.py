@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from p2psim.privacy.accounting.noises import Noise
+
+#: Smaller losses count as this one, so that their squares are numbers. Rounded up, an account stays true.
+LEAST = 1e-100
 
 
 @dataclass(frozen=True)
@@ -23,29 +27,42 @@ class Charges:
         Sensitivity by scale of each; infinite where nothing is guaranteed.
     offsets : ndarray of int64, shape (N + 1,)
         Agent i's are those from offsets[i] to offsets[i + 1].
+    count : ndarray, shape (releases,), optional
+        How many equal releases each stands for; one when left out.
 
     Raises
     ------
     ValueError
-        If a loss is negative or not a number, or the shapes do not fit.
+        If a loss is negative or not a number, a count is below 1, or the shapes do not fit.
     """
 
     noises: tuple[Noise, ...]
     kind: np.ndarray
     loss: np.ndarray
     offsets: np.ndarray
+    count: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not (self.loss >= 0).all():
             raise ValueError(f"losses must not be negative, got {self.loss[~(self.loss >= 0)][0]}")
-        if self.kind.shape != self.loss.shape or self.offsets[0] != 0 or self.offsets[-1] != self.loss.size:
-            raise ValueError("kinds, losses and offsets do not fit")
+        counts = self.counts
+        if not (counts >= 1).all():
+            raise ValueError(f"a release is counted at least once, got {counts[~(counts >= 1)][0]}")
+        sizes = {self.kind.shape, self.loss.shape, counts.shape}
+        if len(sizes) > 1 or self.offsets[0] != 0 or self.offsets[-1] != self.loss.size:
+            raise ValueError("kinds, losses, counts and offsets do not fit")
 
     @classmethod
-    def of(cls, noise: Noise, losses: Sequence[float] | np.ndarray) -> Charges:
-        """Charges of one agent whose releases have the same noise."""
+    def of(
+        cls,
+        noise: Noise,
+        losses: Sequence[float] | np.ndarray,
+        counts: Sequence[float] | np.ndarray | None = None,
+    ) -> Charges:
+        """Charges of one agent whose releases have the same noise, each made once or ``counts`` times."""
         loss = np.atleast_1d(np.asarray(losses, dtype=float))
-        return cls((noise,), np.zeros(loss.size, np.int8), loss, np.array([0, loss.size]))
+        count = None if counts is None else np.atleast_1d(np.asarray(counts, dtype=float))
+        return cls((noise,), np.zeros(loss.size, np.int8), loss, np.array([0, loss.size]), count)
 
     @property
     def agents(self) -> int:
@@ -53,9 +70,19 @@ class Charges:
         return self.offsets.size - 1
 
     @property
+    def counts(self) -> np.ndarray:
+        """How many releases each stands for, shape (releases,)."""
+        return np.ones(self.loss.size) if self.count is None else self.count
+
+    @property
     def used(self) -> tuple[Noise, ...]:
         """Noises that some release has."""
         return tuple(self.noises[k] for k in np.unique(self.kind))
+
+    @property
+    def owners(self) -> np.ndarray:
+        """Agent of each release, shape (releases,)."""
+        return np.repeat(np.arange(self.agents), np.diff(self.offsets))
 
     def each(self, measure: Callable[[Noise, np.ndarray], np.ndarray]) -> np.ndarray:
         """A number of each release, by a function of its noise and losses; shape (releases,)."""
@@ -66,30 +93,52 @@ class Charges:
         return found
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sum of each agent's values (…, releases), in extended precision: shape (…, N)."""
+        """Sum of each agent's values (…, releases) over all that they stand for, in extended precision: (…, N)."""
         total = np.zeros((*values.shape[:-1], self.agents))
         some = np.diff(self.offsets) > 0
         if some.any():
             wide = values.astype(np.longdouble)
-            total[..., some] = np.add.reduceat(wide, self.offsets[:-1][some], axis=-1)
+            if self.count is not None:
+                wide = wide * self.count
+            with np.errstate(over="ignore"):
+                total[..., some] = np.add.reduceat(wide, self.offsets[:-1][some], axis=-1)
         return total
+
+    def pick(self, agents: np.ndarray) -> Charges:
+        """Those of some agents, given by a mask or by rising numbers."""
+        wanted = np.zeros(self.agents, bool)
+        wanted[agents] = True
+        rows = wanted[self.owners]
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[wanted])])
+        return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
 
     def alone(self, agent: int) -> Charges:
         """Those of one agent."""
-        rows = slice(int(self.offsets[agent]), int(self.offsets[agent + 1]))
-        return Charges(self.noises, self.kind[rows], self.loss[rows], np.array([0, rows.stop - rows.start]))
+        return self.pick(np.array([agent]))
 
-    def distinct(self) -> tuple[list[int], np.ndarray]:
-        """Agents whose releases differ, whatever their order, and for each agent its place among them."""
-        seen: dict[bytes, int] = {}
-        places = np.empty(self.agents, np.int64)
-        first: list[int] = []
+    @cached_property
+    def condensed(self) -> tuple[Charges, np.ndarray]:
+        """Charges of the agents that differ, whatever their order, and the place among them of each of the N.
+
+        Equal releases are one with a count; those without a loss are left out.
+        """
+        owner = self.owners
+        some = np.flatnonzero(self.loss > 0)
+        order = some[np.lexsort((self.loss[some], self.kind[some], owner[some]))]
+        owner, kind, loss = owner[order], self.kind[order], np.maximum(self.loss[order], LEAST)
+        fresh = np.ones(order.size, bool)
+        fresh[1:] = (np.diff(owner) != 0) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
+        first = np.flatnonzero(fresh)
+        count = np.add.reduceat(self.counts[order], first) if first.size else np.empty(0)
+        owner, kind, loss = owner[first], kind[first], loss[first]
+        offsets = np.searchsorted(owner, np.arange(self.agents + 1))
+        known: dict[tuple[bytes, bytes, bytes], int] = {}
+        places, kept = np.empty(self.agents, np.int64), []
         for agent in range(self.agents):
-            rows = slice(int(self.offsets[agent]), int(self.offsets[agent + 1]))
-            order = np.lexsort((self.loss[rows], self.kind[rows]))
-            key = self.kind[rows][order].tobytes() + self.loss[rows][order].tobytes()
-            if key not in seen:
-                seen[key] = len(first)
-                first.append(agent)
-            places[agent] = seen[key]
-        return first, places
+            own = slice(offsets[agent], offsets[agent + 1])
+            key = kind[own].tobytes(), loss[own].tobytes(), count[own].tobytes()
+            places[agent] = known.setdefault(key, len(known))
+            if len(known) > len(kept):
+                kept.append(agent)
+        every = Charges(self.noises, kind, loss, offsets, count)
+        return every.pick(np.array(kept, np.int64)), places

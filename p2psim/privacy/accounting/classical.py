@@ -27,15 +27,16 @@ def pure_sums(charges: Charges) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
 
 
 def _advanced_epsilon(charges: Charges, delta: float) -> np.ndarray:
-    S1, S2, _, D = pure_sums(charges)
-    return np.minimum(S1, formulas.advanced(S2, D, delta))
+    _, S2, _, D = pure_sums(charges)
+    return formulas.advanced(S2, D, delta)
 
 
 def _gaussian_tail(excess: np.ndarray, S2: np.ndarray) -> np.ndarray:
     """δ with √(2·S₂·ln(1/δ)) = excess; 1 where the excess is not positive."""
     positive = (excess > 0) & (S2 > 0)
     safe = np.where(positive, S2, 1.0)
-    return np.where(positive, np.exp(-(np.maximum(excess, 0.0) ** 2) / (2 * safe)), 1.0)
+    # Not the square of the excess, which may overflow.
+    return np.where(positive, np.exp(-np.maximum(excess, 0.0) / (2 * safe) * np.maximum(excess, 0.0)), 1.0)
 
 
 def _advanced_delta(charges: Charges, epsilon: float) -> np.ndarray:
@@ -52,7 +53,8 @@ def _kov_delta(charges: Charges, epsilon: float) -> np.ndarray:
     _, S2, B, _ = pure_sums(charges)
     excess = epsilon - B
     positive = (excess > 0) & (S2 > 0)
-    exponent = np.where(positive, np.maximum(excess, 0.0) ** 2 / (2 * np.where(positive, S2, 1.0)), 0.0)
+    above = np.where(positive, excess, 0.0)
+    exponent = above / (2 * np.where(positive, S2, 1.0)) * above
     # √S₂/(e^x − e), as √S₂·e^{−x}/(1 − e^{1−x}), which no x makes overflow.
     some = exponent > 1
     x = np.where(some, exponent, 2.0)
@@ -69,7 +71,7 @@ def _zcdp_sums(charges: Charges) -> np.ndarray:
 
 
 def _zcdp_epsilon(charges: Charges, delta: float) -> np.ndarray:
-    return np.minimum(basic_sums(charges), formulas.zcdp(_zcdp_sums(charges), delta))
+    return formulas.zcdp(_zcdp_sums(charges), delta)
 
 
 def _zcdp_delta(charges: Charges, epsilon: float) -> np.ndarray:

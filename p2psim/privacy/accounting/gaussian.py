@@ -6,10 +6,12 @@ import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.noises import GAUSSIAN, GaussianNoise
+from p2psim.privacy.accounting.curves import gaussian_delta
+from p2psim.privacy.accounting.noises import GaussianNoise
+from p2psim.privacy.accounting.searches import upper_crossing
 
-#: Halvings of a bracket: more than a double has digits.
-_HALVINGS = 200
+#: Where μ²/2 is not a number any more, ε is infinite.
+_LARGEST = 1e150
 
 
 def gaussian_epsilon(mu: np.ndarray, delta: float) -> np.ndarray:
@@ -18,18 +20,21 @@ def gaussian_epsilon(mu: np.ndarray, delta: float) -> np.ndarray:
     Parameters
     ----------
     mu : ndarray
-        Not negative, finite.
+        Not negative.
     delta : float
         In (0, 1).
     """
     mu = np.asarray(mu, dtype=float)
+    inside = np.minimum(mu.reshape(-1), _LARGEST)
     # δ(ε) ≤ P(N(μ²/2, μ²) > ε) ≤ exp(−(ε − μ²/2)²/(2μ²)).
-    low, high = np.zeros(mu.shape), mu**2 / 2 + mu * np.sqrt(2 * np.log(1 / delta))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        above = GAUSSIAN.delta(mu, middle) > delta
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.where(GAUSSIAN.delta(mu, np.zeros(mu.shape)) <= delta, 0.0, high)
+    high = inside * (inside / 2 + np.sqrt(-2 * np.log(delta)))
+
+    def over(epsilon: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(gaussian_delta(inside, epsilon)) - np.log(delta)
+
+    found = upper_crossing(over, np.zeros(inside.size), high)
+    return np.where(mu > _LARGEST, np.inf, found.reshape(mu.shape))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -51,20 +56,27 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
     if not (0 <= epsilon < np.inf and 0 < delta < 1):
         raise ValueError(f"ε must be finite and not negative, and δ in (0, 1); got {epsilon} and {delta}")
-    low, high = 0.0, 1.0
-    while GAUSSIAN.delta(np.array(high), np.array(epsilon)) <= delta:
-        high *= 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if GAUSSIAN.delta(np.array(middle), np.array(epsilon)) <= delta:
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def over(inverse: np.ndarray) -> np.ndarray:
+        """As a function of 1/μ the curve falls."""
+        with np.errstate(divide="ignore"):
+            return np.log(gaussian_delta(1 / inverse, np.full(1, epsilon))) - np.log(delta)
+
+    low = high = np.ones(1)
+    while over(low)[0] <= 0:
+        low = low / 2
+    while over(high)[0] > 0:
+        high = high * 2
+    # Rounding of the curve and of the quotient must not bring it above.
+    return float((1 - 1e-14) / upper_crossing(over, low, high)[0])
 
 
 def _mu(charges: Charges) -> np.ndarray:
-    return np.sqrt(charges.sums(charges.loss**2))
+    """μ of each agent, √Σμ², shape (N,); scaled by the largest, so that no square overflows or vanishes."""
+    largest = np.zeros(charges.agents)
+    np.maximum.at(largest, charges.owners, charges.loss)
+    scale = np.where(largest > 0, largest, 1.0)
+    return scale * np.sqrt(charges.sums((charges.loss / scale[charges.owners]) ** 2))
 
 
 ACCOUNTANT = Accountant(
@@ -73,5 +85,5 @@ ACCOUNTANT = Accountant(
     lambda noise: isinstance(noise, GaussianNoise),
     True,
     lambda charges, delta: gaussian_epsilon(_mu(charges), delta),
-    lambda charges, epsilon: GAUSSIAN.delta(_mu(charges), np.full(charges.agents, epsilon)),
+    lambda charges, epsilon: gaussian_delta(_mu(charges), np.full(charges.agents, epsilon)),
 )

@@ -14,6 +14,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from p2psim.privacy.accounting.cumulants import laplace_cumulant, response_cumulant
+from p2psim.privacy.accounting.curves import gaussian_delta
+
 Float = np.ndarray
 
 
@@ -57,9 +60,14 @@ class ConcentratedNoise(Noise, Protocol):
 class LaplaceNoise:
     """Laplace noise; loss ε₀ = Δ₁/b.
 
-    A release in p dimensions is dominated by one in one dimension with the same L1 sensitivity: for x − x' = d the loss
-    is Σ_j (|z_j + d_j| − |z_j|)/b, whose parts compose as losses |d_j|/b of separate releases do, while the single
-    release of loss Σ|d_j|/b has the largest curve among all ways to part it.
+    The pair is Lap(0, 1) and Lap(ε₀, 1), also of a release in p dimensions of L1 sensitivity Δ: coordinates that move
+    by d_j are dominated by one that moves by Σ d_j.
+
+    Proof. Let R be randomised response at η ≤ d, which dominates every η-DP release, so Lap at η; p = 1/(1 + e^{−η}).
+    The curve of R beside Lap at d is p·δ_d(ε − η) + (1 − p)·δ_d(ε + η), δ_d(ε) = 1 − e^{(ε − d)/2} for |ε| ≤ d. For
+    0 ≤ ε ≤ d − η that is 1 − e^{(ε − d)/2}/cosh(η/2) ≤ 1 − e^{(ε − d − η)/2} = δ_{d+η}(ε), since cosh(x) ≤ e^x; for
+    d − η < ε < d + η it is p·δ_{d+η}(ε); above, both are 0; and for ε < 0 by symmetry. So Lap at η beside Lap at d is
+    dominated by Lap at d + η, and so on for all coordinates.
     """
 
     name: str = "laplace"
@@ -74,12 +82,8 @@ class LaplaceNoise:
 
     def rdp(self, losses: Float, orders: Float) -> Float:
         """Rényi divergence, Mironov 2017, Proposition 6: ln(α/(2α−1)·e^{(α−1)ε₀} + (α−1)/(2α−1)·e^{−αε₀})/(α−1)."""
-        a, e = np.broadcast_arrays(np.asarray(orders, dtype=float), np.asarray(losses, dtype=float))
-        up, down = (a - 1) * e, -a * e
-        # Close to 1 the logarithm is of what exceeds 1; far from it, of the exponentials.
-        small = (a * np.expm1(np.minimum(up, 30.0)) + (a - 1) * np.expm1(down)) / (2 * a - 1)
-        large = np.logaddexp(up + np.log(a), down + np.log(a - 1)) - np.log(2 * a - 1)
-        return np.minimum(np.where(up < 20, np.log1p(small), large) / (a - 1), e)
+        powers = np.asarray(orders, dtype=float) - 1
+        return laplace_cumulant(losses, powers) / powers
 
     def zcdp(self, losses: Float) -> Float:
         """ε₀²/2, as for every ε₀-DP release (Bun, Steinke 2016, Proposition 3.3)."""
@@ -106,13 +110,8 @@ class PureDP:
 
     def rdp(self, losses: Float, orders: Float) -> Float:
         """Of randomised response: ln(p^α·q^{1−α} + q^α·p^{1−α})/(α−1), p = 1 − q = e^{ε₀}/(1 + e^{ε₀})."""
-        a, e = np.broadcast_arrays(np.asarray(orders, dtype=float), np.asarray(losses, dtype=float))
-        up, down = (a - 1) * e, -a * e
-        # p^α·q^{1−α} = p·e^{(α−1)ε₀} and q^α·p^{1−α} = p·e^{−αε₀}; p − 1 = −p·e^{−ε₀}.
-        p = 1 / (1 + np.exp(-e))
-        small = p * (np.expm1(np.minimum(up, 30.0)) + np.exp(-e) * np.expm1(-(a - 1) * e))
-        large = np.logaddexp(up, down) + np.log(p)
-        return np.minimum(np.where(up < 20, np.log1p(small), large) / (a - 1), e)
+        powers = np.asarray(orders, dtype=float) - 1
+        return response_cumulant(losses, powers) / powers
 
     def zcdp(self, losses: Float) -> Float:
         """ε₀²/2 (Bun, Steinke 2016, Proposition 3.3)."""
@@ -134,19 +133,7 @@ class GaussianNoise:
 
     def delta(self, losses: Float, epsilon: Float) -> Float:
         """Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle, Wang 2018, Theorem 8)."""
-        from scipy.special import log_ndtr, ndtr
-
-        def upper(e: Float) -> Float:
-            mu = np.maximum(np.asarray(losses, dtype=float), 1e-300)
-            with np.errstate(over="ignore"):
-                a, b = mu / 2 - e / mu, -mu / 2 - e / mu
-            # As a product, since the difference of two small numbers has few digits.
-            gap = np.where(
-                np.isfinite(b), np.minimum(0.0, e + log_ndtr(np.maximum(b, -1e150)) - log_ndtr(a)), 0.0
-            )
-            return np.asarray(-ndtr(a) * np.expm1(gap))
-
-        return _symmetric(epsilon, upper)
+        return _symmetric(epsilon, lambda e: gaussian_delta(losses, e))
 
     def rdp(self, losses: Float, orders: Float) -> Float:
         """αμ²/2."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.privacy.accounting.accountant import Accountant, basic_sums
+from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.grids import Laws, laws, spread, together
 from p2psim.privacy.accounting.noises import GAUSSIAN, GaussianNoise, Noise
@@ -60,14 +60,12 @@ def released(charges: Charges) -> Released | None:
     noises, losses, counts = [], [], []
     for k in np.unique(charges.kind):
         noise, own = charges.noises[k], charges.loss[charges.kind == k]
-        own = own[own > 0]
+        often = charges.counts[charges.kind == k]
         if isinstance(noise, GaussianNoise):
-            own = np.array([np.sqrt((own**2).sum())]) if own.size else own
-        different, often = np.unique(own, return_counts=True)
-        if different.size:
-            noises.append(noise)
-            losses.append(different)
-            counts.append(often)
+            own, often = np.array([np.sqrt((often * own**2).sum())]), np.ones(1)
+        noises.append(noise)
+        losses.append(own)
+        counts.append(often)
     if not noises:
         return None
     return Released(tuple(noises), tuple(losses), np.concatenate(counts))
@@ -258,15 +256,16 @@ def delta_of(own: Released, epsilon: float, fine: bool = False) -> float:
 
 def _by_agent(charges: Charges, measure: Callable[[Released], float], nothing: float) -> np.ndarray:
     """A number of each agent, found once for agents whose releases are the same."""
-    distinct, places = charges.distinct()
 
     def one(agent: int) -> float:
         own = released(charges.alone(agent))
         return nothing if own is None else measure(own)
 
+    agents = range(charges.agents)
+    if len(agents) < 2:
+        return np.array([one(agent) for agent in agents])
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        found = list(pool.map(one, distinct)) if len(distinct) > 1 else [one(agent) for agent in distinct]
-    return np.array(found)[places]
+        return np.array(list(pool.map(one, agents)))
 
 
 def accountant(fine: bool) -> Accountant:
@@ -276,9 +275,7 @@ def accountant(fine: bool) -> Accountant:
         "loss distributions of the noise itself, discretised pessimistically (Doroshenko et al. 2022), by FFT",
         lambda noise: isinstance(noise, Noise),
         True,
-        lambda charges, delta: np.minimum(
-            basic_sums(charges), _by_agent(charges, lambda own: epsilon_of(own, delta, fine), 0.0)
-        ),
+        lambda charges, delta: _by_agent(charges, lambda own: epsilon_of(own, delta, fine), 0.0),
         lambda charges, epsilon: _by_agent(charges, lambda own: delta_of(own, epsilon, fine), 0.0),
     )
 

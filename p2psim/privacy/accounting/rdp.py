@@ -7,19 +7,20 @@ from collections.abc import Callable
 import numpy as np
 
 from p2psim.privacy.accounting import formulas
-from p2psim.privacy.accounting.accountant import Accountant, basic_sums
+from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, RenyiNoise
+from p2psim.privacy.accounting.searches import least
 
-#: Logarithms of α − 1 that are tried first; from the best on the search is by golden sections.
-_GRID = np.linspace(np.log(1e-3), np.log(1e9), 57)
-_SECTIONS = 45
-_GOLDEN = (np.sqrt(5) - 1) / 2
+#: Logarithms of λ = α − 1 between which the best order is looked for, by so many golden sections: 48·.618^36 leaves
+#: 2e-6 of a logarithm, and so 1e-11 of ε.
+_LOWEST, _HIGHEST = float(np.log(1e-6)), float(np.log(1e15))
+_SECTIONS = 36
 
 
 def divergences(charges: Charges, orders: np.ndarray) -> np.ndarray:
     """Rényi divergence of each agent's releases together, at orders of its own: shape (N,) for orders (N,)."""
-    of_release = np.repeat(orders, np.diff(charges.offsets))
+    of_release = orders[charges.owners]
     found = np.empty(charges.loss.size)
     for k in np.unique(charges.kind):
         noise, mine = charges.noises[k], charges.kind == k
@@ -33,29 +34,17 @@ def optimal(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Least value over real orders of a function of (divergence, order), and the order, shape (N,) each.
 
-    Every order gives a true bound, so that a search that misses the optimum is never unsound.
+    Every order gives a true bound, so that a search that misses the optimum is never unsound. The objectives are
+    (K(λ) + c(λ))/λ and K(λ) + c(λ), K the cumulant of the losses and c convex in λ, as K is. The one falls and then
+    rises, as a convex function by a linear one does, and so does the other: golden sections find the optimum.
     """
 
     def at(logarithms: np.ndarray) -> np.ndarray:
         orders = 1 + np.exp(logarithms)
-        values = objective(divergences(charges, orders), orders)
-        return np.where(np.isnan(values), np.inf, values)
+        return objective(divergences(charges, orders), orders)
 
-    tried = np.array([at(np.full(charges.agents, x)) for x in _GRID])
-    best = np.argmin(tried, axis=0)
-    step = _GRID[1] - _GRID[0]
-    low, high = _GRID[best] - step, _GRID[best] + step
-    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    f_inner, f_outer = at(inner), at(outer)
-    for _ in range(_SECTIONS):
-        left = f_inner < f_outer
-        high, low = np.where(left, outer, high), np.where(left, low, inner)
-        new = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
-        f_new = at(new)
-        inner, outer = np.where(left, new, outer), np.where(left, inner, new)
-        f_inner, f_outer = np.where(left, f_new, f_outer), np.where(left, f_inner, f_new)
-    x = np.where(f_inner < f_outer, inner, outer)
-    value = np.minimum(np.minimum(f_inner, f_outer), tried.min(axis=0))
+    ends = np.full(charges.agents, _LOWEST), np.full(charges.agents, _HIGHEST)
+    x, value = least(at, *ends, _SECTIONS)
     return value, 1 + np.exp(x)
 
 
@@ -64,32 +53,9 @@ def optimal_order(charges: Charges, delta: float) -> tuple[np.ndarray, np.ndarra
     return optimal(charges, lambda tau, order: formulas.rdp(tau, order, delta))
 
 
-def _epsilon(charges: Charges, delta: float) -> np.ndarray:
-    distinct, places = charges.distinct()
-    few = _of(charges, distinct)
-    return np.minimum(basic_sums(charges), optimal_order(few, delta)[0][places])
-
-
 def _delta(charges: Charges, epsilon: float) -> np.ndarray:
-    distinct, places = charges.distinct()
-    few = _of(charges, distinct)
-    logarithm = optimal(few, lambda tau, order: formulas.rdp_delta(tau, order, np.array(epsilon)))[0]
-    return np.exp(np.minimum(logarithm, 0.0))[places]
-
-
-def _of(charges: Charges, agents: list[int]) -> Charges:
-    """Charges of some agents."""
-    if len(agents) == charges.agents:
-        return charges
-    rows = [np.arange(charges.offsets[a], charges.offsets[a + 1]) for a in agents]
-    picked = np.concatenate([np.zeros(0, np.int64), *rows])
-    counts = [row.size for row in rows]
-    return Charges(
-        charges.noises,
-        charges.kind[picked],
-        charges.loss[picked],
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-    )
+    logarithm = optimal(charges, lambda tau, order: formulas.rdp_delta(tau, order, np.array(epsilon)))[0]
+    return np.exp(np.minimum(logarithm, 0.0))
 
 
 def supports(noise: Noise) -> bool:
@@ -102,6 +68,6 @@ ACCOUNTANT = Accountant(
     "Rényi DP at the best real order (Mironov 2017; Canonne, Kamath, Steinke 2020), or basic where that is less",
     supports,
     True,
-    _epsilon,
+    lambda charges, delta: optimal_order(charges, delta)[0],
     _delta,
 )
