@@ -9,10 +9,9 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from p2psim.learning.graph_metrics import GRAPH_METRICS
-from p2psim.learning.metrics import METRICS
 from p2psim.options import BY_NAME
 from p2psim.study.core_schema import Schemas, kind_of
+from p2psim.study.meaning import all_meanings
 from p2psim.study.scenario import Scenario
 
 #: Validators that let one entry stand for a list of one.
@@ -40,7 +39,7 @@ def json_schema() -> dict[str, Any]:
         },
         "additionalProperties": False,
     }
-    metrics = {"enum": [*METRICS, *GRAPH_METRICS]}
+    metrics = {"enum": list(all_meanings())}
     for key in ("metrics", "per_agent"):
         schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics
     return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": "p2psim scenario"}

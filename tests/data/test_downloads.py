@@ -166,8 +166,8 @@ def test_the_list_tells_what_is_here(capsys, monkeypatch, cache):
     assert all(row["licence"] for row in rows.values())
     (cache / "small.inter").write_bytes(CONTENTS)
     assert main(["data", "list"]) == 0
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("movielens-100k"))
-    assert " yes " in line
+    entry = capsys.readouterr().out.split("movielens-100k:")[1].split("creditcard:")[0]
+    assert "not here" not in entry
 
 
 def test_an_installed_package_serves_as_well(tmp_path, monkeypatch):

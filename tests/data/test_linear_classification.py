@@ -13,7 +13,7 @@ from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
 from p2psim.errors import MeaningError
 
-LATER = Path(__file__).parents[1] / "study" / "later"
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 def generate(seed=0, replica=0, agents=None, section=(), **source):
@@ -122,7 +122,7 @@ def test_each_record_is_normalised_in_training_and_test_alike():
 
 @pytest.mark.parametrize(("name", "agents"), [("personalised_graph", 100), ("dropout_topology", 60)])
 def test_the_scenarios_are_prepared_as_written(name, agents):
-    tree = YAML(typ="safe").load(LATER / f"{name}.yaml")["data"]
+    tree = YAML(typ="safe").load(SCENARIOS / f"{name}.yaml")["data"]
     data = prepare(DataSection.model_validate(tree), 0, 0, agents=agents)
     low, high = tree["source"]["points"]["uniform"]
     sizes = np.diff(data.offsets)

@@ -7,7 +7,6 @@ from p2psim.study.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"))
-LATER = Path(__file__).parent / "later"
 
 VALID = """\
 name: small

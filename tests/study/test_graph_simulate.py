@@ -477,4 +477,4 @@ def test_an_algorithm_that_touches_no_data_may_release_nothing(workspace):
         }
     )
     facts = module.check(one, workspace)
-    assert {(agent.releases, agent.epsilon, agent.scale) for agent in facts.privacy} == {(0, 0.0, 0.0)}
+    assert {(agent.releases, agent.loss, agent.scale) for agent in facts.privacy} == {(0, 0.0, 0.0)}
