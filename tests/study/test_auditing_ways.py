@@ -27,7 +27,9 @@ def star(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchange
         made["learning"]["algorithm"]["rho"] = 0.1
     made["learning"]["loss"] = loss
     made["learning"]["algorithm"] |= algorithm
-    made["network"]["exchange"] = exchange
+    made["network"] |= {"exchange": exchange}
+    if exchange == "request":
+        made["network"]["clock"] = {"rate": {"0": 1.0, "1": 2.0, "2": 3.0}}
     made["privacy"] = {"mechanism": "laplace", "epsilon": 10, "allocation": CAP} | privacy
     return star_scenario(**{**made, "sweep": {}})
 
@@ -62,6 +64,13 @@ WAYS = {
         star,
         {"sensitivity": CLIP},
         {"batch": {"kind": "fixed", "size": 5}},
+        "squared",
+        "request",
+    ),
+    "star, weighed by owners": (
+        star,
+        {"sensitivity": CLIP},
+        {"reweight": "known", "reweight_at": "owner"},
         "squared",
         "request",
     ),

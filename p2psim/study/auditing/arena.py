@@ -72,7 +72,8 @@ class Arena(Protocol):
     agents: Sequence[int]
     #: How many records each holds here, shape (agents,): as in the cell, but for a great many.
     records: np.ndarray
-    #: What each one's sum of gradients is divided by here, shape (agents,): its records, or a number for batches.
+    #: What each one's sum of gradients is divided by here, shape (agents,): its records, or a number for batches; and
+    #: by what it multiplies gradients before noise.
     divisors: np.ndarray
     #: How much larger gradients of the audited agent are here than in the cell, which has more records; as the noise
     #: of every mechanism scales, noise and its grid are made larger alike.

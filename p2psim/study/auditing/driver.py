@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import InputError
+from p2psim.learning.batches import batch_of
 from p2psim.privacy.audit_noise import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
 
 #: Ways of releasing that one command audits; of more it says how many are left.
-MOST_AUDITS = 8
+MOST_AUDITS = 10
 
 #: Laws of noise by the kind of mechanism.
 LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": DISCRETE_LAPLACE, "gaussian": GAUSSIAN}
@@ -117,7 +118,7 @@ def audit(
     Raises
     ------
     InputError
-        If samples or gamma is out of range, or the scenario cannot be prepared.
+        If a number is out of range, or the scenario cannot be prepared.
     """
     from p2psim.study.cells import cells
     from p2psim.study.workspace import Workspace
@@ -126,6 +127,8 @@ def audit(
         raise InputError(f"samples must be at least 100, got {samples}")
     if not 0 < gamma < 1:
         raise InputError(f"gamma must lie between 0 and 1, got {gamma}")
+    if replica < 0:
+        raise InputError(f"the replica must not be negative, got {replica}")
     notes: dict[str, None] = {}
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         ways = _ways(cells(scenario, confirm_cells=confirm_cells), replica, Workspace(Path(directory)), notes)
@@ -133,10 +136,8 @@ def audit(
             notes[f"{len(ways) - MOST_AUDITS} more ways of releasing were not audited"] = None
             ways = ways[:MOST_AUDITS]
         audited = tuple(Audited(way, _try(way, replica, samples, gamma / len(ways))) for way in ways)
-    if any(one.way.cell.stage.plan.releases[one.way.arena.agents[0]] > MOST_RELEASES for one in audited):
-        notes[f"of more than {MOST_RELEASES} releases of an agent the first {MOST_RELEASES} were audited"] = (
-            None
-        )
+    if any(one.trial.audited < one.trial.limit for one in audited):
+        notes["of an agent's releases the first were looked at, as many as are audited"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
@@ -218,6 +219,8 @@ def _classes(scenario: Scenario, cell: FamilyCell) -> Iterator[tuple[tuple[Any, 
         privacy.when_spent,
         scenario.network.exchange.model_dump_json(),
         algorithm.kind,
+        getattr(algorithm, "mu", None),
+        batch_of(algorithm).model_dump_json(),
         scenario.learning.loss.kind,
         cell.stage.dimension,
     )

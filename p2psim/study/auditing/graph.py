@@ -72,8 +72,8 @@ class GraphArena:
         cell, agents = self._cell, list(self.agents)
         start = np.stack([record.start for record in held])
         problem, rule = self._problem(held, copies), replace(cell.rule, grid=self.grid)
-        drawn = sampling(self._batch, problem.records, key)
-        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=drawn)
+        batches = sampling(self._batch, problem.records, key)
+        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
         pull = cell.problem.mu * cell.problem.confidence[agents]
         alpha = 1.0 / (1.0 + pull * cell.problem.smoothness[agents])
         ridge = cell.problem.ridge[agents]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from p2psim.errors import SimulationError
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.audit_noise import Law, log_ratio
 from p2psim.privacy.plan import Plan
@@ -16,8 +17,11 @@ from p2psim.study.auditing.arena import Arena, Record, releases_of
 from p2psim.study.auditing.canaries import Pair, gradients
 from p2psim.study.auditing.claims import before_sampling
 
-#: Releases of an agent that are audited at most.
-MOST_RELEASES = 10
+#: Releases of an agent that are audited at most, and numbers in them where that is more than two releases.
+MOST_RELEASES, MOST_NUMBERS = 10, 400
+
+#: Releases up to which it is counted whether an agent makes more than its plan says.
+MOST_COUNTED = 200
 
 #: The largest loss of a release as audited, after sampling: where few samples tell most.
 INFLATED = 1.0
@@ -60,6 +64,10 @@ class Script:
         What draws noise, in units of the cell's gradients.
     totals : Totals or None
         From `Plan.totals`.
+    audited : int
+        How many releases of the audited agent are claimed of those here.
+    made : int
+        How many it made before the network was stopped, here and later.
     """
 
     events: np.ndarray
@@ -69,6 +77,8 @@ class Script:
     scales: np.ndarray
     plan: Plan
     totals: Totals | None
+    audited: int
+    made: int
 
     @property
     def mine(self) -> np.ndarray:
@@ -79,6 +89,8 @@ class Script:
 def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
     """Events of the small network until the audited agent has made what is audited of its releases.
 
+    The network runs on for longer, so that an agent that makes more releases than it may is found out.
+
     Parameters
     ----------
     arena : Arena
@@ -87,21 +99,28 @@ def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
     streams : Streams
     engine : str
         What makes the events.
+
+    Raises
+    ------
+    SimulationError
+        If the audited agent makes no release.
     """
     agents = np.array(arena.agents)
     limit = int(plan.releases[agents[0]])
-    wanted = min(limit, MOST_RELEASES)
+    wanted = min(limit, MOST_RELEASES, max(2, MOST_NUMBERS // arena.dimension))
     events = simulate_events(
         arena.network,
         streams,
-        commits=2 * agents.size * (wanted + 10),
+        commits=2 * agents.size * (min(limit, MOST_COUNTED) + 10),
         limits=None if plan.limits is None else plan.limits[agents],
         engine=engine,
     ).read()
     own, places = releases_of(events)
-    if limit > MOST_RELEASES:  # what comes later is not audited
-        last = places[np.flatnonzero(own.agents == 0)[wanted - 1]]
-        events = events[: last + 1]
+    mine = places[own.agents == 0]
+    if not mine.size:
+        raise SimulationError(f"agent {agents[0]} makes no release in an audit")
+    if limit > wanted:  # what comes later is not looked at
+        events = events[: mine[:wanted][-1] + 1]
         own, places = releases_of(events)
     real = Releases(agents[own.agents], own.numbers, own.steps)
     totals = plan.totals([real])
@@ -112,7 +131,8 @@ def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
     louder = Louder(*(getattr(plan, field.name) for field in fields(Plan)), factor)
     losses *= factor
     scales = plan.sensitivity[real.agents] / losses * arena.enlargement
-    return Script(events, own, real, losses, scales, louder, totals)
+    audited = min(wanted, int(np.count_nonzero(own.agents == 0)))
+    return Script(events, own, real, losses, scales, louder, totals, audited, mine.size)
 
 
 @dataclass(frozen=True)
@@ -123,9 +143,9 @@ class Played:
     ----------
     scores : ndarray, shape (samples, the audited agent's releases)
         Claimed log-likelihood ratios of each release, given those before it.
-    noise : ndarray, shape (samples, releases, p)
+    noise : ndarray, shape (some samples, releases, p)
         In units of the claimed scale: what is seen beyond the gradients; the noise itself where who is in a batch, and
-        with it the gradient, is secret.
+        with it the gradient, is secret. Of the first samples, as many as its tests take.
     """
 
     scores: np.ndarray
@@ -133,7 +153,14 @@ class Played:
 
 
 def play(
-    arena: Arena, law: Law, script: Script, pair: Pair, world: int, streams: Streams, samples: int
+    arena: Arena,
+    law: Law,
+    script: Script,
+    pair: Pair,
+    world: int,
+    streams: Streams,
+    samples: int,
+    kept: int,
 ) -> Played:
     """Run copies on one of two adjacent data sets.
 
@@ -149,6 +176,13 @@ def play(
     streams : Streams
         Of the first sample; each takes those of the next replica.
     samples : int
+    kept : int
+        Samples whose noise is kept.
+
+    Raises
+    ------
+    SimulationError
+        If something that is seen is not finite.
     """
     p, rows = arena.dimension, script.own.agents.size
     records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
@@ -162,18 +196,17 @@ def play(
         start = replace(streams, replica=(streams.replica or 0) + first)
         noise = arena.enlargement * _noise(script, start, copies, p)
         seen = arena.play(held, script.events, noise, start.key("batches"))
-        means = [_rounded(_gradients(arena, one, seen.models) / divisors, arena.grid) for one in records]
-        scores.append(
-            log_ratio(
-                law,
-                (seen.gradients / scale)[:, mine],
-                (means[0] / scale)[:, mine],
-                (means[1] / scale)[:, mine],
-                arena.rate,
-            )
-        )
-        true = np.where(mine[:, None], means[world], means[0])
-        noises.append((seen.gradients - true if arena.rate == 1 else noise) / scale)
+        if not np.isfinite(seen.gradients).all():
+            raise SimulationError("what is seen in an audit is not finite")
+        models = seen.models[:, mine]
+        to_p, to_q = (_means(arena, one, models, divisors[mine]) / scale[mine] for one in records)
+        scores.append(log_ratio(law, seen.gradients[:, mine] / scale[mine], to_p, to_q, arena.rate))
+        more = slice(0, max(0, kept - first))
+        if arena.rate < 1:
+            noises.append(noise[more] / scale)
+            continue
+        own, others = (_means(arena, records[w], seen.models[more], divisors) for w in (world, 0))
+        noises.append((seen.gradients[more] - np.where(mine[:, None], own, others)) / scale)
     return Played(np.concatenate(scores), np.concatenate(noises))
 
 
@@ -214,9 +247,7 @@ def _noise(script: Script, streams: Streams, copies: int, p: int) -> np.ndarray:
     return script.plan.noise(unit.reshape(-1, p), every, script.totals).reshape(unit.shape)
 
 
-def _gradients(arena: Arena, record: Record, models: np.ndarray) -> np.ndarray:
-    return gradients(arena.reach, record.x, record.y, models)
-
-
-def _rounded(values: np.ndarray, grid: float | None) -> np.ndarray:
-    return values if grid is None else grid * np.floor(values / grid + 0.5)
+def _means(arena: Arena, record: Record, models: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+    """What would be released without noise at each model, if the record is there."""
+    means, grid = gradients(arena.reach, record.x, record.y, models) / divisors, arena.grid
+    return means if grid is None else grid * np.floor(means / grid + 0.5)

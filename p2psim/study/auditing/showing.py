@@ -14,14 +14,13 @@ def row(one: Audited) -> dict[str, Any]:
     """One way of releasing as a line of a table."""
     trial, way = one.trial, one.way
     agent = way.arena.agents[0]
-    limit = int(way.cell.stage.plan.releases[agent])
     return {
         "cells": _ranges(way.cells),
         "agent": agent,
         "agents alike": way.agents,
         "mechanism": way.scenario.privacy.mechanism.kind,
-        "releases": "any number" if limit == UNLIMITED else limit,
-        "audited": trial.claimed,
+        "releases": "any number" if trial.limit == UNLIMITED else trial.limit,
+        "audited": trial.audited,
         "moves": trial.moves,
         "claimed ε": trial.epsilon,
         "at δ": trial.delta,
@@ -93,7 +92,7 @@ def _why(one: Audited, fault: str) -> str:
     if fault == "a record moves more than claimed":
         return f"{fault}: {trial.moves:.4g} times the sensitivity"
     if fault == "more releases than claimed":
-        return f"{fault}: {trial.made} instead of {trial.claimed}"
+        return f"{fault}: {trial.made} or more instead of {trial.limit}"
     if fault == "noise is used twice" and trial.shared is not None:
         return f"{fault}: the signs of two draws agree in {trial.shared.agreement:.1%} of runs"
     return f"{fault}: p = {trial.law:.2g}"

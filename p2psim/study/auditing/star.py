@@ -11,6 +11,7 @@ from p2psim.learning.batches import sampling
 from p2psim.learning.losses.compiled import SQUARED
 from p2psim.learning.star_problem import StarProblem
 from p2psim.learning.star_replay import StarReplay, gradient_rule
+from p2psim.learning.weighting import Weighting
 from p2psim.network.graphs import Given, Star, draw_links
 from p2psim.network.simulation import Network
 from p2psim.study.auditing.arena import Record, Seen, records_here, releases_of, tables
@@ -37,7 +38,9 @@ class StarArena:
         held = cell.problem.records[list(agents)]
         self._batch = algorithm_of(cell.scenario).batch
         self.records = records_here(held, self._batch)
-        self.divisors = self._batch.divisors(self.records)
+        # What an owner multiplies its gradients by to make up for how often it answers is in the plan's sensitivity.
+        self._weighting = _weighting_of(cell, list(agents))
+        self.divisors = self._batch.divisors(self.records) / self._weighting.at_owner
         self.enlargement = float(held[0] / self.records[0])
         self.rate = float(self._batch.rates(held)[0])
         self.grid = None if cell.rule.grid is None else cell.rule.grid * self.enlargement
@@ -80,9 +83,14 @@ class StarArena:
         copies, rows, p = noise.shape
         problem = self._problem(held, copies)
         rule = gradient_rule(problem, self._cell.rule.clip, order=self._cell.rule.order, grid=self.grid)
-        method, start = replace(self._cell.method, step=0.0), held[0].start
-        drawn = sampling(self._batch, problem.records, key)
-        replay = StarReplay(problem, method, rule, sampling=drawn, start=start)
+        weighting = replace(
+            self._weighting,
+            at_learner=np.tile(self._weighting.at_learner, copies),
+            at_owner=np.tile(self._weighting.at_owner, copies),
+        )
+        method, start = replace(self._cell.method, step=0.0, weighting=weighting), held[0].start
+        batches = sampling(self._batch, problem.records, key)
+        replay = StarReplay(problem, method, rule, sampling=batches, start=start)
         _, places = releases_of(events)
         seen = np.empty_like(noise)
         made = 0
@@ -115,3 +123,9 @@ class StarArena:
             moment=moment,
             energy=energy,
         )
+
+
+def _weighting_of(cell: StarCell, agents: list[int]) -> Weighting:
+    """What the answers of some owners are multiplied by."""
+    whole = cell.method.weighting or Weighting.equal(cell.problem.owners)
+    return replace(whole, at_learner=whole.at_learner[agents], at_owner=whole.at_owner[agents])

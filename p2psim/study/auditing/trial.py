@@ -14,7 +14,7 @@ from p2psim.randomness import Streams
 from p2psim.study.auditing.arena import Arena
 from p2psim.study.auditing.canaries import pairs
 from p2psim.study.auditing.claims import Claim
-from p2psim.study.auditing.script import MOST_RELEASES, moved, play, script
+from p2psim.study.auditing.script import moved, play, script
 
 #: Values that the test of the noise's law looks at; samples and columns that the test of sharing compares.
 _VALUES, _ROWS, _COLUMNS = 20_000, 2_000, 400
@@ -29,8 +29,10 @@ class Trial:
 
     Attributes
     ----------
-    claimed, made : int
-        Releases that are claimed of those audited, and that the network let through.
+    audited : int
+        Releases that were looked at.
+    limit, made : int
+        The most releases that are claimed, and how many the network let through before it was stopped.
     largest : float
         Largest loss of a release, as audited.
     epsilon, delta : float
@@ -47,7 +49,8 @@ class Trial:
         Probability of a false alarm, at most; a third for each kind of test.
     """
 
-    claimed: int
+    audited: int
+    limit: int
     made: int
     largest: float
     epsilon: float
@@ -67,7 +70,7 @@ class Trial:
             found.append("more is shown than claimed")
         if self.moves > 1 + _ROUNDING:
             found.append("a record moves more than claimed")
-        if self.made > self.claimed:
+        if self.made > self.limit:
             found.append("more releases than claimed")
         if self.law is not None and self.law < self.gamma / 3:
             found.append("the noise does not follow its law")
@@ -107,15 +110,15 @@ def try_out(
         Probability of a false alarm, at most.
     """
     told = script(arena, plan, streams, engine)
-    claimed = min(int(plan.releases[arena.agents[0]]), MOST_RELEASES)
     losses = told.losses[told.mine]
-    claim = Claim(plan.mechanism.noise, losses[:claimed], arena.rate)
+    claim = Claim(plan.mechanism.noise, losses[: told.audited], arena.rate)
     scores, noise = [], []
     replica = streams.replica or 0
     canaries = pairs(arena.reach, arena.dimension)
+    kept = max(_ROWS // (2 * len(canaries)), -(-_VALUES // (told.own.agents.size * arena.dimension)))
     for pair in canaries:
         for world in (0, 1):
-            played = play(arena, law, told, pair, world, replace(streams, replica=replica), samples)
+            played = play(arena, law, told, pair, world, replace(streams, replica=replica), samples, kept)
             scores.append(played.scores)
             noise.append(played.noise)
             replica += samples
@@ -124,8 +127,9 @@ def try_out(
     steps = np.zeros_like(told.scales) if arena.grid is None else arena.grid / told.scales
     laws = [_p_value(law, one, steps) for one in noise]
     return Trial(
-        claimed,
-        losses.size,
+        told.audited,
+        int(plan.releases[arena.agents[0]]),
+        told.made,
         float(losses.max()),
         claim.epsilon(delta),
         delta,
