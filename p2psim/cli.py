@@ -101,7 +101,17 @@ def _add_plot(commands: _Commands) -> None:
         "--against",
         default="step",
         metavar="AXIS",
-        help=f"what {' and '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}",
+        help=f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}",
+    )
+    plot.add_argument(
+        "--target", type=float, metavar="X", help="of targets: the value of the metric that is to be reached"
+    )
+    plot.add_argument(
+        "--reference",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="of paired: a swept key and its value in the cells that all others are compared with; may be given again",
     )
     plot.add_argument("--out", metavar="DIR", help="where to; figures in the run folder by default")
 

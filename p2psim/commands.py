@@ -139,7 +139,12 @@ def _plot(asked: argparse.Namespace) -> int:
     from p2psim.study.result import Result
 
     files = Result.load(asked.run).plot(
-        asked.kind, metric=asked.metric, folder=asked.out, against=asked.against
+        asked.kind,
+        metric=asked.metric,
+        folder=asked.out,
+        against=asked.against,
+        target=asked.target,
+        reference=_references(asked.reference),
     )
     _show_files([str(file) for file in files], asked.json)
     return 0

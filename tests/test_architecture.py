@@ -20,7 +20,18 @@ ALLOWED = {
     "theory": set(),
     "study": {"network", "learning", "privacy", "data", "theory"},
     "account": {"network", "privacy", "study", "report"},
-    "report": {"theory", "study.aside", "study.result", "privacy", "network.events"},
+    "report": {
+        "theory",
+        "study.aside",
+        "study.result",
+        "study.targets",
+        "study.survival",
+        "study.intervals",
+        "study.comparison",
+        "privacy",
+        "network.events",
+        "network.metrics",
+    },
 }
 
 #: Modules that everyone may import, since they import none of the packages.

@@ -50,9 +50,9 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
             curve.x, curve.median, label=curve.label or None, markevery=(start, gap),
             markersize=5, linewidth=1.6, **look,
         )  # fmt: skip
-    axes.set_xlabel(style.AXIS_LABELS[MEASURED_AXES.get(source.against, source.against)])
+    axes.set_xlabel(axis_label(source))
     axes.set_ylabel(style.metric_label(metric))
-    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} against {_against(source)}"))
+    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} against {axis_words(source)}"))
     axes.margins(x=0.02)
     style.few_ticks(axes)
     if log:
@@ -62,7 +62,13 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
     return figure
 
 
-def _against(source: Source) -> str:
+def axis_label(source: Source) -> str:
+    """Label of the horizontal axis."""
+    return style.AXIS_LABELS[MEASURED_AXES.get(source.against, source.against)]
+
+
+def axis_words(source: Source) -> str:
+    """Name the horizontal axis in a title."""
     words = {"step": "commits", "time": "simulated time", "vectors_sent": "vectors sent"}
     return {**words, "epsilon": "privacy spent"}[source.against]
 

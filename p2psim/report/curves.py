@@ -34,6 +34,8 @@ class Curve:
         Steps or times.
     low, median, high : ndarray, shape (m,)
         25 %, 50 % and 75 % over replicas; of a metric that only single agents have, of its mean over them.
+    mean : ndarray, shape (m,)
+        Mean over replicas.
     replicas, not_finite, held : int
         Replicas; those with an infinite or undefined value somewhere; those that ended before the last x and
         are held at their last value.
@@ -46,6 +48,7 @@ class Curve:
     low: Float
     median: Float
     high: Float
+    mean: Float
     replicas: int
     not_finite: int
     held: int
@@ -138,6 +141,7 @@ def curves(source: Source, metric: str) -> list[Curve]:
                 low=low,
                 median=median,
                 high=high,
+                mean=values.mean(axis=1),
                 replicas=group["replica"].nunique(),
                 not_finite=bad,
                 held=held,

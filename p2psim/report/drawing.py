@@ -1,7 +1,7 @@
 """``p2psim plot``: draw the figures that a run can give."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ def draw(
     metric: str | None = None,
     folder: Path | str | None = None,
     against: Against = "step",
+    target: float | None = None,
+    reference: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Draw figures of a run, as PNG and SVG.
 
@@ -25,14 +27,18 @@ def draw(
         Or anything with its attributes: ``metrics``, ``ledger``, ``agents``, ``events``, ``manifest``,
         ``path``.
     kind : str or sequence of str, optional
-        Names in `p2psim.report.kinds.KINDS`. By default ``curves`` when a metric is given, else all that the
-        run can give and that have the axis asked for.
+        Names in `p2psim.report.kinds.KINDS`. By default ``targets`` with a target, ``paired`` with a reference,
+        ``curves`` when a metric is given, else all that the run can give and that have the axis asked for.
     metric : str, optional
         Metric to draw; the relative fitness by default (``curves``: every metric).
     folder : path, optional
         Where to; ``figures`` in the run folder by default.
     against : {"step", "time", "vectors_sent", "epsilon"}
-        Horizontal axis of ``fitness`` and ``curves``.
+        Horizontal axis of ``fitness``, ``curves`` and ``targets``.
+    target : float, optional
+        Of ``targets``: the value of the metric that is to be reached.
+    reference : mapping, optional
+        Of ``paired``: swept keys and their values in the cells that all others are compared with.
 
     Returns
     -------
@@ -58,12 +64,17 @@ def draw(
         raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {against!r}")
     if against != "step" and (ends := [name for name in wanted if name not in ALONG_THE_RUN]):
         message = f"{', '.join(ends)} shows no course of a run, so that against {against} means nothing"
-        raise InputError(f"{message}; it is for {' and '.join(ALONG_THE_RUN)}")
+        raise InputError(f"{message}; it is for {', '.join(ALONG_THE_RUN)}")
+    for kind_of, given, option in (("targets", target, "target"), ("paired", reference or None, "reference")):
+        if given is not None and not wanted:
+            wanted = [kind_of]
+        if given is not None and kind_of not in wanted:
+            raise InputError(f"a {option} is for {kind_of}, not for {', '.join(wanted)}")
     everything = not wanted and metric is None
     if not wanted:
         possible = list(KINDS) if against == "step" else list(ALONG_THE_RUN)
         wanted = possible if everything else ["curves"]
-    material = source(result, metric, against)
+    material = source(result, metric, against, target, reference)
     figures = {}
     lacking = []
     with style.look():

@@ -1,10 +1,22 @@
 """Names of figures and axes, for help and messages: nothing heavy is loaded to list them."""
 
 #: Kinds of figures, each a file in `p2psim.report.kinds`.
-KIND_NAMES = ("fitness", "timing", "epsilon", "size", "curves", "finals", "agents")
+KIND_NAMES = (
+    "fitness",
+    "timing",
+    "epsilon",
+    "size",
+    "curves",
+    "finals",
+    "agents",
+    "targets",
+    "paired",
+    "network",
+    "load",
+)
 
 #: Those that are drawn along an axis of the run; the others show its end.
-ALONG_THE_RUN = ("fitness", "curves")
+ALONG_THE_RUN = ("fitness", "curves", "targets", "network")
 
 #: What these can be drawn against.
 AGAINST = ("step", "time", "vectors_sent", "epsilon")

@@ -36,6 +36,12 @@ class Source:
         Horizontal axis of curves.
     warnings : sequence of str
         As a person is told them, with the cells that they concern.
+    target : float or None
+        Value of the metric whose reaching is to be shown.
+    reference : mapping
+        Swept keys and their values in the cells that others are to be compared with.
+    result : object
+        What all of this was read from.
     """
 
     metrics: "pd.DataFrame"
@@ -47,6 +53,9 @@ class Source:
     metric: str | None = None
     against: Against = "step"
     warnings: Sequence[str] = ()
+    target: float | None = None
+    reference: Mapping[str, Any] = field(default_factory=dict)
+    result: Any = None
 
     @property
     def name(self) -> str:
@@ -114,7 +123,13 @@ class Source:
         return f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:]
 
 
-def source(result: Any, metric: str | None = None, against: Against = "step") -> Source:
+def source(
+    result: Any,
+    metric: str | None = None,
+    against: Against = "step",
+    target: float | None = None,
+    reference: Mapping[str, Any] | None = None,
+) -> Source:
     """Read what figures need from a result: anything with the attributes of `p2psim.Result`.
 
     Parameters
@@ -123,7 +138,7 @@ def source(result: Any, metric: str | None = None, against: Against = "step") ->
         Has DataFrames ``metrics``, ``ledger``, ``agents``, ``events`` (or None), a mapping ``manifest`` and
         a ``path``; the scenario is taken from ``scenario`` or from ``scenario.yaml`` in the path. Labels of
         swept parts, if it has ``labels``, take the place of the columns' values.
-    metric, against
+    metric, against, target, reference
         As in `Source`.
     """
     return Source(
@@ -136,6 +151,9 @@ def source(result: Any, metric: str | None = None, against: Against = "step") ->
         metric=metric,
         against=against,
         warnings=tuple(getattr(result, "warnings", ())),
+        target=target,
+        reference=reference or {},
+        result=result,
     )
 
 

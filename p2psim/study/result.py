@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import FolderError
+from p2psim.errors import FolderError, InputError
 from p2psim.study import manifest as manifests
 from p2psim.study import notices
 from p2psim.study.archives import RunArrays
@@ -208,6 +208,51 @@ class Result:
         each = single.groupby([*keys, "agent"], observed=True, sort=True)["value"].last().reset_index()
         each["metric"] += " (mean over agents)"
         return pd.concat([last, each.groupby(keys, observed=True, sort=True)["value"].mean()])
+
+    def time_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":
+        """When each replica first had a metric at a target, as far as it was recorded.
+
+        Parameters
+        ----------
+        metric : str
+            A recorded one; of one that only single agents have, the mean over them.
+        target : float
+        rising : bool, optional
+            Whether it is reached from below; by default from below for accuracies, counts, and shares of what went
+            well, from above for all else.
+
+        Returns
+        -------
+        DataFrame
+            One row a cell, model and replica: swept columns, ``cell``, ``model``, ``replica``, ``time``, ``reached``.
+            Where ``reached`` is false, ``time`` is that of the last record: the replica is censored there, and leaving
+            it out would flatter. `p2psim.study.survival.share_reached` takes both columns.
+
+        Raises
+        ------
+        InputError
+            If the metric was not recorded, or the target is not finite.
+        """
+        return self._reached(metric, target, rising, "time")
+
+    def commits_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":
+        """Return after how many commits, in the column ``step``; else as `time_to`."""
+        return self._reached(metric, target, rising, "step")
+
+    def _reached(self, metric: str, target: float, rising: bool | None, axis: str) -> "pd.DataFrame":
+        from p2psim.study.targets import first_reached, rises
+
+        rows = self.metrics[self.metrics["metric"] == metric]
+        if rows.empty:
+            known = ", ".join(sorted(map(str, self.metrics["metric"].unique())))
+            raise InputError(f"{self.path}: no metric {metric!r} was recorded; there is {known}")
+        of_all = rows["agent"].isna()
+        rows = rows[of_all] if of_all.any() else rows
+        table = first_reached(rows, axis, target, rises(metric) if rising is None else rising)
+        for place, key in enumerate(self.swept):
+            values = [cell.swept[key] for cell in self.described.cells]
+            table.insert(place, key, [values[number] for number in table["cell"]])
+        return table
 
     def _privacy(self) -> list[dict[str, Any]]:
         """Largest ε and budget, and flags, of each cell."""

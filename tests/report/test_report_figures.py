@@ -18,6 +18,8 @@ from p2psim.report.source import source
 from p2psim.study.meaning import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
+#: Kinds that need a target, a reference, or a network of which something was recorded: test_report_networks.
+ASKED_FOR = ("targets", "paired", "network", "load")
 STEPS = np.arange(0, 301, 10)
 
 
@@ -47,7 +49,8 @@ def test_every_kind_writes_both_files(tmp_path) -> None:
         head = path.read_bytes()[:200]
         assert head.startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
     for kind in KINDS:
-        assert draw(r, kind=kind, folder=tmp_path / "other")
+        if kind not in ASKED_FOR:
+            assert draw(r, kind=kind, folder=tmp_path / "other")
     assert [p.name for p in draw(r, kind="fitness", against="time")] == [
         "fitness-time.png",
         "fitness-time.svg",
@@ -279,8 +282,8 @@ def test_flags_and_printed_form_are_repeated_under_every_figure(tmp_path) -> Non
         flags=("scaled_records", "not_private"),
     )  # fmt: skip
     r.scenario = {"learning": {"algorithm": {"form": "printed"}}, "privacy": {"scale_records": 83.0}}
-    for kind in KINDS.values():
-        for figure in kind(source(r)).values():
+    for kind in set(KINDS) - set(ASKED_FOR):
+        for figure in KINDS[kind](source(r)).values():
             said = footnote(figure)
             assert "Scaled (scale_records): noise as if each record stood for 83." in said
             assert "Not private" in said
@@ -339,7 +342,9 @@ def test_what_a_run_lacks_is_said(tmp_path) -> None:
 
 
 def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
-    with pytest.raises(InputError, match="size, curves, finals, agents; did you mean epsilon"):
+    with pytest.raises(
+        InputError, match="finals, agents, targets, paired, network, load; did you mean epsilon"
+    ):
         draw(run(tmp_path), kind="epsilonn")
     with pytest.raises(InputError, match="against step, time, vectors_sent, epsilon"):
         draw(run(tmp_path), against="money")
@@ -348,10 +353,14 @@ def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
 def test_an_axis_that_means_nothing_to_a_kind_is_refused(tmp_path) -> None:
     r = run(tmp_path, SWEEP, commits=9, extra=("test_accuracy",))
     for kind in KINDS:
+        if kind in ASKED_FOR and kind in ALONG_THE_RUN:
+            continue
         if kind in ALONG_THE_RUN:
             assert draw(r, kind=kind, against="time")
         else:
-            with pytest.raises(InputError, match=f"{kind} shows no course .* it is for fitness and curves"):
+            with pytest.raises(
+                InputError, match=f"{kind} shows no course .* it is for fitness, curves, targets, network"
+            ):
                 draw(r, kind=kind, against="time", folder=tmp_path / "none")
     assert not (tmp_path / "none").exists()
     names = {p.stem for p in draw(r, against="time", folder=tmp_path / "all")}

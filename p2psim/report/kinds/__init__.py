@@ -8,7 +8,11 @@ from p2psim.report.kinds.curves import draw_curves
 from p2psim.report.kinds.epsilon import draw_epsilon
 from p2psim.report.kinds.finals import draw_finals
 from p2psim.report.kinds.fitness import draw_fitness
+from p2psim.report.kinds.load import draw_load
+from p2psim.report.kinds.network import draw_network
+from p2psim.report.kinds.paired import draw_paired
 from p2psim.report.kinds.size import draw_size
+from p2psim.report.kinds.targets import draw_targets
 from p2psim.report.kinds.timing import draw_timing
 from p2psim.report.source import Source
 
@@ -25,4 +29,8 @@ KINDS: Mapping[str, Callable[[Source], "dict[str, Figure]"]] = {
     "curves": draw_curves,
     "finals": draw_finals,
     "agents": draw_agents,
+    "targets": draw_targets,
+    "paired": draw_paired,
+    "network": draw_network,
+    "load": draw_load,
 }

@@ -1,0 +1,194 @@
+"""Targets, paired differences, and metrics of the network, drawn from a small study of a channel."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+import p2psim
+from p2psim.cli import main
+from p2psim.errors import InputError
+from p2psim.report import draw
+from p2psim.report.kinds.load import draw_load
+from p2psim.report.kinds.network import draw_network
+from p2psim.report.kinds.paired import draw_paired
+from p2psim.report.kinds.targets import draw_targets, lines
+from p2psim.report.source import Source, source
+
+STUDY: dict[str, Any] = {
+    "name": "channel",
+    "seed": 3,
+    "replicas": 4,
+    "network": {
+        "topology": {"kind": "star", "agents": 4},
+        "exchange": {"kind": "poll", "interval": 1.0, "response": {"exponential": 0.3}},
+        "channel": {"airtime": 0.1, "loss": 0.1},
+    },
+    "data": {"source": {"kind": "linear-regression", "dimension": 2, "points": 30}, "redraw": "never"},
+    "learning": {
+        "algorithm": {"kind": "async-star", "horizon": 60, "rho": {"h": 0.5}, "theta_max": 3},
+        "loss": "squared",
+        "regularizer": {"l2": 1e-3},
+    },
+    "privacy": {
+        "mechanism": "laplace",
+        "epsilon": 30,
+        "sensitivity": {"kind": "clip", "norm": "l1", "bound": 1.0},
+    },
+    "record": {
+        "metrics": [
+            "relative_fitness",
+            "loss_rate",
+            "collision_rate",
+            "offline_rate",
+            "throughput",
+            "epsilon_spent",
+        ],
+        "every": {"time": 1.0},
+    },
+    "sweep": {"network.channel.collision": ["none", "aloha"], "network.channel.airtime": [0.05, 0.2]},
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> p2psim.Result:
+    folder = tmp_path_factory.mktemp("channel") / "run"
+    return p2psim.run(p2psim.Scenario.from_dict(STUDY), folder, progress=False)
+
+
+@pytest.fixture
+def material(result: p2psim.Result) -> Source:
+    return source(result, against="time")
+
+
+def footnote(figure: Any) -> str:
+    return " ".join(figure._supxlabel.get_text().split())
+
+
+def of_cell(result: p2psim.Result, metric: str, cell: int) -> np.ndarray:
+    """Last values of a cell, by replica."""
+    rows = result.metrics[(result.metrics["metric"] == metric) & (result.metrics["cell"] == cell)]
+    return rows.groupby("replica")["value"].last().to_numpy()
+
+
+@pytest.mark.usefixtures("look")
+def test_targets_are_drawn_where_replicas_reach_them(result: p2psim.Result) -> None:
+    target = float(np.median(of_cell(result, "relative_fitness", 0)))
+    asked = source(result, "relative_fitness", "time", target=target)
+    drawn = {line.label: line for line in lines(asked, "relative_fitness", target)}
+    told = result.time_to("relative_fitness", target)
+    for (kind, airtime), mine in told.groupby(["network.channel.collision", "network.channel.airtime"]):
+        line = drawn[f"collision = {kind}, airtime = {airtime:g}"]
+        assert line.replicas == 4
+        assert line.censored.tolist() == mine.loc[~mine["reached"], "time"].tolist()
+        assert line.reached.at.tolist() == sorted(set(mine.loc[mine["reached"], "time"]))
+    (figure,) = draw_targets(asked).values()
+    (axes,) = figure.axes
+    assert axes.get_ylim() == pytest.approx((-0.03, 1.03))
+    assert axes.get_title(loc="left").startswith("channel: relative fitness ≤ ")
+    never = sum(line.censored.size for line in drawn.values())
+    if never:
+        assert f"{never} of 16 replicas end without having reached it" in footnote(figure)
+    (nobody,) = draw_targets(source(result, "relative_fitness", target=-1.0)).values()
+    assert "16 of 16 replicas end without" in footnote(nobody)
+    texts = [text.get_text() for text in nobody.legends[0].get_texts()]
+    assert all(text.endswith("0 of 4; never half") for text in texts)
+
+
+@pytest.mark.usefixtures("look")
+def test_paired_differences_have_the_intervals_of_students_t(result: p2psim.Result) -> None:
+    asked = source(result, "throughput", reference={"network.channel.collision": "none"})
+    (figure,) = draw_paired(asked).values()
+    (axes,) = figure.axes
+    bars = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2][1:]  # the first is at zero
+    points = [float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1]
+    rows = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+    assert rows == ["collision = aloha, airtime = 0.05", "collision = aloha, airtime = 0.2"]
+    for row, (other, reference) in enumerate([(2, 0), (3, 1)]):
+        apart = of_cell(result, "throughput", other) - of_cell(result, "throughput", reference)
+        half = t.ppf(0.975, 3) * apart.std(ddof=1) / 2
+        assert points[row] == pytest.approx(apart.mean())
+        assert bars[row] == pytest.approx([apart.mean() - half, apart.mean() + half])
+    assert "4 pairs of replicas" in footnote(figure)
+
+
+@pytest.mark.usefixtures("look")
+def test_a_panel_for_each_metric_that_changes_and_causes_that_add_up(material: Source) -> None:
+    figures = draw_network(material)
+    assert set(figures) == {"network-time", "network-causes-time"}
+    metrics, causes = figures.values()
+    titles = [axes.get_title(loc="left") for axes in metrics.axes]
+    assert titles == ["loss rate", "collision rate", "throughput"]
+    assert "Always the same: offline rate 0." in footnote(metrics)
+    assert len(causes.axes) == 4
+    assert [text.get_text() for text in causes.legends[0].get_texts()] == ["lost by the channel", "collided"]
+    assert "Not recorded: never sent." in footnote(causes)
+    rows = material.metrics
+    for cell, axes in enumerate(causes.axes):
+        lost, collided = (
+            rows[(rows["metric"] == name) & (rows["cell"] == cell)].groupby("replica")["value"].last().mean()
+            for name in ("loss_rate", "collision_rate")
+        )
+        top = axes.collections[1].get_paths()[0].vertices
+        end = top[top[:, 0] == top[:, 0].max()][:, 1].max()
+        assert end == pytest.approx(lost + collided)
+
+
+@pytest.mark.usefixtures("look")
+def test_means_against_what_is_swept_of_the_network(result: p2psim.Result) -> None:
+    (figure,) = draw_load(source(result)).values()
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["relative fitness", "loss rate", "collision rate", "throughput", "epsilon spent"]
+    axes = figure.axes[3]
+    none, aloha = axes.lines
+    assert (none.get_label(), aloha.get_label()) == ("collision = none", "collision = aloha")
+    assert aloha.get_xdata().tolist() == [0.05, 0.2]
+    assert aloha.get_ydata() == pytest.approx([of_cell(result, "throughput", cell).mean() for cell in (2, 3)])
+    values = of_cell(result, "throughput", 3)
+    half = t.ppf(0.975, 3) * values.std(ddof=1) / 2
+    (_, (low, high)) = [segment[:, 1] for segment in axes.collections[1].get_segments()]
+    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half))
+
+
+@pytest.mark.usefixtures("look")
+def test_flags_are_repeated_under_every_figure(result: p2psim.Result) -> None:
+    asked = source(
+        result, "throughput", target=0.1, reference={"network.channel.collision": "none"}, against="time"
+    )
+    for draws in (draw_targets, draw_paired, draw_network, draw_load):
+        for figure in draws(asked).values():
+            assert "(data_dependent_step)" in footnote(figure)
+
+
+def test_what_is_asked_for_must_fit(result: p2psim.Result, tmp_path: Path) -> None:
+    for given, message in (
+        ({"kind": "targets"}, "give what is to be reached: --metric NAME --target VALUE"),
+        ({"target": 1.0}, "give what is to be reached"),
+        ({"kind": "curves", "target": 1.0}, "a target is for targets, not for curves"),
+        ({"kind": "finals", "reference": {"a": 1}}, "a reference is for paired, not for finals"),
+        ({"kind": "paired"}, "give the cells to compare with: --reference KEY=VALUE"),
+        ({"reference": {"network.channel.collision": "slotted"}}, "never slotted; it is none, aloha"),
+        ({"reference": {"network.channel.loss": 0}}, "does not sweep network.channel.loss"),
+        ({"kind": "network", "metric": "relative_fitness"}, "no such metric of the network"),
+    ):
+        with pytest.raises(InputError, match=message):
+            draw(result, folder=tmp_path, **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_draws_them(
+    result: p2psim.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot = ["plot", str(result.path), "--out", str(tmp_path)]
+    assert main([*plot, "--metric", "relative_fitness", "--target", "0.5", "--against", "time"]) == 0
+    assert main([*plot, "--reference", "network.channel.collision=none", "--metric", "relative_fitness"]) == 0
+    assert main([*plot, "--kind", "load", "--metric", "throughput"]) == 0
+    assert {path.stem for path in tmp_path.iterdir()} == {
+        "targets-relative_fitness-0.5-time",
+        "paired-relative_fitness",
+        "load",
+    }
+    assert main([*plot, "--reference", "network.channel.collision"]) == 2
+    assert "--reference takes KEY=VALUE" in capsys.readouterr().err
