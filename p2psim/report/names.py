@@ -9,6 +9,7 @@ KIND_NAMES = (
     "curves",
     "finals",
     "agents",
+    "groups",
     "targets",
     "paired",
     "network",
@@ -16,7 +17,7 @@ KIND_NAMES = (
 )
 
 #: Those that are drawn along an axis of the run; the others show its end.
-ALONG_THE_RUN = ("fitness", "curves", "targets", "network")
+ALONG_THE_RUN = ("fitness", "curves", "groups", "targets", "network")
 
 #: What these can be drawn against.
 AGAINST = ("step", "time", "vectors_sent", "epsilon")

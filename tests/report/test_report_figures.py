@@ -18,8 +18,8 @@ from p2psim.report.source import source
 from p2psim.study.meaning import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
-#: Kinds that need a target, a reference, or a network of which something was recorded: test_report_networks.
-ASKED_FOR = ("targets", "paired", "network", "load")
+#: Kinds that need groups, a target, a reference, or a network of which something was recorded: others test them.
+ASKED_FOR = ("groups", "targets", "paired", "network", "load")
 STEPS = np.arange(0, 301, 10)
 
 
@@ -343,7 +343,7 @@ def test_what_a_run_lacks_is_said(tmp_path) -> None:
 
 def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
     with pytest.raises(
-        InputError, match="finals, agents, targets, paired, network, load; did you mean epsilon"
+        InputError, match="finals, agents, groups, targets, paired, network, load; did you mean epsilon"
     ):
         draw(run(tmp_path), kind="epsilonn")
     with pytest.raises(InputError, match="against step, time, vectors_sent, epsilon"):
@@ -359,7 +359,8 @@ def test_an_axis_that_means_nothing_to_a_kind_is_refused(tmp_path) -> None:
             assert draw(r, kind=kind, against="time")
         else:
             with pytest.raises(
-                InputError, match=f"{kind} shows no course .* it is for fitness, curves, targets, network"
+                InputError,
+                match=f"{kind} shows no course .* it is for fitness, curves, groups, targets, network",
             ):
                 draw(r, kind=kind, against="time", folder=tmp_path / "none")
     assert not (tmp_path / "none").exists()

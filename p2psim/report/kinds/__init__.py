@@ -8,6 +8,7 @@ from p2psim.report.kinds.curves import draw_curves
 from p2psim.report.kinds.epsilon import draw_epsilon
 from p2psim.report.kinds.finals import draw_finals
 from p2psim.report.kinds.fitness import draw_fitness
+from p2psim.report.kinds.groups import draw_groups
 from p2psim.report.kinds.load import draw_load
 from p2psim.report.kinds.network import draw_network
 from p2psim.report.kinds.paired import draw_paired
@@ -29,6 +30,7 @@ KINDS: Mapping[str, Callable[[Source], "dict[str, Figure]"]] = {
     "curves": draw_curves,
     "finals": draw_finals,
     "agents": draw_agents,
+    "groups": draw_groups,
     "targets": draw_targets,
     "paired": draw_paired,
     "network": draw_network,

@@ -15,7 +15,7 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
     """Percentile bands of the metric asked for, or of every metric that has no figure of its own.
 
     Unless asked for, a metric that never changes in any run, such as ``isolated_fitness``, is no curve: ``finals``
-    shows it. Nor is one that is an axis.
+    shows it. Nor is one that is an axis, nor that of a group, which ``groups`` shows beside the others.
 
     Raises
     ------
@@ -29,7 +29,8 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
 
 
 def _others(source: Source) -> list[str]:
-    return [name for name in source.recorded() if name not in (FITNESS, *MEASURED_AXES.values())]
+    left_out = (FITNESS, *MEASURED_AXES.values())
+    return [name for name in source.recorded() if name not in left_out and not name.endswith("]")]
 
 
 def _changes(source: Source, metric: str) -> bool:
