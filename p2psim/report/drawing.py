@@ -87,9 +87,9 @@ def draw(
                     raise InputError(*lacking) from error
         if not figures:
             raise InputError("no figure can be drawn from this run", *lacking)
-        target = Path(folder) if folder is not None else Path(result.path) / "figures"
+        into = Path(folder) if folder is not None else Path(result.path) / "figures"
         try:
-            target.mkdir(parents=True, exist_ok=True)
+            into.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot write figures into {target}: {error.strerror or error}") from error
-        return [path for stem, figure in figures.items() for path in style.save(figure, target, stem)]
+            raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
+        return [path for stem, figure in figures.items() for path in style.save(figure, into, stem)]

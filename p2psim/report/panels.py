@@ -35,10 +35,11 @@ def panels(count: int, below: str) -> "tuple[Figure, list[Axes]]":
 
 def apart(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]:
     """Metrics that are worth a panel, since they change, and those that have one value throughout, with it."""
-    spread = source.metrics.groupby("metric", observed=True)["value"].agg(["min", "max"])
-    constant = [metric for metric in metrics if spread.loc[metric, "min"] == spread.loc[metric, "max"]]
-    changing = [metric for metric in metrics if metric not in constant]
-    told = [f"{metric.replace('_', ' ')} {spread.loc[metric, 'min']:g}" for metric in constant]
+    values = {metric: source.rows(metric)["value"].to_numpy(dtype=float) for metric in metrics}
+    changing = [metric for metric in metrics if not (values[metric] == values[metric][0]).all()]
+    told = [
+        f"{metric.replace('_', ' ')} {values[metric][0]:g}" for metric in metrics if metric not in changing
+    ]
     return (changing, told) if changing else (list(metrics), [])
 
 
