@@ -45,7 +45,7 @@ def apart(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]
 
 def name(axes: "Axes", text: str) -> None:
     """Write what a panel shows above it."""
-    axes.set_title(style.wrapped(text, int(WIDTH / 0.085)), loc="left", fontsize="small")
+    axes.set_title("\n".join(style.broken(text)) if text else "", loc="left", fontsize="small")
 
 
 def entitle(figure: "Figure", source: Source, text: str) -> None:

@@ -89,11 +89,11 @@ def test_fitness_lines_are_the_medians(tmp_path) -> None:
 
 
 def test_what_never_changes_is_no_curve_unless_asked_for(tmp_path) -> None:
-    r = run(tmp_path, SWEEP, extra=("isolated_fitness", "throughput"))
+    r = run(tmp_path, SWEEP, extra=("isolated_fitness", "consensus_distance"))
     r.metrics.loc[r.metrics["metric"] == "isolated_fitness", "value"] = 0.25
-    assert set(KINDS["curves"](source(r))) == {"curves-throughput"}
+    assert set(KINDS["curves"](source(r))) == {"curves-consensus_distance"}
     assert set(KINDS["curves"](source(r, "isolated_fitness"))) == {"curves-isolated_fitness"}
-    assert set(KINDS["finals"](source(r))) == {"finals-isolated_fitness", "finals-throughput"}
+    assert set(KINDS["finals"](source(r))) == {"finals-isolated_fitness", "finals-consensus_distance"}
 
 
 @pytest.mark.usefixtures("look")

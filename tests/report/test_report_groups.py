@@ -55,7 +55,9 @@ def test_a_panel_for_each_cell_with_a_line_for_each_part() -> None:
     for cell, axes in enumerate(figure.axes):
         ends = [line.get_ydata()[-1] for line in axes.lines]
         assert ends == pytest.approx([level - 0.1 * cell + 0.01 for level in LEVELS.values()])
-    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+        low, high = axes.get_ylim()
+        assert (low, high) == figure.axes[0].get_ylim()
+        assert all(((low < line.get_ydata()) & (line.get_ydata() < high)).all() for line in axes.lines)
 
 
 @pytest.mark.usefixtures("look")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from p2psim.errors import InputError
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report.bands import band_figure, stem
 from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import FITNESS, Source
@@ -15,7 +16,8 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
     """Percentile bands of the metric asked for, or of every metric that has no figure of its own.
 
     Unless asked for, a metric that never changes in any run, such as ``isolated_fitness``, is no curve: ``finals``
-    shows it. Nor is one that is an axis, nor that of a group, which ``groups`` shows beside the others.
+    shows it. Nor is one that is an axis, nor that of a group or of the network, which ``groups`` and ``network``
+    show beside others.
 
     Raises
     ------
@@ -29,7 +31,7 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
 
 
 def _others(source: Source) -> list[str]:
-    left_out = (FITNESS, *MEASURED_AXES.values())
+    left_out = (FITNESS, *MEASURED_AXES.values(), *NETWORK_METRICS)
     return [name for name in source.recorded() if name not in left_out and not name.endswith("]")]
 
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from p2psim.errors import InputError
 from p2psim.report import notes, style
 from p2psim.report.bands import axis_label, axis_words, stem
@@ -77,8 +79,12 @@ def _figure(source: Source, metric: str, parts: dict[str, str]) -> "Figure":
             shown.append(curve)
         name(axes, label)
         axes.margins(x=0.02)
-    for axes in grid[1:]:
-        axes.sharey(grid[0])
+    values = np.concatenate([part for curve in shown for part in (curve.low, curve.median, curve.high)])
+    values = values[np.isfinite(values)]
+    if values.size and np.ptp(values) > 0:
+        room = 0.05 * np.ptp(values)
+        for axes in grid:
+            axes.set_ylim(values.min() - room, values.max() + room)
     figure.supylabel(style.METRIC_LABELS.get(metric, metric.replace("_", " ")), fontsize="medium")
     entitle(figure, source, f"{metric.replace('_', ' ')} of groups against {axis_words(source)}")
     style.add_legend(figure, grid[0])
