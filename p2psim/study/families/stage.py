@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from p2psim.errors import MeaningError
 from p2psim.network.graphs import Links
 from p2psim.network.simulation import Network
 from p2psim.options import per_agent
@@ -56,8 +57,21 @@ class Stage:
 def stage(
     scenario: Scenario, network: Network, plan: Plan, commits: int | None, time: float | None, dimension: int
 ) -> Stage:
-    """Make a stage."""
+    """Make a stage.
+
+    Raises
+    ------
+    MeaningError
+        If an agent that does nothing without its data may not even make one release.
+    """
     limits, rates = plan.limits, network.rates
+    if limits is not None and not network.goes_on and not limits.all():
+        agent = int(np.argmin(limits))
+        raise MeaningError(
+            "privacy.allocation",
+            f"the first release of agent {agent} would exceed its budget, ε = {plan.budget[agent]:g}: give it more, or "
+            "the release a smaller loss",
+        )
     parts = [
         scenario.network.model_dump(mode="json"),
         # What a topology makes can depend on the data.
