@@ -1,12 +1,15 @@
 """Noises: their laws, their sensitivities, noise of one's own, and what is refused."""
 
+import inspect
 import math
 from decimal import Decimal, getcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_noise import Logistic
 from scipy import stats
 from star_cases import scenario
 
@@ -149,6 +152,10 @@ class TestGrid:
 
 
 class TestOnesOwn:
+    def test_is_the_one_that_the_page_shows(self):
+        page = Path(__file__).parents[2] / "docs" / "privacy.md"
+        assert inspect.getsource(Logistic) in page.read_text()
+
     def test_is_scaled_and_accounted_like_any_other(self, workspace):
         changes = {"privacy.allocation": {"kind": "cap", "releases": 9}, "privacy.epsilon": 20.0}
         own = simulate(scenario({"privacy.mechanism": OWN, **changes}), 0, workspace)

@@ -86,7 +86,7 @@ def stage(
         time,
         dimension,
         # What unit noise is drawn, and by which rule; only its scale may differ within a stage.
-        plan.mechanism.model_dump_json(),
+        scenario.privacy.mechanism.model_dump_json(),
     ]
     return Stage(network, plan, commits, time, dimension, json.dumps(parts))
 
