@@ -14,7 +14,10 @@ from p2psim.privacy.accounting.noises import Noise
 __all__ = ["gaussian_mu", "largest_loss", "most_releases"]
 
 #: Relative width at which a search ends.
-_WIDTH = 1e-9
+_WIDTH = 1e-12
+
+#: Factors beyond which none is looked for.
+_SMALLEST, _LARGEST = 1e-290, 1e290
 
 #: Releases beyond which a budget is taken to allow any number.
 MOST = 1 << 40
@@ -44,6 +47,11 @@ def largest_loss(
     before : Charges, optional
         What one agent has released already; it is a part of what must be within the budget.
 
+    Returns
+    -------
+    float
+        The account of c was seen to be within the budget.
+
     Raises
     ------
     ValueError
@@ -52,40 +60,69 @@ def largest_loss(
     w = np.asarray(weights, dtype=float)
     if not (0 < epsilon < np.inf and (w >= 0).all() and w.any()):
         raise ValueError(f"a positive finite ε and some positive weight are needed, got {epsilon} and {w}")
+    different, counts = np.unique(w, return_counts=True)
 
-    def within(factor: float) -> bool:
-        charges = _after(before, noise, (factor * w) ** (1 / power))
-        return bool(accountant.epsilon(charges, delta)[0] <= epsilon)
+    def left(factor: float) -> float:
+        """What is left of ε, negative if the account is above it."""
+        with np.errstate(over="ignore"):
+            losses = (factor * different) ** (1 / power)
+        return epsilon - float(accountant.epsilon(_after(before, noise, losses, counts), delta)[0])
 
-    high = (epsilon if power == 1 else epsilon**2) / float(w.sum())
-    for _ in range(200):
-        if not within(high):
-            break
-        high *= 2
-    low = high / 2
-    for _ in range(2000):
-        if within(low):
-            break
-        low /= 2
-        if low < 1e-290:
-            raise ValueError(f"{accountant.name} finds no loss within ε = {epsilon}, δ = {delta}")
-    return _bisected(within, low, 2 * low if 2 * low < high else high)
+    found = _last((epsilon if power == 1 else epsilon**2) / float(w.sum()), left)
+    if found == 0:
+        raise ValueError(f"{accountant.name} finds no loss within ε = {epsilon}, δ = {delta}")
+    return found
 
 
-def _after(before: Charges | None, noise: Noise, losses: np.ndarray) -> Charges:
+def _after(before: Charges | None, noise: Noise, losses: np.ndarray, counts: np.ndarray) -> Charges:
     """One agent's charges, with those of further releases."""
-    more = Charges.of(noise, losses)
+    more = Charges.of(noise, losses, counts)
     if before is None:
         return more
     kind = np.concatenate([before.kind, np.full(more.loss.size, len(before.noises), before.kind.dtype)])
     loss = np.concatenate([before.loss, more.loss])
-    return Charges((*before.noises, noise), kind, loss, np.array([0, loss.size]))
+    count = np.concatenate([before.counts, more.counts])
+    return Charges((*before.noises, noise), kind, loss, np.array([0, loss.size]), count)
 
 
-def _bisected(within: Callable[[float], bool], low: float, high: float) -> float:
-    while high - low > _WIDTH * low:
-        middle = (low + high) / 2
-        low, high = (middle, high) if within(middle) else (low, middle)
+def _last(guess: float, left: Callable[[float], float]) -> float:
+    """Largest positive number, nearly, at which a falling function is not negative; 0 if there is none.
+
+    Where the function is negative nothing is returned, even if it falls but roughly.
+    """
+    low = high = min(max(guess, _SMALLEST), _LARGEST)
+    at_low = at_high = left(guess)
+    step = 2.0
+    while at_high >= 0:
+        low, at_low = high, at_high
+        if high >= _LARGEST:
+            return low
+        high, step = high * step, step * step if step < 1e4 else step
+        at_high = left(high)
+    step = 2.0
+    while at_low < 0:
+        high, at_high = low, at_low
+        if low <= _SMALLEST:
+            return 0.0
+        low, step = low / step, step * step if step < 1e4 else step
+        at_low = left(low)
+    turn = 0
+    while high - low > _WIDTH * high:
+        # A secant, one that is moved so that the farther end closes in, and now and then a half of the logarithms.
+        share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
+        if turn % 4 in (1, 2):
+            share += 0.02 * (1 - share) if share < 0.5 else -0.02 * share
+        middle = low + share * (high - low)
+        if turn % 4 == 3 or not low < middle < high:
+            middle = float(np.sqrt(low) * np.sqrt(high))
+        if not low < middle < high:
+            break
+        at_middle = left(middle)
+        if at_middle >= 0:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+        turn += 1
     return low
 
 
@@ -112,25 +149,25 @@ def most_releases(
     Returns
     -------
     int
+        The account of so many was seen to be within the budget, and that of one more not to be, unless it is the end.
     """
+    listed = np.asarray(losses, dtype=float)
+    end = listed.size if listed.ndim else MOST
 
     def within(count: int) -> bool:
-        own = np.full(count, losses) if np.ndim(losses) == 0 else np.asarray(losses)[:count]
-        return bool(accountant.epsilon(_after(before, noise, own), delta)[0] <= epsilon) if count else True
+        own, counts = (
+            (listed[:count], np.ones(count)) if listed.ndim else (listed[None], np.full(1, float(count)))
+        )
+        return bool(accountant.epsilon(_after(before, noise, own, counts), delta)[0] <= epsilon)
 
-    if np.ndim(losses) == 0:
-        if losses == 0:
-            return MOST
-        end = 1
-        while end < MOST and within(end):
-            end *= 2
-            if end > 1 << 24:
-                raise ValueError(f"more than {1 << 24} releases are within the budget; give the list")
-    else:
-        end = np.asarray(losses).size
-        if within(end):
+    # Double, then halve.
+    low, high = 0, 1
+    while high < end and within(high):
+        low, high = high, 2 * high
+    if high >= end:
+        if end == 0 or within(end):
             return end
-    low, high = 0, end
+        high = end
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if within(middle) else (low, middle)

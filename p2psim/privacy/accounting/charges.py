@@ -133,7 +133,8 @@ class Charges:
         owner, kind, loss = owner[first], kind[first], loss[first]
         offsets = np.searchsorted(owner, np.arange(self.agents + 1))
         known: dict[tuple[bytes, bytes, bytes], int] = {}
-        places, kept = np.empty(self.agents, np.int64), []
+        places = np.empty(self.agents, np.int64)
+        kept: list[int] = []
         for agent in range(self.agents):
             own = slice(offsets[agent], offsets[agent + 1])
             key = kind[own].tobytes(), loss[own].tobytes(), count[own].tobytes()

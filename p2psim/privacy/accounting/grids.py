@@ -12,6 +12,8 @@ does not lower. So the new pair of laws dominates the old one at every ε, and d
 2022, Theorem 10). The curves agree at the points of the grid, where the function has its kink: this is "connect the
 dots" (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022), and the excess is of second order in h. Mass above the grid
 goes to +∞, mass below it up to the lowest point: both only raise δ.
+
+Every pair here is symmetric, P(L = −l) = e^{−l}·P(L = l), and so is its split. So the upper halves of laws are enough.
 """
 
 from __future__ import annotations
@@ -20,152 +22,172 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.privacy.accounting.noises import GaussianNoise, LaplaceNoise, Noise, PureDP
+from p2psim.privacy.accounting.noises import GaussianNoise, LaplaceNoise, Noise, PureDP, is_pure
 
-#: Probability that the tail of an unbounded loss is cut at, each side; it is counted.
-TAIL = 1e-30
+#: Standard deviations beyond which an unbounded loss goes to +∞: a probability of 1e-57, which is counted.
+_REACH = 16.0
+#: Value of a curve that counts as its end; it goes to +∞.
+_TAIL = 1e-40
+#: Where a curve ends at the latest.
+_FURTHEST = 1e300
+#: Rounding of a curve that a noise of one's own may have.
+_ROUNDING = 4e-16
+#: Nodes of the quadrature in each panel of a Gaussian cell, which is at most half a standard deviation wide.
+_NODES = 8
 
 
 @dataclass(frozen=True)
 class Laws:
-    """Laws of losses on the multiples of h.
+    """Laws of losses on the multiples −w·h, …, w·h of the spacing h.
 
     Attributes
     ----------
-    first : ndarray of int64, shape (u,)
-        Row i begins at the point first[i]·h.
-    mass : ndarray, shape (u, w)
-        Under P; rows are filled up with zeros.
+    mass : ndarray, shape (u, 2w + 1)
+        Under P.
     beyond : ndarray, shape (u,)
         Mass at +∞.
     """
 
-    first: np.ndarray
     mass: np.ndarray
     beyond: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """W."""
+        return self.mass.shape[1] // 2
 
 
 def together(parts: list[Laws]) -> Laws:
     """All rows in one."""
-    width = max(part.mass.shape[1] for part in parts)
-    mass = [np.pad(part.mass, ((0, 0), (0, width - part.mass.shape[1]))) for part in parts]
-    return Laws(
-        np.concatenate([part.first for part in parts]),
-        np.concatenate(mass),
-        np.concatenate([part.beyond for part in parts]),
-    )
+    width = max(part.width for part in parts)
+    mass = [np.pad(part.mass, ((0, 0), (width - part.width, width - part.width))) for part in parts]
+    return Laws(np.concatenate(mass), np.concatenate([part.beyond for part in parts]))
 
 
-def spread(noise: Noise, loss: float) -> float:
-    """How fine the law of one loss is: about the scale on which its density changes."""
-    if isinstance(noise, LaplaceNoise):
-        return min(loss, 2.0)
-    return loss if isinstance(noise, GaussianNoise) else min(loss, 1.0) / 2
+def spread(noise: Noise, losses: np.ndarray) -> np.ndarray:
+    """How fine laws of losses are: twice their total variation, which is near ε₀ or μ while these are small."""
+    return 2 * np.asarray(noise.delta(losses, np.zeros(losses.size)), dtype=float)
+
+
+def reach(noise: Noise, losses: np.ndarray) -> np.ndarray:
+    """Ends of the grids for losses: where the mass above is nothing, or goes to +∞."""
+    if is_pure(noise):
+        return np.asarray(noise.pure(losses))  # type: ignore[attr-defined]
+    if isinstance(noise, GaussianNoise):
+        return losses**2 / 2 + _REACH * losses
+    return np.array([_end(noise, float(loss)) for loss in losses])
+
+
+def _end(noise: Noise, loss: float) -> float:
+    """Where a curve is nothing, by halving."""
+    low, high = 0.0, max(2 * float(noise.delta(np.array(loss), np.array(0.0))), 1e-300)
+    while high < _FURTHEST and float(noise.delta(np.array(loss), np.array(high))) > _TAIL:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        over = float(noise.delta(np.array(loss), np.array(middle))) > _TAIL
+        low, high = (middle, high) if over else (low, middle)
+    return high
 
 
 def laws(noise: Noise, losses: np.ndarray, h: float) -> Laws:
     """Discretise releases with one noise and different losses, shape (u,), all positive and finite."""
     if isinstance(noise, LaplaceNoise):
-        return _laplace(losses, h)
+        return _mirrored(_laplace(losses, h), h)
     if isinstance(noise, PureDP):
-        return _pure(losses, h)
+        return _mirrored(_pure(losses, h), h)
     if isinstance(noise, GaussianNoise):
-        return together([_gaussian(float(loss), h) for loss in losses])
-    return together([_from_curve(noise, float(loss), h) for loss in losses])
+        return together([_mirrored(*_gaussian(float(loss), h)) for loss in losses])
+    return together([_mirrored(*_from_curve(noise, float(loss), h)) for loss in losses])
 
 
-def _split(mass: np.ndarray, ratio: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights at both ends of cells; ``ratio`` is q·e^l, the image relative to the lower end."""
-    low = np.clip((ratio - mass * np.exp(-h)) / -np.expm1(-h), 0.0, mass)  # outside by rounding alone
-    return low, mass - low
+def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0) -> Laws:
+    """Laws from their masses at h, …, w·h, shape (u, w): the image below, and at 0 what is left."""
+    places = np.arange(1, upper.shape[1] + 1) * h
+    lower = upper * np.exp(-np.minimum(places, 745.0))
+    centre = 1 - beyond - upper.sum(axis=1) - lower.sum(axis=1)
+    mass = np.concatenate([lower[:, ::-1], np.maximum(centre, 0.0)[:, None], upper], axis=1)
+    return Laws(mass, np.full(upper.shape[0], beyond))
 
 
-def _laplace(losses: np.ndarray, h: float) -> Laws:
+def _cell(losses: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Losses in a column, the number J of the point below each, and its distance r from there, 0 ≤ r < h."""
+    e = np.asarray(losses, dtype=float)[:, None]
+    # A loss that is a multiple of h up to rounding lies on its point.
+    J = np.floor(e / h * (1 + 4e-16))
+    return e, J, np.clip(e - J * h, 0.0, h)
+
+
+def _laplace(losses: np.ndarray, h: float) -> np.ndarray:
     """L has density ¼e^{(l−ε₀)/2} between ±ε₀, and atoms ½ at ε₀ and ½e^{−ε₀} at −ε₀.
 
-    An inner point, both of whose cells are full, gets tanh(h/4)·e^{(l−ε₀)/2}; half of it from each cell. The upper last
-    cell [Jh, (J+1)h] has the atom and what is left of the density; the lower one is its image, since
-    P(L = −l) = e^{−l}·P(L = l) for every l.
+    A point whose two cells are full gets tanh(h/4)·e^{(l−ε₀)/2}, half of it from each. The last cell [Jh, (J+1)h] holds
+    m = 1 − ½e^{−r/2} with q·e^{Jh} = ½e^{−r/2}, r = ε₀ − Jh, so that w_high = (1 − e^{−r/2})/(1 − e^{−h}).
     """
-    e = np.asarray(losses, dtype=float)[:, None]
-    J = np.floor(e / h)
-    gap = (J * h - e) / 2  # from −h/2 to 0
-    atom = 0.5 + 0.5 * -np.expm1(gap)
-    ratio = 0.5 * np.exp(2 * gap) + 0.5 * np.exp(gap) * -np.expm1(gap)
-    inner, outer = _split(atom, ratio, h)
-    width = int(J.max()) + 1
-    points = np.arange(-width, width + 1)[None, :]
-    places = points * h
-    with np.errstate(over="ignore"):
-        density = np.tanh(h / 4) * np.exp((places - e) / 2)
-    full = np.abs(points) < J
-    edge = np.abs(points) == J
-    last = np.abs(points) == J + 1
-    image = np.exp(np.minimum(places, 0.0))
-    mass = np.where(full, density, 0.0)
-    # Where J = 0 the point 0 belongs to both last cells, and to no full one.
-    mass += np.where(edge, np.where(J > 0, density / 2 + inner * image, 2 * inner), 0.0)
-    mass += np.where(last, outer * image, 0.0)
-    return Laws(np.full(e.size, -width), mass, np.zeros(e.size))
+    e, J, r = _cell(losses, h)
+    number = np.arange(1, int(J.max()) + 2)[None, :]
+    density = np.tanh(h / 4) * np.exp(np.minimum(number * h - e, 0.0) / 2)
+    high = np.expm1(-r / 2) / np.expm1(-h)
+    low = -np.expm1(-r / 2) / 2 + 0.5 - high
+    mass = np.where(number < J, density, 0.0)
+    mass += np.where(number == J, density / 2 + low, 0.0)
+    return mass + np.where(number == J + 1, high, 0.0)
 
 
-def _pure(losses: np.ndarray, h: float) -> Laws:
-    """Randomised response: atoms p = e^{ε₀}/(1 + e^{ε₀}) at ε₀ and 1 − p at −ε₀."""
-    e = np.asarray(losses, dtype=float)[:, None]
-    J = np.floor(e / h)
-    p = 1 / (1 + np.exp(-e))
-    inner, outer = _split(p, p * np.exp(J * h - e), h)
-    width = int(J.max()) + 1
-    points = np.arange(-width, width + 1)[None, :]
-    image = np.exp(np.minimum(points * h, 0.0))
-    mass = np.where(np.abs(points) == J, np.where(J > 0, inner * image, 0.0), 0.0)
-    # Where J = 0 the point 0 gets what both atoms give it: each the same, by symmetry.
-    mass += np.where((points == 0) & (J == 0), 2 * inner, 0.0)
-    mass += np.where(np.abs(points) == J + 1, outer * image, 0.0)
-    return Laws(np.full(e.size, -width), mass, np.zeros(e.size))
+def _pure(losses: np.ndarray, h: float) -> np.ndarray:
+    """Randomised response: the atom p = 1/(1 + e^{−ε₀}) at ε₀; w_high = p·(1 − e^{−r})/(1 − e^{−h})."""
+    e, J, r = _cell(losses, h)
+    number = np.arange(1, int(J.max()) + 2)[None, :]
+    p = 1 / (1 + np.exp(-np.minimum(e, 745.0)))
+    high = p * np.expm1(-r) / np.expm1(-h)
+    return np.where(number == J, p - high, 0.0) + np.where(number == J + 1, high, 0.0)
 
 
-def _gaussian(mu: float, h: float) -> Laws:
-    """N(μ²/2, μ²) under P, N(−μ²/2, μ²) under Q."""
+def _gaussian(mu: float, h: float) -> tuple[np.ndarray, float, float]:
+    """N(μ²/2, μ²) under P: the weights as integrals of the density over each cell, in which nothing cancels.
+
+    w_high = ∫ (1 − e^{−(l−a)})/(1 − e^{−h}) dP and w_low = ∫ (e^{−(l−a)} − e^{−h})/(1 − e^{−h}) dP over [a, a + h].
+    """
     from scipy.special import ndtr
 
-    mean, reach = mu**2 / 2, mu * np.sqrt(-2 * np.log(TAIL))
-    first, last = int(np.floor((mean - reach) / h)), int(np.ceil((mean + reach) / h))
-    edges = np.arange(first, last + 1) * h
-    mass = _cells((edges - mean) / mu)
-    # Under Q relative to the lower end: the density of Q is that of P times e^{−l}.
-    ratio = np.minimum(_cells((edges + mean) / mu) * np.exp(np.minimum(edges[:-1], 700.0)), mass)
-    low, high = _split(mass, ratio, h)
-    whole = np.zeros(edges.size)
-    whole[:-1] += low
-    whole[1:] += high
-    whole[0] += float(ndtr((edges[0] - mean) / mu))
-    return Laws(np.array([first]), whole[None, :], np.array([float(ndtr(-(edges[-1] - mean) / mu))]))
+    mean = mu**2 / 2
+    end = mean + _REACH * mu
+    cells = max(int(np.ceil(end / h)), 1)
+    # A single cell is integrated no further than the law reaches.
+    span = h if cells > 1 else min(h, end)
+    panels = max(int(np.ceil(2 * span / mu)), 1)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    inner = (np.arange(panels)[:, None] + (nodes + 1) / 2).reshape(-1) * (span / panels)
+    factors = np.tile(weights, panels) * (span / panels / 2)
+    places = np.arange(cells)[:, None] * h + inner
+    density = np.exp(-(((places - mean) / mu) ** 2) / 2) / (mu * np.sqrt(2 * np.pi)) * factors
+    high = density @ (np.expm1(-inner) / np.expm1(-h))
+    low = density @ (np.exp(-inner) * np.expm1(inner - h) / np.expm1(-h))
+    upper = high.copy()
+    upper[:-1] += low[1:]
+    return upper[None, :], h, float(ndtr(-(cells * span - mean) / mu))
 
 
-def _cells(z: np.ndarray) -> np.ndarray:
-    """Standard normal masses between points, as differences on the side where they are small."""
-    from scipy.special import ndtr
+def _from_curve(noise: Noise, loss: float, h: float) -> tuple[np.ndarray, float, float]:
+    """Connect the dots of a curve: the polygon in e^ε through its values at 0, h, …, w·h, constant from there on.
 
-    return np.where(z[:-1] > 0, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))
-
-
-def _from_curve(noise: Noise, loss: float, h: float) -> Laws:
-    """Connect the dots of a curve: the polygon in e^ε through its values at the points of the grid, 1 at e^ε = 0.
-
-    Minus its slope is the mass under Q above; its last value, kept from there on, is the mass at +∞.
+    Minus its slope is the mass under Q above; its last value is the mass at +∞. Where rounding of the curve bends the
+    polygon the wrong way, the mass is taken to be 0; what that and the rounding lack is added at +∞, which raises the
+    whole curve.
     """
-    high = h
-    while float(noise.delta(np.array(loss), np.array(high))) > TAIL and high < 1e4 * (1 + loss):
-        high *= 1.25
-    last = int(np.ceil(high / h))
-    points = np.arange(-last, last + 1) * h
-    values = noise.delta(np.array(loss), points)
-    # Slopes, times e^{l} of the point that they are asked at, so that nothing overflows.
-    rises = np.diff(values) / np.expm1(h)  # slope of cell j times e^{l_j}
-    mass = np.empty(points.size)
-    mass[1:-1] = rises[1:] - rises[:-1] * np.exp(h)
-    mass[0] = rises[0] - (values[0] - 1.0)
-    mass[-1] = -rises[-1] * np.exp(h)
-    # A convex curve makes them positive, up to rounding of the curve itself.
-    return Laws(np.array([-last]), np.maximum(mass, 0.0)[None, :], np.array([float(values[-1])]))
+    last = max(int(np.ceil(float(reach(noise, np.array([loss]))[0]) / h)), 1)
+    values = np.asarray(noise.delta(np.full(last + 1, loss), np.arange(last + 1) * h), dtype=float)
+    falls = np.append(-np.diff(values), 0.0)
+    # Slopes on either side of a point, times e^l there.
+    upper = np.maximum(falls[:-1] / -np.expm1(-h) - falls[1:] / np.expm1(h), 0.0)
+    fall = np.exp(-h)
+    image = np.append(from_above(upper, fall), 0.0)
+    polygon = values[-1] - np.expm1(-h) * np.cumsum(image[::-1])[::-1]
+    return upper[None, :], h, float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING)
+
+
+def from_above(mass: np.ndarray, fall: float) -> np.ndarray:
+    """Σ mass_i·fall^(i − j) over i ≥ j, at each j."""
+    from scipy.signal import lfilter
+
+    return np.asarray(lfilter([1.0], [1.0, -fall], mass[::-1])[::-1])

@@ -67,8 +67,8 @@ def upper_crossing(function: Function, low: np.ndarray, high: np.ndarray, steps:
         if step % 3:
             with np.errstate(all="ignore"):
                 secant = high - at_high * (high - low) / (at_high - at_low)
-            # A little above the secant's root, so that the upper end closes in.
-            secant = secant + 1e-3 * (high - secant) if step % 3 == 2 else secant
+                # A little above the secant's root, so that the upper end closes in.
+                secant = secant + 1e-3 * (high - secant) if step % 3 == 2 else secant
             usable = np.isfinite(secant) & (secant > low) & (secant < high)
             middle = np.where(usable, secant, middle)
         if ((middle <= low) | (middle >= high)).all():
