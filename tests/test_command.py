@@ -340,6 +340,18 @@ def test_check_shows_facts_first_and_few_agents(scenario: str, capsys: pytest.Ca
     assert sum(line.split()[:1] == ["0"] for line in lines) == 1 + 20
 
 
+def test_check_shows_cells_with_and_without_privacy_in_one_table(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for budgets in ("[1, .inf]", "[.inf, 1]"):
+        assert main(["check", scenario, "--set", f"sweep={{privacy.epsilon: {budgets}}}"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        first = lines.index("privacy of each agent") + 1
+        assert lines[first].endswith("ε basic")
+        # What is spent is told where something is protected; elsewhere the column is empty.
+        assert sum(line.split()[-2:] == ["inf", "0"] for line in lines[first:]) == 3
+
+
 def test_check_names_labelled_agents(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = "a,b,clinic\n" + "\n".join(f"{i},{i * i % 7},{'north' if i % 2 else 'south'}" for i in range(40))
     Path("stays.csv").write_text(table)

@@ -79,8 +79,10 @@ class Checked:
         print(f"\n{self.scenario.to_yaml()}", end="")
 
     def _privacy(self, each: int) -> list[dict[str, Any]]:
-        """Rows of the first agents of every cell; labels where agents have some."""
+        """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""
         labelled = any(list(one) != [str(i) for i in range(len(one))] for one in self.labels)
+        # Where nothing is protected no accountant speaks; all rows have the same columns all the same.
+        accountants = dict.fromkeys(name for fact in self.facts for one in fact.privacy for name in one.spent)
         return [
             {
                 "cell": cell.index,
@@ -91,7 +93,7 @@ class Checked:
                 "most releases": "any number" if one.releases is None else one.releases,
                 "loss of the first": one.loss,
                 "noise scale": one.scale,
-                **{f"ε {name}": value for name, value in one.spent.items()},
+                **{f"ε {name}": one.spent.get(name) for name in accountants},
             }
             for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             for agent, one in enumerate(fact.privacy[:each])
