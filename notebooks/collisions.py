@@ -97,7 +97,7 @@ print(np.round(worst.mean(), 2))
 
 # %% [markdown]
 # **A reader may conclude** (20 replicas, 95 % intervals, `docs/studies.md`): below a load of .05 all kinds are nearly
-# alike. As the load grows, pure ALOHA's throughput peaks at about .17 and then falls; at a load of .8 a commit costs 5.5
-# [5.3, 5.6] releases and takes .275 [.269, .282] periods. Slotted ALOHA takes 2.3 [2.3, 2.4] and .119 [.118, .121],
+# alike. As the load grows, pure ALOHA's throughput peaks at about .17 and then falls; at a load of .8 a commit costs
+# 5.5 [5.3, 5.6] releases and takes .275 [.269, .282] periods. Slotted ALOHA takes 2.3 [2.3, 2.4] and .119 [.118, .121],
 # carrier sensing 1.04 [1.04, 1.05] and .072 [.070, .074]. Whoever pays for answers with privacy should not let them
 # collide.
