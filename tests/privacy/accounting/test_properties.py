@@ -52,7 +52,7 @@ def joined(*parts: Charges) -> Charges:
     return Charges(NOISES, np.concatenate([part.kind for part in parts]), loss, np.array([0, loss.size]))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(charges(), charges(), deltas)
 def test_more_releases_never_cost_less(a: Charges, b: Charges, delta: float) -> None:
     both = joined(a, b)
@@ -61,7 +61,7 @@ def test_more_releases_never_cost_less(a: Charges, b: Charges, delta: float) -> 
         assert one.epsilon(a, delta)[0] <= one.epsilon(both, delta)[0] * slack + 1e-9
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(charges(), deltas, st.floats(1.0, 2.0))
 def test_larger_losses_never_cost_less(own: Charges, delta: float, factor: float) -> None:
     larger = Charges(own.noises, own.kind, own.loss * factor, own.offsets)
@@ -70,7 +70,7 @@ def test_larger_losses_never_cost_less(own: Charges, delta: float, factor: float
         assert one.epsilon(own, delta)[0] <= one.epsilon(larger, delta)[0] * slack + 1e-9
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(charges(), deltas, st.randoms())
 def test_order_does_not_matter(own: Charges, delta: float, random: Any) -> None:
     order = list(range(own.loss.size))
@@ -80,7 +80,7 @@ def test_order_does_not_matter(own: Charges, delta: float, random: Any) -> None:
         assert one.epsilon(turned, delta)[0] == pytest.approx(one.epsilon(own, delta)[0], rel=1e-9)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(charges(), min_size=1, max_size=4), deltas)
 def test_agents_are_accounted_for_apart(agents: list[Charges], delta: float) -> None:
     sizes = [own.loss.size for own in agents]
@@ -98,7 +98,7 @@ def test_agents_are_accounted_for_apart(agents: list[Charges], delta: float) -> 
         )  # two reads agree
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(charges(), st.floats(0.0, 6.0))
 def test_curves_do_not_rise_and_undo_each_other(own: Charges, epsilon: float) -> None:
     for one in able(own):
@@ -123,7 +123,7 @@ def test_basic_adds_up_and_parting_a_release_does_not_shrink_it(a: list[float], 
     assert basic.epsilon(Charges.of(LAPLACE, halves), 0.0)[0] >= math.fsum(a) * (1 - 1e-15)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(charges(), deltas)
 def test_best_is_the_least(own: Charges, delta: float) -> None:
     found = {one.name: one.epsilon(own, delta)[0] for one in able(own)}
