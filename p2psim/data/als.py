@@ -7,7 +7,7 @@ numbers of ratings of each.
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,3 +137,12 @@ def item_features(options: "ALS", held: Held, key: np.ndarray) -> tuple[Held, di
 def items_of(X: np.ndarray) -> np.ndarray:
     """Numbers of the items, shape (n,), of records that are ratings."""
     return X[:, 0].astype(np.int64)
+
+
+def profiles_of(held: Held, items: int) -> Any:
+    """Owners' training labels by item, a scipy.sparse.csr_array of shape (N, items): what owners are compared by."""
+    from scipy.sparse import csr_array
+
+    ratings = csr_array((held.y.copy(), items_of(held.X), held.offsets), shape=(len(held.labels), items))
+    ratings.sort_indices()
+    return ratings

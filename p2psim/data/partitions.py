@@ -56,6 +56,9 @@ class Groups(Options):
         description="ascending; who has exactly so many is above"
     )
     names: list[str] = Field(description="one name more than there are cuts, from the smallest owners on")
+    merge: bool = Field(
+        False, description="the owners of a group act as one larger owner, called as the group (F, Remark 2)"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "Groups":

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.data.als import item_features, items_of
+from p2psim.data.als import item_features, profiles_of
 from p2psim.data.features import ALS, apply_features
+from p2psim.data.merging import merge_groups, names_of_groups
 from p2psim.data.own_records import centre_labels, no_test, set_aside
-from p2psim.data.partitions import ByColumn, check_agents, column_for, group_of, split
+from p2psim.data.partitions import ByColumn, check_agents, column_for, split
 from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
@@ -109,9 +110,14 @@ def prepare(
 
     seed = seed if section.seed is None else section.seed
     partition = section.partition
+    merged = section.groups if section.groups is not None and section.groups.merge else None
+    if merged is not None:
+        check_agents(len(merged.names), agents, "data.groups.merge")
+    # Who is merged is no agent of the network: the data itself must say how many there are.
+    holders = agents if merged is None else None
     request = Request(
         key=stream_key(seed, (replica or 0) if section.records_redrawn else None, "data", variant),
-        agents=agents,
+        agents=holders,
         public=section.public.last if section.public else 0,
         held_by=partition.column if isinstance(partition, ByColumn) else None,
     )
@@ -127,10 +133,13 @@ def prepare(
                 raise MeaningError(
                     "data.partition", f"{section.source.kind} gives each owner its records already"
                 )
-            check_agents(len(loaded.labels), agents, "data.source")
+            check_agents(len(loaded.labels), holders, "data.source")
             held = loaded
         else:
             held, steps, warnings = _divide(section, loaded, request)
+        if merged is not None:
+            steps["merged"] = np.diff(held.offsets).tolist()
+            held = merge_groups(held, merged)
         if section.test_fraction is not None:
             if held.test is not None and len(held.test.y):
                 raise MeaningError(
@@ -207,7 +216,7 @@ def _finish(
         centre_labels(held)
         fitted["center"] = section.center
         data_dependent.append("user means")
-    profiles = None if held.items is None else _profiles(held, held.items)
+    profiles = None if held.items is None else profiles_of(held, held.items)
     if section.features or held.items is not None:
         held, fitted["features"] = _map(section, held, key)
         if isinstance(section.features[0], ALS):
@@ -239,7 +248,7 @@ def _finish(
         y=y,
         offsets=held.offsets,
         labels=held.labels,
-        groups=None if section.groups is None else group_of(section.groups, records),
+        groups=names_of_groups(section.groups, held.labels, records),
         x_l1=held.x_l1,
         x_max=held.x_max,
         y_max=y_max,
@@ -283,14 +292,6 @@ def _map(section: DataSection, held: Held, key: np.ndarray) -> tuple[Held, list[
         x_max=None,
     )
     return held, fitted + featured.fitted
-
-
-def _profiles(held: Held, items: int) -> Any:
-    from scipy.sparse import csr_array
-
-    ratings = csr_array((held.y.copy(), items_of(held.X), held.offsets), shape=(len(held.labels), items))
-    ratings.sort_indices()
-    return ratings
 
 
 def _are_classes(y: np.ndarray, test_y: np.ndarray) -> bool:

@@ -265,3 +265,9 @@ def test_the_real_ratings_are_predicted_as_well_as_known():
     assert means == pytest.approx(1.014, abs=0.01)
     assert local == pytest.approx(1.289, abs=0.02)
     assert exact == pytest.approx(0.950, abs=0.01)
+
+
+def test_people_are_not_merged(tmp_path):
+    groups = {"cut": [4], "names": ["few", "many"], "merge": True}
+    with pytest.raises(MeaningError, match=r"data\.groups\.merge: ratings of several people"):
+        prepare(section(written(tmp_path, made_ratings()), groups=groups), 0, 0)
