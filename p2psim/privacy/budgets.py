@@ -21,6 +21,9 @@ from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.accounting.noises import Noise, Subsampled
 from p2psim.privacy.mechanisms import Noisy
 
+#: Of a bracket that is at most as wide as four times the number in it: as many as its digits.
+_HALVINGS = 54
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -97,14 +100,30 @@ def allowance(mechanism: Noisy, epsilon: np.ndarray, delta: float, enforce: Acco
     if mechanism.power == 1 and mechanism.adds_up:
         return epsilon
     values, place = np.unique(epsilon, return_inverse=True)
-    accountant, one = ACCOUNTANTS[enforce], np.ones(1)
-    worth = [
-        largest_loss(accountant, mechanism.noise, one, float(value), delta, mechanism.power)
-        if np.isfinite(value)
-        else np.inf
-        for value in values
-    ]
-    return np.array(worth)[place]
+    worth = np.full(values.size, np.inf)
+    finite = np.isfinite(values)
+    if finite.any():
+        worth[finite] = _of_one_release(mechanism.noise, values[finite], delta, enforce) ** mechanism.power
+    return worth[place.reshape(-1)]
+
+
+def _of_one_release(noise: Noise, epsilon: np.ndarray, delta: float, enforce: AccountantName) -> np.ndarray:
+    """Largest loss of a single release within each ε at δ, for all together, and never above it."""
+
+    def within(losses: np.ndarray) -> np.ndarray:
+        charges = Charges((noise,), np.zeros(losses.size, np.int8), losses, np.arange(losses.size + 1))
+        return ACCOUNTANTS[enforce].epsilon(charges, delta) <= epsilon
+
+    low, high = np.ones(epsilon.size), np.ones(epsilon.size)
+    while (fits := within(high)).any():
+        high = np.where(fits, 2 * high, high)
+    while not (fits := within(low)).all():
+        low = np.where(fits, low, low / 2)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fits = within(middle)
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return low
 
 
 def allowances(mechanism: Noisy, limit: Limit) -> np.ndarray:

@@ -204,7 +204,7 @@ class Plan:
             agents, losses, kind = agents[order], losses[order], kind[order]
         return Charges(
             tuple(noises),
-            kind.astype(np.int16),
+            kind.astype(np.int32),
             losses,
             np.searchsorted(agents, np.arange(n + 1)).astype(np.int64),
         )
