@@ -12,7 +12,7 @@ from p2psim.network.graphs import links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.plan import plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Book, unit_noise
 from p2psim.randomness import Streams
 from p2psim.theory.graph import contraction_rate

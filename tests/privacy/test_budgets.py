@@ -24,7 +24,7 @@ from p2psim.privacy.allocations import (
 )
 from p2psim.privacy.budgets import Limit, allowance, before_sampling
 from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, Registered
-from p2psim.privacy.plan import plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.shares import Releases
 
 DELTA = 1e-5

@@ -16,7 +16,7 @@ from p2psim.network.events import COMMIT, EVENT
 from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
 from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.plan import plan
+from p2psim.privacy.planning import plan
 from p2psim.study.simulate import simulate
 from p2psim.study.workspace import Workspace
 

@@ -25,7 +25,7 @@ from p2psim.network.simulation import Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.options import per_agent
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared

@@ -21,7 +21,7 @@ from p2psim.network.clocks import Clock
 from p2psim.network.graphs import AnyTopology, Given, Links, draw_links
 from p2psim.network.simulation import Network
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared

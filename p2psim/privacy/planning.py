@@ -1,0 +1,119 @@
+"""Plans releases: what budgets, allocations and accountants say of each agent, settled before a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from p2psim.errors import MeaningError
+from p2psim.privacy.allocations import Allocation, Cap, Constant, Listed
+from p2psim.privacy.budgets import Limit, affordable, allowances, composed
+from p2psim.privacy.mechanisms import Noisy
+from p2psim.privacy.plan import Plan
+from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
+
+#: Where an allocation sets no end, the search for one ends after so many horizons: no agent makes more releases.
+_HORIZONS = 4
+
+
+def plan(
+    mechanism: Noisy,
+    allocation: Allocation,
+    limit: Limit,
+    bound: float,
+    divisors: np.ndarray,
+    horizon: int,
+    shares: np.ndarray,
+    scale_records: float = 1.0,
+    never: bool = False,
+    expected: np.ndarray | None = None,
+    contraction: float | None = None,
+    rates: np.ndarray | None = None,
+    dimension: int = 1,
+    factors: np.ndarray | None = None,
+) -> Plan:
+    """Plan the releases of all agents.
+
+    Parameters
+    ----------
+    mechanism, allocation
+        Parts of the privacy section.
+    limit : Limit
+        What all releases may cost.
+    bound : float
+        Ξ, the bound on the norm of one record's gradient, in the mechanism's norm.
+    divisors : ndarray, shape (N,)
+        What each agent's sum of gradients is divided by, n_i where all records take part; 0 without records.
+    horizon : int
+        T, the most releases that allocation ``horizon`` prepares for.
+    shares : ndarray, shape (N,)
+        Probability that a commit is each agent's.
+    scale_records : float
+        Noise as if each record stood for this many.
+    never : bool
+        Whether no update ever touches data.
+    expected : ndarray, shape (N,), optional
+        Releases that each agent is expected to make when nothing limits it and no wake is missed; T·share when left
+        out.
+    contraction : float, optional
+        C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
+    rates : ndarray, shape (N,), optional
+        Chance of each agent's records to take part in a release; 1 when left out.
+    factors : ndarray, shape (N,), optional
+        What each agent multiplies its gradients by before noise, and so their sensitivity.
+    dimension : int
+        p, the length of a release.
+
+    Raises
+    ------
+    MeaningError
+        If an agent's start leaves nothing of its budget, or a clairvoyant allocation meets noise whose losses do not
+        add up to one number.
+    """
+    shares = np.asarray(shares, dtype=float)
+    rates = np.ones(shares.size) if rates is None else rates
+    expected = np.maximum(1.0, np.rint(horizon * shares if expected is None else expected))
+    limited = mechanism.is_private & limit.finite
+    if mechanism.is_private and allocation.clairvoyant and not mechanism.adds_up:
+        message = f"{allocation.kind} spreads what is left over all releases at once, which needs losses that add up"
+        raise MeaningError("privacy.allocation", f"{message}; {mechanism.kind} noise has none: give another")
+    # An infinite budget cannot be spent, so it limits nobody: such a run is the noiseless one.
+    releases = np.array(
+        [
+            allocation.limit(horizon, float(share), float(mean)) if is_limited else UNLIMITED
+            for share, mean, is_limited in zip(shares, expected, limited, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    if never:
+        releases[:] = 0
+    held = divisors > 0
+    sensitivity = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
+    if factors is not None:
+        sensitivity = sensitivity * factors
+    made = Plan(
+        mechanism,
+        allocation,
+        limit,
+        allowances(mechanism, limit) if limited.any() else limit.epsilon,
+        releases,
+        sensitivity,
+        dimension,
+        rates,
+        scale_records,
+        Outlook(expected, 1.0 / shares, contraction),
+    )
+    if never or not limited.any():
+        return made
+    if isinstance(allocation, Cap) and allocation.compose is not None:
+        return replace(made, equal=composed(mechanism, limit, allocation.compose, releases, rates))
+    if mechanism.adds_up and not isinstance(allocation, Listed | Constant):
+        return made  # the shares' sum is at most one: no accountant finds more than the budget
+    made = replace(made, releases=np.where(limited, np.minimum(releases, _HORIZONS * horizon), releases))
+
+    def losses(agent: int) -> np.ndarray:
+        numbers = np.arange(made.releases[agent])
+        return made.claimed(Releases(np.full(numbers.size, agent), numbers, np.zeros(numbers.size, np.int64)))
+
+    return replace(made, releases=affordable(mechanism, limit, rates, losses, made.releases))
