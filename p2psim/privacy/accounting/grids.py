@@ -26,12 +26,10 @@ from p2psim.privacy.accounting.noises import GaussianNoise, LaplaceNoise, Noise,
 
 #: Standard deviations beyond which an unbounded loss goes to +∞: a probability of 1e-57, which is counted.
 _REACH = 16.0
-#: Value of a curve that counts as its end; it goes to +∞.
-_TAIL = 1e-40
-#: Where a curve ends at the latest.
-_FURTHEST = 1e300
-#: Rounding of a curve that a noise of one's own may have.
+#: Rounding of a curve that a noise of one's own may have; what it has fallen to there goes to +∞.
 _ROUNDING = 4e-16
+#: Where a curve has come to its end at the latest.
+_FURTHEST = 1e12
 #: Nodes of the quadrature in each panel of a Gaussian cell, which is at most half a standard deviation wide.
 _NODES = 8
 
@@ -79,14 +77,21 @@ def reach(noise: Noise, losses: np.ndarray) -> np.ndarray:
 
 
 def _end(noise: Noise, loss: float) -> float:
-    """Where a curve is nothing, by halving."""
-    low, high = 0.0, max(2 * float(noise.delta(np.array(loss), np.array(0.0))), 1e-300)
-    while high < _FURTHEST and float(noise.delta(np.array(loss), np.array(high))) > _TAIL:
+    """Where a curve has fallen to its end, up to rounding, by halving."""
+
+    def at(epsilon: float) -> float:
+        return float(noise.delta(np.array(loss), np.array(epsilon)))
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        furthest = at(_FURTHEST)
+    # A curve that cannot be evaluated so far out is taken to end at 0.
+    least = _ROUNDING + (furthest if furthest > 0 else 0.0)
+    low, high = 0.0, max(2 * at(0.0), 1e-300)
+    while high < _FURTHEST and at(high) > least:
         low, high = high, 2 * high
     for _ in range(40):
         middle = (low + high) / 2
-        over = float(noise.delta(np.array(loss), np.array(middle))) > _TAIL
-        low, high = (middle, high) if over else (low, middle)
+        low, high = (middle, high) if at(middle) > least else (low, middle)
     return high
 
 

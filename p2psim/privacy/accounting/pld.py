@@ -110,12 +110,15 @@ def near(own: Released, objective: Objective, fineness: Fineness) -> Curve:
     """
     total = float(own.counts.sum())
     scale = float(np.sqrt(np.average(own.measured(spread) ** 2, weights=own.counts)))
-    ends = own.measured(reach)
+    ends, nothing = own.measured(reach), Curve(np.empty(0), np.empty(0), np.empty(0))
     if ends.max() > _HUGE:
-        return Curve(np.empty(0), np.empty(0), np.empty(0))
+        return nothing
     rough = max(scale / 6, float(ends.max()) / _ROUGH)
-    tilt = _best_tilt(own.laws(rough), own.counts, rough, objective)
-    tilted = Tilted(own.laws(rough), own.counts, rough, tilt)
+    law = own.laws(rough)
+    if not (law.mass > 0).any(axis=1).all():
+        return nothing
+    tilt = _best_tilt(law, own.counts, rough, objective)
+    tilted = Tilted(law, own.counts, rough, tilt)
     at = max(tilted.mean + tilted.centre * rough, 0.1 * np.sqrt(tilted.variance))
     by_excess = np.sqrt(8 * fineness.excess * at / ((tilt + 1) * total))
     h = max(min(fineness.spacing * scale, by_excess), float(ends.max()) / _WIDEST)

@@ -82,6 +82,46 @@ def test_a_discretised_law_is_symmetric(noise: Noise, loss: float, steps: float)
     assert (law.mass[0] * np.exp(-where)).sum() == pytest.approx(1 - law.beyond[0], abs=1e-9)
 
 
+@dataclass(frozen=True)
+class Trembling(Own):
+    """The same with errors of rounding of the size that is allowed, down and up in turn."""
+
+    sign: float = 1.0
+
+    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+        exact = LAPLACE.delta(losses, epsilon)
+        turns = np.where(np.arange(exact.size) % 2, 1.0, -1.0).reshape(exact.shape)
+        return np.clip(exact + 3.9e-16 * self.sign * turns, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("h", [1e-3, 1e-2])
+def test_rounding_of_a_curve_does_not_make_it_smaller(sign: float, h: float) -> None:
+    """Far out, where δ is small, a sum has all its digits: the law is above the exact curve without a tolerance."""
+    law = laws(Trembling(sign=sign), np.array([1.0]), h)
+    for j in range(round(1 / h) - 4, round(1 / h) + 1):
+        assert stick(law, h, j * h) >= float(LAPLACE.delta(np.array(1.0), np.array(j * h)))
+
+
+@dataclass(frozen=True)
+class Leaking(Own):
+    """The same, but that with a probability of 1e-4 it tells all."""
+
+    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+        return 1e-4 + (1 - 1e-4) * LAPLACE.delta(losses, epsilon)
+
+
+def test_a_noise_that_may_tell_all() -> None:
+    """Ten releases tell all with a probability of 1 − .9999¹⁰, and are Laplace noise otherwise."""
+    own, plain = Charges.of(Leaking(), [0.5], [10]), Charges.of(LAPLACE, [0.5], [10])
+    leak = 1 - 0.9999**10
+    for epsilon in (0.5, 2.0, 4.0):
+        exact = leak + (1 - leak) * pld.FINE.delta(plain, epsilon)[0]
+        assert exact * (1 - 1e-5) <= ACCOUNTANTS["pld"].delta(own, epsilon)[0] <= exact * 1.003
+    assert ACCOUNTANTS["pld"].epsilon(own, leak * 0.9)[0] == np.inf
+    assert ACCOUNTANTS["pld"].epsilon(own, leak * 1.1)[0] < 5
+
+
 @settings(max_examples=25)
 @given(
     st.lists(st.floats(0.05, 1.5), min_size=1, max_size=3),
