@@ -179,12 +179,25 @@ def _convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:
         sizes = np.abs(X)
         for count in np.unique(counts):
             equal = counts == count
-            product *= np.prod(X[equal], axis=0) ** int(count)
-            size *= np.prod(sizes[equal], axis=0) ** count
-            bound *= np.prod(sizes[equal] + error, axis=0) ** count
+            product *= _power(np.prod(X[equal], axis=0), int(count))
+            size *= _power(np.prod(sizes[equal], axis=0), int(count))
+            bound *= _power(np.prod(sizes[equal] + error, axis=0), int(count))
     twice = np.full(N // 2 + 1, 2.0)
     twice[0] = 1.0
     if N % 2 == 0:
         twice[-1] = 1.0
     largest = float(twice @ bound) / N
     return irfft(product, N), largest - float(twice @ size) / N + 2 * error * largest
+
+
+def _power(values: np.ndarray, count: int) -> np.ndarray:
+    """Whole powers by squaring, much faster than through logarithms; relative errors grow to 3u·count."""
+    result = None
+    while True:
+        if count & 1:
+            result = values if result is None else result * values
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        values = values * values
