@@ -1,8 +1,8 @@
 """Cost of a wake on a shared channel, as a ratio to a bare SimPy loop with one process an agent.
 
-``python benchmarks/shared_channel.py [--rounds R]``. The bare loop does nothing but let agents wake; a wake of ours also
-writes four records, sends a message on the common medium, and finds out who heard it. Both run in turn; the least CPU
-time of each counts, since what else the machine does can only add to it.
+``python benchmarks/shared_channel.py [--rounds R]``. The bare loop does nothing but let agents wake; a wake of ours
+also writes four records, sends a message on the common medium, and finds out who heard it. Both run in turn; the least
+CPU time of each counts, since what else the machine does can only add to it.
 """
 
 import argparse

@@ -49,7 +49,10 @@ def test_where_all_are_watched_to_the_end_it_is_the_plain_share(times: list[int]
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=30))
 def test_shares_rise_within_their_intervals(runs: list[tuple[int, bool]]) -> None:
-    at, reached = np.array([time for time, _ in runs], dtype=float), np.array([b for _, b in runs], dtype=bool)
+    at, reached = (
+        np.array([time for time, _ in runs], dtype=float),
+        np.array([b for _, b in runs], dtype=bool),
+    )
     found = share_reached(at, reached)
     assert (np.diff(found.share) > 0).all()
     assert found.at.size == len(set(at[reached]))

@@ -69,7 +69,7 @@ class Arena(Protocol):
     """A small network of agents of a cell."""
 
     #: Its agents, by their indices in the cell; the first one is audited.
-    agents: Sequence[int]
+    agents: tuple[int, ...]
     #: How many records each holds here, shape (agents,): as in the cell, but for a great many.
     records: np.ndarray
     #: What each one's sum of gradients is divided by here, shape (agents,): its records, or a number for batches; and

@@ -128,7 +128,7 @@ def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
     losses = plan.claimed(real, totals) * plan.stretch[real.agents]
     # Of a batch, what tells is the loss after sampling.
     factor = float(before_sampling(INFLATED, arena.rate) / losses[own.agents == 0].max())
-    louder = Louder(*(getattr(plan, field.name) for field in fields(Plan)), factor)
+    louder = Louder(**{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor)
     losses *= factor
     scales = plan.sensitivity[real.agents] / losses * arena.enlargement
     audited = min(wanted, int(np.count_nonzero(own.agents == 0)))
