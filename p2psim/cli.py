@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     _add_plot(commands)
     _add_verify(commands)
     _add_audit(commands)
+    _add_forecast(commands)
     _add_account(commands)
     _add_compare(commands)
     _add_data(commands)
@@ -148,6 +149,19 @@ def _add_audit(commands: _Commands) -> None:
         "--replica", type=int, default=0, metavar="R", help="whose graph and data these are; 0 by default"
     )
     _add_overrides(audit)
+
+
+def _add_forecast(commands: _Commands) -> None:
+    from p2psim.forecast_command import add_forecast
+
+    forecast = _command(
+        commands,
+        "forecast",
+        "say what runs will reach without running them, and whom it pays to join",
+        "print everything as JSON",
+    )
+    add_forecast(forecast)
+    _add_overrides(forecast)
 
 
 def _add_compare(commands: _Commands) -> None:

@@ -171,6 +171,13 @@ def _audit(asked: argparse.Namespace) -> int:
     return 0 if found.stands else 1
 
 
+def _forecast(asked: argparse.Namespace) -> int:
+    """``p2psim forecast``."""
+    from p2psim.forecast_command import show_forecast
+
+    return show_forecast(_load(asked.scenario, asked), asked)
+
+
 def _verify(asked: argparse.Namespace) -> int:
     """``p2psim verify``."""
     from p2psim.study.replica_check import TOLERANCE
@@ -339,6 +346,7 @@ COMMANDS = {
     "plot": _plot,
     "verify": _verify,
     "audit": _audit,
+    "forecast": _forecast,
     "account": _account,
     "compare": _compare,
     "data": _data,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.theory.forecast.statistics import Statistics
+from p2psim.theory.forecast.local_model import Quadratic
 from p2psim.theory.star import Form, learner_weight
 
 #: Off the diagonal, relative to the largest entry, up to which matrices count as diagonal: rounding.
@@ -73,7 +73,7 @@ class LinearStar:
 
 
 def linear_star(
-    statistics: Statistics,
+    statistics: Quadratic,
     step: float,
     form: Form = "corrected",
     frequencies: np.ndarray | None = None,
@@ -86,7 +86,7 @@ def linear_star(
 
     Parameters
     ----------
-    statistics : Statistics
+    statistics : Quadratic
     step : float
         α = ρ/(T²σ) > 0.
     form : {"printed", "corrected"}
@@ -107,7 +107,7 @@ def linear_star(
     ValueError
         If the step is not positive, or frequencies are not positive or do not add up to one.
     """
-    N, p = statistics.owners, statistics.dimension
+    N, p = statistics.moment.shape
     gamma = np.full(N, 1 / N) if frequencies is None else np.asarray(frequencies, dtype=float)
     if not (step > 0 and np.isfinite(step)):
         raise ValueError(f"the step must be positive and finite, got {step}")

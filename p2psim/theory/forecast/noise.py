@@ -21,9 +21,15 @@ def geometric_variances(first: np.ndarray, ratio: float, frequencies: np.ndarray
         γ_i.
     steps : int
         T.
+
+    Raises
+    ------
+    FloatingPointError
+        If one is too large for a number.
     """
     growth = 1 - frequencies + frequencies / ratio**2
-    found: np.ndarray = first * growth ** np.arange(steps)[:, None]
+    with np.errstate(over="raise"):
+        found: np.ndarray = first * growth ** np.arange(steps)[:, None]
     return found
 
 

@@ -1,0 +1,148 @@
+"""``p2psim forecast``: its arguments, what it prints, and what it draws."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from p2psim.printing import MOST_ROWS, print_json, print_table
+
+if TYPE_CHECKING:
+    from p2psim.study.forecasting.study import CellForecast
+    from p2psim.study.scenario import Scenario
+
+#: Moments of a run that a person is shown of one cell.
+_MOMENTS = 8
+
+
+def add_forecast(command: argparse.ArgumentParser) -> None:
+    """Add what `forecast` takes beside what all commands on scenarios take."""
+    command.add_argument("scenario", metavar="SCENARIO", help="a scenario file of the asynchronous star")
+    command.add_argument(
+        "--calibrate",
+        type=int,
+        default=0,
+        metavar="R",
+        help="also run R pilot replicas of each cell, and show how far the forecast is off",
+    )
+    command.add_argument(
+        "--best",
+        action="store_true",
+        help="also search the horizon, ρ and allocation that make the forecast least for the budgets",
+    )
+    command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
+
+
+def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
+    """Forecast, print and draw; returns the exit code."""
+    from p2psim.study.forecasting.study import forecast_scenario
+
+    found = forecast_scenario(scenario, asked.calibrate, asked.best, confirm_cells=asked.confirm_cells)
+    drawn = _draw(found, asked.figures) if asked.figures else []
+    if asked.json:
+        print_json({"name": scenario.name, "cells": [one.as_tree() for one in found], "figures": drawn})
+        return 0
+    print_table([one.row() for one in found], f"{scenario.name}: expected ψ at the end, and its parts")
+    for reason, where in _reasons(found).items():
+        print(f"approximate in {where}: {reason}")
+    each = max(3, MOST_ROWS // len(found))
+    print_table(_parties(found, each), "\nwhat each owner reaches alone and together")
+    longest = max(len(one.parties) for one in found)
+    if longest > each:
+        print(f"… and up to {longest - each} more owners in each cell; --json has all")
+    print_table(_along(found), "\nexpected ψ along the run")
+    if asked.best:
+        print_table(_best(found), "\nleast forecast for the same budgets")
+    for name in drawn:
+        print(f"figure: {name}")
+    return 0
+
+
+def _reasons(found: "list[CellForecast]") -> dict[str, str]:
+    """Why forecasts are approximate, and in which cells."""
+    cells: dict[str, list[int]] = {}
+    for one in found:
+        for reason in one.forecast.approximate:
+            cells.setdefault(reason, []).append(one.cell.index)
+    return {
+        reason: "all cells" if len(numbers) == len(found) else f"cells {', '.join(map(str, numbers))}"
+        for reason, numbers in cells.items()
+    }
+
+
+def _parties(found: "list[CellForecast]", each: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": one.cell.index,
+            "owner": party.label,
+            "records": party.records,
+            "ε": party.epsilon,
+            "ψ alone": party.alone,
+            "ψ together": party.together,
+            "of that its noise": party.noise,
+            "gains": party.gains,
+            "ε to break even": party.break_even,
+        }
+        for one in found
+        for party in one.parties[:each]
+    ]
+
+
+def _along(found: "list[CellForecast]") -> list[dict[str, Any]]:
+    rows = []
+    for one in found:
+        at = one.forecast.records
+        few = at[:: max(1, len(at) // _MOMENTS)].tolist()
+        parts = one.forecast.parts
+        for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]:
+            rows.append(
+                {
+                    "cell": one.cell.index,
+                    "answers": k,
+                    "ψ": float(parts.psi[k]),
+                    "without noise": float(parts.noiseless[k]),
+                    "noise": float(parts.noise[k].sum()),
+                }
+            )
+    return rows
+
+
+def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": one.cell.index,
+            "horizon": one.best.horizon,
+            "rho": one.best.rho,
+            "allocation": one.best.allocation,
+            "ψ": one.best.psi,
+            "ψ as it is": one.forecast.psi,
+        }
+        for one in found
+        if one.best is not None
+    ]
+
+
+def _draw(found: "list[CellForecast]", folder: str) -> list[str]:
+    from p2psim.report.forecasts import Drawn, draw_forecasts
+
+    return [
+        str(path)
+        for path in draw_forecasts(
+            [
+                Drawn(
+                    label=", ".join(f"{key} = {value}" for key, value in one.cell.swept.items()),
+                    steps=one.forecast.records,
+                    psi=one.forecast.parts.psi[one.forecast.records],
+                    noiseless=one.forecast.parts.noiseless[one.forecast.records],
+                    noise=one.forecast.parts.noise[-1],
+                    alone=one.alike.alone,
+                    epsilon=one.alike.epsilon,
+                    owners=len(one.parties),
+                    psi_of=one.alike.psi,
+                    calibration=None
+                    if one.calibration is None
+                    else (one.calibration.steps, one.calibration.mean, one.calibration.error),
+                )
+                for one in found
+            ],
+            folder,
+        )
+    ]

@@ -1,0 +1,157 @@
+"""Forecasts of all cells of a scenario, as plain values."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.errors import InputError, P2PSimError
+from p2psim.study.cells import cells
+from p2psim.study.forecasting.best import Best, best
+from p2psim.study.forecasting.calibrating import Calibration, calibrate
+from p2psim.study.forecasting.collaboration import Alike, Party, parties
+from p2psim.study.forecasting.forecast import Forecast, forecast
+from p2psim.study.forecasting.setting import setting
+from p2psim.study.workspace import Workspace
+
+if TYPE_CHECKING:
+    from p2psim.study.cells import Cell
+    from p2psim.study.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class CellForecast:
+    """All that is said of one cell.
+
+    Attributes
+    ----------
+    cell : Cell
+    forecast : Forecast
+    parties : list of Party
+    alike : Alike
+        The same with any number of average owners.
+    break_even : int or None
+        Least number of average owners from which on it pays; None where 10,000 are too few.
+    best : Best or None
+    calibration : Calibration or None
+    """
+
+    cell: Cell
+    forecast: Forecast
+    parties: list[Party]
+    alike: Alike
+    break_even: int | None
+    best: Best | None
+    calibration: Calibration | None
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        parts, made = self.forecast.parts, self.forecast
+        row: dict[str, Any] = {
+            "cell": self.cell.index,
+            **self.cell.swept,
+            "ψ": made.psi,
+            "bias": parts.bias,
+            "optimisation": float(parts.optimisation[-1]),
+            "order": float(parts.order[-1]),
+            "noise": float(parts.noise[-1].sum()),
+            "exact": not made.approximate,
+            "who gains": f"{sum(one.gains for one in self.parties)} of {len(self.parties)}",
+            "N to gain": self.break_even,
+        }
+        if self.calibration is not None:
+            row |= {
+                "pilot ψ": float(self.calibration.mean[-1]),
+                "± s.e.": float(self.calibration.error[-1]),
+                "largest |z|": float(np.abs(self.calibration.z).max()),
+                "pilot/forecast − 1": self.calibration.off,
+            }
+        return row
+
+    def as_tree(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        made, parts = self.forecast, self.forecast.parts
+        at = made.records
+        tree: dict[str, Any] = {
+            "cell": self.cell.index,
+            "swept": dict(self.cell.swept),
+            "exact": not made.approximate,
+            "approximate": list(made.approximate),
+            "psi": made.psi,
+            "bias": parts.bias,
+            "run": {
+                "step": at.tolist(),
+                "psi": parts.psi[at].tolist(),
+                "optimisation": parts.optimisation[at].tolist(),
+                "order": parts.order[at].tolist(),
+                "noise": parts.noise[at].sum(axis=1).tolist(),
+            },
+            "parties": [{**asdict(one), "gains": one.gains} for one in self.parties],
+            "break_even_owners": self.break_even,
+        }
+        if self.best is not None:
+            tree["best"] = asdict(self.best)
+        if self.calibration is not None:
+            one = self.calibration
+            tree["calibration"] = {
+                "step": one.steps.tolist(),
+                "forecast": one.forecast.tolist(),
+                "mean": one.mean.tolist(),
+                "error": one.error.tolist(),
+                "z": one.z.tolist(),
+                "off": one.off,
+            }
+        return tree
+
+
+def forecast_scenario(
+    scenario: Scenario, replicas: int = 0, search: bool = False, *, confirm_cells: bool = False
+) -> list[CellForecast]:
+    """Forecast every cell of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    replicas : int
+        Pilot replicas to run beside each forecast; 0 for none.
+    search : bool
+        Search the best horizon, step and allocation for the budgets of each cell.
+    confirm_cells : bool
+        Accept any number of cells.
+
+    Raises
+    ------
+    InputError
+        With the first cell that has no forecast, and why.
+    """
+    if replicas < 0 or replicas == 1:
+        raise InputError(f"pilot replicas must be 0 or at least 2, got {replicas}")
+    found = []
+    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+        workspace = Workspace(Path(directory))
+        for cell in cells(scenario, confirm_cells=confirm_cells):
+            try:
+                found.append(_of_cell(cell, workspace, replicas, search))
+            except InputError as error:
+                raise InputError(*(scenario.locate(fault) for fault in error.faults)) from error
+            except P2PSimError as error:
+                raise type(error)(f"cell {cell.index}: {error}") from error
+    return found
+
+
+def _of_cell(cell: Cell, workspace: Workspace, replicas: int, search: bool) -> CellForecast:
+    made = forecast(setting(cell.scenario, workspace.case(cell.scenario, 0)))
+    alike = Alike(made.setting)
+    return CellForecast(
+        cell,
+        made,
+        parties(made),
+        alike,
+        alike.break_even(),
+        best(made.setting) if search else None,
+        calibrate(cell.scenario, workspace, replicas, made) if replicas else None,
+    )
