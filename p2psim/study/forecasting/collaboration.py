@@ -184,18 +184,17 @@ class Alike:
         return answer_variances(made, np.array([1 / owners]), setting.horizon)
 
     def break_even(self) -> int | None:
-        """Least number of owners from which on the average one gains; None where `MOST_OWNERS` are too few."""
-        alone = self.alone
+        """Least number of owners with which on the average one gains, T and ρ as they are; None where there is none.
 
-        def gains(owners: int) -> bool:
-            return self.psi(owners) < alone
-
-        last, owners = 1, 2
-        while not gains(owners):
+        More owners need more answers to converge, so that gains can end again where they are very many. Numbers are
+        tried that grow by a quarter, then all the way back to the last that does not gain.
+        """
+        alone, last, owners = self.alone, 1, 2
+        while self.psi(owners) >= alone:
             if owners >= MOST_OWNERS:
                 return None
-            last, owners = owners, min(2 * owners, MOST_OWNERS)
+            last, owners = owners, min(owners + max(1, owners // 4), MOST_OWNERS)
         while owners - last > 1:
             middle = (last + owners) // 2
-            last, owners = (last, middle) if gains(middle) else (middle, owners)
+            last, owners = (last, middle) if self.psi(middle) < alone else (middle, owners)
         return owners

@@ -35,7 +35,7 @@ class CellForecast:
     alike : Alike
         The same with any number of average owners.
     break_even : int or None
-        Least number of average owners from which on it pays; None where 10,000 are too few.
+        Least number of average owners with which it pays; None where there is none up to 10,000.
     best : Best or None
     calibration : Calibration or None
     """
