@@ -120,6 +120,8 @@ def audit(
     InputError
         If a number is out of range, or the scenario cannot be prepared.
     """
+    from threadpoolctl import threadpool_limits
+
     from p2psim.study.cells import cells
     from p2psim.study.workspace import Workspace
 
@@ -130,7 +132,8 @@ def audit(
     if replica < 0:
         raise InputError(f"the replica must not be negative, got {replica}")
     notes: dict[str, None] = {}
-    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+    # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
+    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):
         ways = _ways(cells(scenario, confirm_cells=confirm_cells), replica, Workspace(Path(directory)), notes)
         if len(ways) > MOST_AUDITS:
             notes[f"{len(ways) - MOST_AUDITS} more ways of releasing were not audited"] = None
