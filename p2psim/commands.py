@@ -69,15 +69,17 @@ def _run(asked: argparse.Namespace) -> int:
 def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
     """What the run folder, and so the table, holds beside what was asked for."""
     from p2psim.study.cells import cells
+    from p2psim.study.describing import stop_notes
     from p2psim.study.manifest import to_ranges
+    from p2psim.study.replicas import most
 
     described = result.described
     wanted = {cell.content for cell in cells(scenario, confirm_cells=True)}
     earlier = [number for number, cell in enumerate(described.cells) if cell.content not in wanted]
     held = Counter(content for content, _ in described.runs if content in wanted)
-    notes = []
-    if held and max(held.values()) > scenario.replicas:
-        replicas = f"{max(held.values())} replicas held, {scenario.replicas} asked for"
+    notes = list(stop_notes(described.cells))
+    if held and max(held.values()) > most(scenario.replicas):
+        replicas = f"{max(held.values())} replicas held, {most(scenario.replicas)} asked for"
         notes.append(f"{replicas}: the table is of all that are held; choose another --out for fewer")
     if earlier:
         which = f"cell{'s' if len(earlier) > 1 else ''} {to_ranges(earlier)}"

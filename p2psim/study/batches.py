@@ -4,7 +4,7 @@ import errno
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -165,10 +165,13 @@ class Schedule:
         In the order in which they shall be done.
     workers : int
         Among how many.
+    more : callable, optional
+        Says what else is to be done once the results of everything before have been taken in; nothing ends it.
     """
 
-    def __init__(self, items: Sequence[Item], workers: int):
+    def __init__(self, items: Sequence[Item], workers: int, more: Callable[[], Sequence[Item]] | None = None):
         self._items = items
+        self._more = more
         self._next = 0
         self.workers = workers
         self._done = 0.0
@@ -185,6 +188,12 @@ class Schedule:
     def left(self) -> float:
         """Estimate of the seconds that the rest will take one process."""
         return len(self) * self._seconds / self._done if self._done else float("inf")
+
+    def refill(self) -> bool:
+        """Ask for more, when nothing is left and every result has been taken in; whether there is some."""
+        if not len(self) and self._more is not None:
+            self._items, self._next = self._more(), 0
+        return len(self) > 0
 
     def take(self) -> Sequence[Item]:
         """Take the next batch off; empty when nothing is left."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from p2psim.errors import Fault, InputError
 from p2psim.printing import MOST_ROWS, complain, print_table
 from p2psim.study.notices import in_order, lines
+from p2psim.study.replicas import fewest, most
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -33,10 +34,12 @@ class Checked:
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
+        from p2psim.study.scenario import explicit
+
         return {
             "path": self.path,
             "scenario": self.scenario.resolved(),
-            "replicas": self.scenario.replicas,
+            "replicas": explicit(self.scenario.replicas),
             "events": self.events,
             "memory": self.memory,
             "cells": [
@@ -53,8 +56,8 @@ class Checked:
 
     @property
     def events(self) -> int:
-        """Events of the whole study, estimated."""
-        return self.scenario.replicas * sum(fact.events for fact in self.facts)
+        """Events of the whole study, estimated; of the most replicas that it may have."""
+        return most(self.scenario.replicas) * sum(fact.events for fact in self.facts)
 
     @property
     def memory(self) -> int:
@@ -65,7 +68,7 @@ class Checked:
     def show(self) -> None:
         """Print the study's size, the facts of each cell, and the resolved scenario; warnings to standard error."""
         print(
-            f"{self.path}: {_counted(len(self.cells), 'cell')} × {_counted(self.scenario.replicas, 'replica')}, about "
+            f"{self.path}: {_counted(len(self.cells), 'cell')} × {self._replicas()}, about "
             f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
         )
         for warning in warnings_of(self.cells, self.facts):
@@ -77,6 +80,10 @@ class Checked:
         if longest > each:
             print(f"… and up to {_counted(longest - each, 'more agent')} in each cell; --json has all")
         print(f"\n{self.scenario.to_yaml()}", end="")
+
+    def _replicas(self) -> str:
+        least, upto = fewest(self.scenario.replicas), most(self.scenario.replicas)
+        return _counted(upto, "replica") if least == upto else f"{least:,} to {_counted(upto, 'replica')}"
 
     def _privacy(self, each: int) -> list[dict[str, Any]]:
         """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""

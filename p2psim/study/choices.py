@@ -176,5 +176,9 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "third": "where Σ ε is what is limited",
         "quarter": "where Σ ε² is what is limited, as under zCDP",
     },
+    "replicas.until.statistic": {
+        "mean": "by Student's t, which is exact for normal values",
+        "median": "by order statistics, which holds for any law",
+    },
     "record.by": {"group": "also the mean over each group of agents"},
 }

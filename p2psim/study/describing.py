@@ -1,7 +1,7 @@
 """What the manifest says of a study that begins, and what a person is told when simulations fail."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ def describe(
     facts: dict[str, dict[str, Any]],
 ) -> Manifest:
     """The manifest of the study that begins: the present grid, then earlier cells."""
+    from p2psim.study.scenario import explicit
+
     old = content.manifest if content is not None else None
     present = {cell.content for cell in grid}
     # Of cells that need no work nothing was found out anew.
@@ -39,7 +41,7 @@ def describe(
         name=scenario.name,
         identity=scenario.identity(),
         seed=scenario.seed,
-        replicas=scenario.replicas,
+        replicas=explicit(scenario.replicas),
         state="running",
         cells=tuple(entries),
         grid=len(grid),
@@ -92,6 +94,14 @@ def without_empty(described: Manifest, content: store.Content) -> Manifest:
     return replace(described, cells=kept)
 
 
+def with_stops(described: Manifest, stopped: dict[str, dict[str, Any]]) -> Manifest:
+    """Say of each cell why it has so many replicas."""
+    return replace(
+        described,
+        cells=tuple(replace(cell, stopped=stopped.get(cell.content, {})) for cell in described.cells),
+    )
+
+
 def describe_failures(
     failed: "dict[RunKey, str]", grid: "Sequence[Cell]", folder: Path, most: int = 5
 ) -> str:
@@ -109,3 +119,15 @@ def describe_failures(
     if len(failed) > most:
         lines.append(f"  … and {len(failed) - most} more, all in {folder / manifest.NAME}")
     return "\n".join(lines)
+
+
+def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
+    """Which cells have not got their interval narrow enough, and why."""
+    told = {
+        "most": "the interval is still wider than asked for at the most replicas; raise replicas.most",
+        "failed": "every replica failed",
+    }
+    for why, message in told.items():
+        numbers = [number for number, cell in enumerate(cells) if cell.stopped.get("why") == why]
+        if numbers:
+            yield f"cell{'s' if len(numbers) > 1 else ''} {manifest.to_ranges(numbers)}: {message}"

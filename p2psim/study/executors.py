@@ -13,7 +13,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -54,8 +54,8 @@ def run_here(
     cells: "Sequence[Cell]", schedule: Schedule, workspace: "Workspace", options: BatchOptions
 ) -> Generator[BatchResult, None, None]:
     """Do all batches in this process."""
-    while items := schedule.take():
-        result = run_batch(cells, items, workspace, options)
+    while schedule.refill():
+        result = run_batch(cells, schedule.take(), workspace, options)
         schedule.learn(result)
         yield result
 
@@ -66,6 +66,7 @@ def run_local(
     workspace: "Workspace",
     options: BatchOptions,
     jobs: int | None,
+    more: Callable[[], Sequence[Item]] | None = None,
 ) -> Generator[BatchResult, None, None]:
     """Do all batches on this machine.
 
@@ -76,22 +77,24 @@ def run_local(
     jobs : int or None
         Number of processes; 1 is this one alone. None begins in this process and starts one process a core
         when what is left is worth it.
+    more
+        As for :class:`p2psim.study.batches.Schedule`.
     """
     workers = available_cores() if jobs is None else jobs
-    workers = max(1, min(workers, len(items)))
-    schedule = Schedule(items, workers)
+    if more is None:
+        workers = max(1, min(workers, len(items)))
+    schedule = Schedule(items, workers, more)
+    here = run_here(cells, schedule, workspace, options)
     if workers == 1:
-        yield from run_here(cells, schedule, workspace, options)
+        yield from here
         return
     if jobs is None:
-        # Twice: the first batch may have compiled, so that only the second tells how long the rest takes.
-        for _ in range(2):
-            if batch := schedule.take():
-                result = run_batch(cells, batch, workspace, options)
-                schedule.learn(result)
-                yield result
-        if schedule.left() < _WORTH_A_POOL:
-            yield from run_here(cells, schedule, workspace, options)
+        # From the second on: the first batch may have compiled, and does not tell how long the rest takes.
+        for number, result in enumerate(here, 1):
+            yield result
+            if number > 1 and schedule.left() >= _WORTH_A_POOL:
+                break
+        else:
             return
     yield from _run_pool(cells, schedule, workspace.directory, options, workers)
 
@@ -178,16 +181,17 @@ def _exchange(schedule: Schedule, connections: "Sequence[Connection]") -> Genera
             busy.append(connection)
 
     try:
-        for connection in connections:
-            hand_out(connection)
-        while busy:
-            for ready in wait(busy):
-                busy.remove(ready)
-                result = cast(Any, ready).recv()
-                schedule.learn(result)
-                # Before the result is written, so that the worker need not wait for the disk.
-                hand_out(ready)
-                yield result
+        while schedule.refill():
+            for connection in connections:
+                hand_out(connection)
+            while busy:
+                for ready in wait(busy):
+                    busy.remove(ready)
+                    result = cast(Any, ready).recv()
+                    schedule.learn(result)
+                    # Before the result is written, so that the worker need not wait for the disk.
+                    hand_out(ready)
+                    yield result
     except (EOFError, OSError):
         # The pipe has ended, between messages or in the middle of one.
         raise SimulationError(
@@ -246,7 +250,12 @@ def connect(scheduler: str | None) -> Any:
 
 
 def run_dask(
-    client: Any, cells: "Sequence[Cell]", items: Sequence[Item], options: BatchOptions, study: str
+    client: Any,
+    cells: "Sequence[Cell]",
+    items: Sequence[Item],
+    options: BatchOptions,
+    study: str,
+    more: Callable[[], Sequence[Item]] | None = None,
 ) -> Generator[BatchResult, None, None]:
     """Do all batches on a Dask cluster.
 
@@ -258,9 +267,11 @@ def run_dask(
         As for :func:`p2psim.study.batches.run_batch`.
     study : str
         A name for this run, so that workers know their data of it.
+    more
+        As for :class:`p2psim.study.batches.Schedule`.
     """
     distributed: Any = importlib.import_module("distributed")
-    schedule = Schedule(items, max(1, sum(client.nthreads().values())))
+    schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
     grid = client.scatter([list(cells)], broadcast=True)[0]
     futures = distributed.as_completed()
     waiting: set[Any] = set()
@@ -271,6 +282,8 @@ def run_dask(
                 waiting.add(future)
                 futures.add(future)
             if not waiting:
+                if schedule.refill():
+                    continue
                 return
             future = next(futures)
             waiting.remove(future)

@@ -40,6 +40,9 @@ class CellEntry:
         Choices that every output repeats, such as ``form: printed``.
     facts : dict
         What ``p2psim check`` says of it: sizes, step, stability, noise; of the first replica where they differ.
+    stopped : dict
+        Why it has so many replicas, where their number was not given: the last look of
+        :class:`p2psim.study.stopping.Verdict`.
     scenario : str
         YAML of a cell that is no longer in the scenario's grid; empty for the others.
     """
@@ -48,6 +51,7 @@ class CellEntry:
     swept: dict[str, Any]
     notes: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    stopped: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
 
 
@@ -70,8 +74,8 @@ class Manifest:
         The scenario's name, and the hash of what may not change in this folder.
     seed : int
         The study's seed.
-    replicas : int
-        Asked for last.
+    replicas : int or dict
+        Asked for last: a number, or the rule that decides on it.
     state : str
         ``running`` (also after a kill), ``interrupted``, ``finished``, or ``failed`` when a simulation did.
     cells : tuple of CellEntry
@@ -97,7 +101,7 @@ class Manifest:
     name: str
     identity: str
     seed: int
-    replicas: int
+    replicas: int | dict[str, Any]
     state: str
     cells: tuple[CellEntry, ...]
     grid: int
@@ -168,6 +172,7 @@ def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, An
     }
     extras = {
         "facts": plain(cell.facts),
+        "stopped": plain(cell.stopped),
         "failed": failed,
         "notes": list(cell.notes),
         "scenario": cell.scenario,
@@ -254,6 +259,7 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
                 swept={key: _number(value) for key, value in cell["swept"].items()},
                 notes=tuple(cell.get("notes", ())),
                 facts={name: _number(value) for name, value in cell.get("facts", {}).items()},
+                stopped={name: _number(value) for name, value in cell.get("stopped", {}).items()},
                 scenario=cell.get("scenario", ""),
             )
             for cell in tree["cells"]

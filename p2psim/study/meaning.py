@@ -182,6 +182,21 @@ _GRAPH_MEANINGS = (
 )
 
 
+def _sequential(scenario: Scenario) -> Iterator[Fault]:
+    """What decides on more replicas must be recorded."""
+    rule = scenario.replicas
+    if isinstance(rule, int):
+        return
+    if rule.most < rule.least:
+        yield Fault(f"must be at least least, {rule.least}; got {rule.most}", "replicas.most")
+    recorded = scenario.record.metrics
+    if rule.until.metric not in recorded:
+        yield Fault(unknown("recorded metric", rule.until.metric, recorded), "replicas.until.metric")
+    models = ["main", *(baseline.kind for baseline in scenario.learning.baselines)]
+    if rule.until.model not in models:
+        yield Fault(unknown("model", rule.until.model, models), "replicas.until.model")
+
+
 def _network_metrics(scenario: Scenario) -> Iterator[Fault]:
     """Some metrics say something of some networks only."""
     exchange = scenario.network.exchange
@@ -233,6 +248,7 @@ RULES: tuple[Rule, ...] = (
     _array_engine,
     *PRIVACY_RULES,
     _metrics,
+    _sequential,
     _network_metrics,
     _named_once,
     _labels,

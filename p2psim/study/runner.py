@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import FolderError, InputError, SimulationError
 from p2psim.study import compaction, manifest, store
-from p2psim.study.batches import BatchOptions, BatchResult, Item
+from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
-from p2psim.study.describing import describe, describe_failures, without_empty
+from p2psim.study.describing import describe, describe_failures, with_stops, without_empty
 from p2psim.study.executors import EXECUTORS, connect, run_dask, run_local
 from p2psim.study.progress import progress_bar
+from p2psim.study.work import Work
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -146,10 +147,10 @@ def _run_into(
             stack.enter_context(store.lock(folder))
             found = store.inspect(folder, identity, options.overwrite)
         content = store.read_content(folder) if found is not None and not options.overwrite else None
-        items = _missing(scenario, grid, content, options)
+        work = Work(scenario, grid, content, options.only)
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
-        workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(items), tell)
-        if content is not None and not items and _is_complete(content, grid):
+        workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
+        if content is not None and not work.items and _is_complete(content, grid, work):
             return {}
         client = stack.enter_context(connect(options.scheduler)) if options.executor == "dask" else None
         # From here on the folder changes: the input is known to be good.
@@ -166,14 +167,16 @@ def _run_into(
         described = describe(scenario, grid, content, folder, preparation, facts)
         store.begin(folder, described, text)
         try:
-            failed = _execute(folder, grid, items, workspace, options, _keeps_data(scenario), client)
+            failed = _execute(folder, grid, work, workspace, options, _keeps_data(scenario), client)
         except BaseException:
             with contextlib.suppress(OSError):
                 manifest.write(folder, replace(described, state="interrupted"))
             raise
         content = store.read_content(folder)
         described = replace(
-            without_empty(described, content), failed=dict(failed), state="failed" if failed else "finished"
+            with_stops(without_empty(described, content), work.stopped()),
+            failed=dict(failed),
+            state="failed" if failed else "finished",
         )
         compaction.finish(folder, content, described, text)
         return failed
@@ -186,20 +189,11 @@ def _create(folder: Path) -> None:
         raise FolderError(f"{folder}: cannot be created ({error.strerror}); choose another --out") from None
 
 
-def _missing(
-    scenario: "Scenario", grid: "Sequence[Cell]", content: store.Content | None, options: RunOptions
-) -> list[Item]:
-    """What is to be done: replica by replica, the cells of one together, to share its events."""
-    done = content.sources() if content is not None else {}
-    if options.only is not None:
-        wanted: Sequence[Item] = [options.only]
-    else:
-        wanted = [(cell.index, replica) for replica in range(scenario.replicas) for cell in grid]
-    return [(index, replica) for index, replica in wanted if (grid[index].content, replica) not in done]
-
-
-def _is_complete(content: store.Content, grid: "Sequence[Cell]") -> bool:
-    """Whether the tables hold everything, in the order of this grid."""
+def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> bool:
+    """Whether the tables hold everything, in the order of this grid, and the manifest says why."""
+    stops = {cell.content: cell.stopped for cell in content.manifest.cells[: len(grid)] if cell.stopped}
+    if stops != work.stopped():
+        return False
     in_tables = content.manifest.stored[: len(grid)] == tuple(cell.content for cell in grid)
     return not content.parts and in_tables and content.manifest.state == "finished"
 
@@ -241,7 +235,7 @@ def _keeps_data(scenario: "Scenario") -> bool:
 def _execute(
     folder: Path,
     grid: "Sequence[Cell]",
-    items: Sequence[Item],
+    work: Work,
     workspace: "Workspace",
     options: RunOptions,
     keep_data: bool,
@@ -249,22 +243,24 @@ def _execute(
 ) -> "dict[RunKey, str]":
     """Simulate, keeping each batch as it comes."""
     failed: dict[RunKey, str] = {}
-    if not items:
+    if not work.items:
         return failed
+    more = work.more if work.is_sequential else None
     batch_options = BatchOptions(keep_data, frozenset(workspace.problems()), options.check_events)
     if client is not None:
         batch_options = BatchOptions(keep_data, frozenset(), options.check_events)
-        results = run_dask(client, grid, items, batch_options, uuid.uuid4().hex)
+        results = run_dask(client, grid, work.items, batch_options, uuid.uuid4().hex, more)
     else:
         jobs = 1 if options.only else options.jobs
-        results = run_local(grid, items, workspace, batch_options, jobs)
-    with progress_bar(len(items), options.progress) as advance, contextlib.closing(results) as stream:
+        results = run_local(grid, work.items, workspace, batch_options, jobs, more)
+    with progress_bar(len(work.items), options.progress) as advance, contextlib.closing(results) as stream:
         for result in stream:
             if result.part is not None:
                 if keep_data:
                     _keep_data(folder, result, workspace)
                 store.add_part(folder, result.part)
             failed.update(result.failed)
+            work.take_in(result)
             advance(result.done)
             if result.stopped is not None:
                 raise result.stopped

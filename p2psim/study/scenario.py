@@ -14,7 +14,7 @@ from p2psim.data.section import DataSection
 from p2psim.errors import Fault, InputError
 from p2psim.learning.section import LearningSection
 from p2psim.network.section import NetworkSection
-from p2psim.options import Count, Options
+from p2psim.options import Options
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
@@ -24,6 +24,7 @@ from p2psim.study.faults import at, faults_of, ordered
 from p2psim.study.names import PATTERN, checked_name
 from p2psim.study.nodes import Node, Place, find, from_python, place_of, placed, plain, put
 from p2psim.study.record import RecordSection
+from p2psim.study.replicas import Replicas
 from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
@@ -46,7 +47,10 @@ class Scenario(Options):
 
     name: Name = Field(description="name of the study, and of its run folder")
     seed: int = Field(0, description="every random number follows from it")
-    replicas: Count = Field(1, description="repetitions of each cell, with other random numbers")
+    replicas: Replicas = Field(
+        1,
+        description="repetitions of each cell, with other random numbers; or until an interval is narrow enough",
+    )
     network: NetworkSection = Field(description="who wakes, who hears whom, and when")
     data: DataSection = Field(description="what each agent holds")
     learning: LearningSection = Field(description="what is computed")
