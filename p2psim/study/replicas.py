@@ -14,7 +14,7 @@ class Until(Options):
     model: str = Field("main", description="main, or the name of a baseline")
     statistic: Literal["mean", "median"] = Field(
         "mean",
-        description="mean, by Student's t, which is exact for normal values; or median, by order statistics, for any law",
+        description="mean, by Student's t, exact for normal values; or median, by order statistics, for any law",
     )
     width: Positive = Field(description="the most that the whole interval may be wide")
     relative: bool = Field(True, description="whether width is a share of the estimate's absolute value")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,8 @@ def test_looks_grow_from_least_to_most(least: int, beyond: int) -> None:
     numbers = list(looks(least, least + beyond))
     assert numbers[0] == least
     assert numbers[-1] == least + beyond
-    assert all(b > a for a, b in zip(numbers, numbers[1:], strict=False))
-    assert all(b == math.ceil(1.5 * a) for a, b in zip(numbers[:-1], numbers[1:-1], strict=False))
+    assert all(b > a for a, b in pairwise(numbers))
+    assert all(b == math.ceil(1.5 * a) for a, b in pairwise(numbers[:-1]))
 
 
 @given(st.floats(1e-6, 0.5))
@@ -100,7 +101,7 @@ def test_first_look_of_normal_values_by_hand() -> None:
 
 def test_values_that_say_nothing_never_stop_a_cell_early() -> None:
     for bad in (math.nan, math.inf):
-        held = {replica: 1.0 for replica in range(300)} | {3: bad}
+        held = dict.fromkeys(range(300), 1.0) | {3: bad}
         assert judge(rule(0.5), held).why == "most"
     held = dict.fromkeys(range(300), 1.0) | {3: math.inf}
     assert judge(rule(0.5, statistic="median"), held).why == "reached"
