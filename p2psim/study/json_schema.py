@@ -13,6 +13,7 @@ from p2psim.options import BY_NAME
 from p2psim.study.core_schema import Schemas, kind_of
 from p2psim.study.meaning import all_meanings
 from p2psim.study.scenario import Scenario
+from p2psim.study.search import METHODS, MOST_POINTS, RANGES
 
 #: Validators that let one entry stand for a list of one.
 _LISTING = ("_listed", "_as_list")
@@ -35,7 +36,8 @@ def json_schema() -> dict[str, Any]:
                 "patternProperties": keys,
                 "additionalProperties": False,
                 "minProperties": 1,
-            }
+            },
+            **{method: _search(keys) for method in METHODS},
         },
         "additionalProperties": False,
     }
@@ -43,6 +45,49 @@ def json_schema() -> dict[str, Any]:
     for key in ("metrics", "per_agent"):
         schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics
     return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": "p2psim scenario"}
+
+
+def _search(lists: dict[str, Any]) -> dict[str, Any]:
+    """Schema of a search of the sweep."""
+    ends = {
+        name: {
+            "type": "array",
+            "items": {"type": "integer" if name.endswith("integers") else "number"},
+            "minItems": 2,
+            "maxItems": 2,
+        }
+        for name in RANGES
+    }
+    within = {
+        "type": "object",
+        "properties": ends | {"choice": {"type": "array", "minItems": 1}},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return {
+        "description": "points in ranges; a larger count keeps those of a smaller one",
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 1, "maximum": MOST_POINTS},
+            "seed": {"type": "integer", "minimum": 0},
+            "keys": {
+                "description": "a range for each key",
+                "type": "object",
+                "patternProperties": dict.fromkeys(lists, within),
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+            "values": {
+                "description": "points drawn earlier",
+                "type": "object",
+                "patternProperties": lists,
+                "additionalProperties": False,
+            },
+        },
+        "required": ["count", "keys"],
+        "additionalProperties": False,
+    }
 
 
 class _Generator(GenerateJsonSchema):

@@ -4,15 +4,24 @@ from collections.abc import Sequence
 
 from p2psim.errors import Fault, InputError
 from p2psim.study.nodes import Node, Place, Steps, put
+from p2psim.study.search import METHODS
 from p2psim.study.sweep import swept_keys
 from p2psim.study.yaml_reader import read
 
+#: After these comes a swept key.
+_BEFORE_SWEPT = (
+    "sweep.zip.",
+    *(f"sweep.{method}.{part}." for method in METHODS for part in ("keys", "values")),
+)
+
 
 def split(key: str) -> Steps:
-    """Split a dotted key; what follows ``sweep.`` or ``sweep.zip.`` is one key, since it is dotted itself."""
-    for prefix in ("sweep.zip.", "sweep."):
-        if key.startswith(prefix) and key != "sweep.zip":
+    """Split a dotted key; a swept key is one step, since it is dotted itself, wherever it stands."""
+    for prefix in _BEFORE_SWEPT:
+        if key.startswith(prefix):
             return (*prefix.rstrip(".").split("."), key.removeprefix(prefix))
+    if key.startswith("sweep.") and key.split(".")[1] not in METHODS:
+        return "sweep", key.removeprefix("sweep.")
     return tuple(key.split("."))
 
 

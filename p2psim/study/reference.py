@@ -17,7 +17,13 @@ from p2psim.study.cells import display
 from p2psim.study.core_schema import Schemas, phrase
 from p2psim.study.meaning import all_meanings
 from p2psim.study.scenario import Scenario
+from p2psim.study.search import RANGES
 from p2psim.study.sweep import MOST_CELLS
+
+
+def _ranges() -> str:
+    return ", ".join(f"`{name}`" for name in RANGES)
+
 
 _INTRODUCTION = f"""# The scenario language
 
@@ -37,6 +43,9 @@ that suggest the nearest known one.
 - The sweep gives dotted keys lists of values: `privacy.epsilon: [10, 100]`. A position in a list counts from
   0: `data.features.1.components`. Each combination is a cell, the last key fastest; keys under `zip` advance
   together. A swept key may be left out of its section. More than {MOST_CELLS:,} cells must be confirmed.
+- Points in ranges: `random: {{count: 50, seed: 1, keys: {{privacy.epsilon: {{log-uniform: [0.1, 100]}}}}}}` in the
+  sweep; `sobol` and `halton` fill the ranges more evenly. A range is {_ranges()} of `[low, high]`, or `choice` of a
+  list. A larger count keeps the points that there are; a resolved scenario holds them under `values`.
 - `--set KEY=VALUE` takes a dotted key and a YAML value. The lists of a sweep are set as a whole:
   `--set 'sweep.privacy.epsilon=[1, 10]'`.
 """

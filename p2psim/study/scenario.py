@@ -25,6 +25,7 @@ from p2psim.study.names import PATTERN, checked_name
 from p2psim.study.nodes import Node, Place, find, from_python, place_of, placed, plain, put
 from p2psim.study.record import RecordSection
 from p2psim.study.replicas import Replicas
+from p2psim.study.search import METHODS
 from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
@@ -65,7 +66,7 @@ class Scenario(Options):
     sweep: dict[str, Any] = Field(
         {},
         description="values of dotted keys, of which each combination is a cell; the last key is fastest; "
-        "keys under zip advance together",
+        "keys under zip advance together; random, sobol and halton draw points in ranges",
     )
     fitted: dict[str, Any] | None = Field(
         None, description="numbers that the preparation found, in a resolved scenario; compared, never used"
@@ -221,14 +222,20 @@ def _build(node: Node, confirm_cells: bool) -> Scenario:
     explicit_values = _values_of(node, axes, faults)
     if faults:
         raise InputError(*ordered(faults))
-    sweep = {
-        key: {inner: explicit_values[inner] for inner in entry} if key == "zip" else explicit_values[key]
-        for key, entry in base.sweep.items()
-    }
+    sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
     if excess is None:
         cells(scenario)
     return scenario
+
+
+def _explicit_axis(key: str, entry: Any, values: Mapping[str, list[Any]]) -> Any:
+    """One entry of the sweep with every value explicit; a search keeps what it was drawn from."""
+    if key == "zip":
+        return {inner: values[inner] for inner in entry}
+    if key in METHODS:
+        return {"seed": 0} | entry | {"values": {inner: values[inner] for inner in entry["keys"]}}
+    return values[key]
 
 
 def _completed(node: Node, axes: list[Axis]) -> Node:

@@ -1,7 +1,7 @@
 """The ``sweep`` section: which keys take which values, and how they combine.
 
-Every key of the section is an axis of a grid, except ``zip``, whose keys advance together as one axis. Axes
-are in file order; the last advances fastest.
+Every key of the section is an axis of a grid, except ``zip``, whose keys advance together as one axis, and searches
+(``random``, ``sobol``, ``halton``), whose points are one axis each. Axes are in file order; the last advances fastest.
 """
 
 import math
@@ -12,6 +12,7 @@ from itertools import product
 from p2psim.errors import Fault
 from p2psim.study.faults import at, show
 from p2psim.study.nodes import Node, Place, Steps
+from p2psim.study.search import METHODS, read_search
 
 #: Cells that a sweep may have without being asked for again.
 MOST_CELLS = 100_000
@@ -47,6 +48,16 @@ def read_sweep(node: Node | None) -> tuple[list[Axis], list[Fault]]:
     for key, entry in node.content.items():
         if key == "zip":
             _read_zip(entry, axes, faults)
+        elif key in METHODS:
+            found, wrong = read_search(key, entry)
+            faults += wrong
+            if found:
+                places = entry.content["keys"].keys
+                axes.append(
+                    Axis(
+                        tuple(found), tuple(map(tuple, found.values())), tuple(places[name] for name in found)
+                    )
+                )
         else:
             values = _values(f"sweep.{key}", entry, faults)
             if values:
