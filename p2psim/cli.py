@@ -85,6 +85,15 @@ def _add_check(commands: _Commands) -> None:
         commands, "check", "validate scenarios, and show what running them would mean", "print it as JSON"
     )
     check.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="scenario files")
+    check.add_argument(
+        "--no-pilot",
+        dest="pilot",
+        action="store_false",
+        help="do not simulate for a second to tell how long all takes",
+    )
+    check.add_argument(
+        "--jobs", type=int, metavar="N", help="processes to tell the time for; one a core by default"
+    )
     _add_overrides(check)
 
 

@@ -123,7 +123,12 @@ def _check(asked: argparse.Namespace) -> int:
     faults = []
     for path in asked.scenarios:
         try:
-            checked.append(check_scenario(_load(path, asked), path, confirm_cells=asked.confirm_cells))
+            scenario = _load(path, asked)
+            checked.append(
+                check_scenario(
+                    scenario, path, confirm_cells=asked.confirm_cells, pilot=asked.pilot, jobs=asked.jobs
+                )
+            )
         except InputError as error:
             faults += error.faults
     if asked.json:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from p2psim.errors import Fault, InputError
 from p2psim.printing import MOST_ROWS, complain, print_table
 from p2psim.study.notices import in_order, lines
+from p2psim.study.pilot import told_seconds
 from p2psim.study.replicas import fewest, most
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
     from p2psim.study.families.stage import Assessment
+    from p2psim.study.pilot import Pilot
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Workspace
 
@@ -24,13 +26,15 @@ FEWEST_AGENTS = 3
 
 @dataclass(frozen=True)
 class Checked:
-    """A scenario, its cells, and the facts and agents' labels of each."""
+    """A scenario, its cells, the facts and agents' labels of each, and its pilot, or why there is none."""
 
     path: str
     scenario: "Scenario"
     cells: "Sequence[Cell]"
     facts: "Sequence[Assessment]"
     labels: Sequence[Sequence[str]]
+    pilot: "Pilot | None" = None
+    no_pilot: str = ""
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -42,6 +46,7 @@ class Checked:
             "replicas": explicit(self.scenario.replicas),
             "events": self.events,
             "memory": self.memory,
+            "pilot": self.pilot.as_tree() if self.pilot is not None else None,
             "cells": [
                 {
                     "cell": cell.index,
@@ -71,6 +76,7 @@ class Checked:
             f"{self.path}: {_counted(len(self.cells), 'cell')} × {self._replicas()}, about "
             f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
         )
+        print(self._time())
         for warning in warnings_of(self.cells, self.facts):
             complain(f"warning: {warning}")
         print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
@@ -80,6 +86,18 @@ class Checked:
         if longest > each:
             print(f"… and up to {_counted(longest - each, 'more agent')} in each cell; --json has all")
         print(f"\n{self.scenario.to_yaml()}", end="")
+
+    def _time(self) -> str:
+        """How long it will take, or why that is not told."""
+        pilot = self.pilot
+        if pilot is None:
+            return f"time: not told, {self.no_pilot}"
+        least, upto = told_seconds(pilot.least_seconds), told_seconds(pilot.most_seconds)
+        return (
+            f"time: about {least if least == upto else f'{least} to {upto}'} with {_counted(pilot.jobs, 'job')}, "
+            f"at {pilot.events_per_second:,.0f} events a second each, by a pilot of {pilot.events:,}; about "
+            f"{pilot.memory / 1e6:,.0f} MB a process with the libraries"
+        )
 
     def _replicas(self) -> str:
         least, upto = fewest(self.scenario.replicas), most(self.scenario.replicas)
@@ -147,15 +165,37 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
     return facts
 
 
-def check_scenario(scenario: "Scenario", path: str, *, confirm_cells: bool = False) -> Checked:
-    """Check a scenario as far as can be done without running it.
+def check_scenario(
+    scenario: "Scenario",
+    path: str,
+    *,
+    confirm_cells: bool = False,
+    pilot: bool = False,
+    jobs: int | None = None,
+) -> Checked:
+    """Check a scenario as far as can be done without running it, but for a second of it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    path : str
+        What it is called.
+    confirm_cells : bool
+        Accept a sweep of any size.
+    pilot : bool
+        Simulate for about a second to see how long the whole takes.
+    jobs : int or None
+        Processes that it shall have; one a core when None.
 
     Raises
     ------
     InputError
         With everything that is wrong.
     """
+    from p2psim.compiled import is_compiled
     from p2psim.study.cells import cells
+    from p2psim.study.executors import available_cores
+    from p2psim.study.pilot import fly
     from p2psim.study.workspace import Workspace
 
     grid = cells(scenario, confirm_cells=confirm_cells)
@@ -163,4 +203,14 @@ def check_scenario(scenario: "Scenario", path: str, *, confirm_cells: bool = Fal
         workspace = Workspace(Path(directory))
         facts = assess_cells(scenario, grid, workspace)
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
-        return Checked(path, scenario, grid, facts, labels)
+        if not pilot:
+            return Checked(path, scenario, grid, facts, labels, None, "without a pilot")
+        if not is_compiled():
+            why = "the kernels are not compiled yet; a first run of anything compiles them"
+            return Checked(path, scenario, grid, facts, labels, None, why)
+        try:
+            found = fly(scenario, grid, facts, workspace, jobs or available_cores())
+        except Exception as error:
+            why = f"the pilot failed ({type(error).__name__}: {error}), as a run will"
+            return Checked(path, scenario, grid, facts, labels, None, why)
+        return Checked(path, scenario, grid, facts, labels, found)

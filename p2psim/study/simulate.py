@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from p2psim.study.families.spending import Spending
 from p2psim.study.families.stage import Assessment, FamilyCell, with_spent
 from p2psim.study.outcome import Outcome
 from p2psim.study.streams import streams_of
-from p2psim.study.tape import Tape
+from p2psim.study.tape import Piece, Tape
 
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
@@ -93,6 +95,45 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         problem_id=case.problem_id,
         warnings=case.warnings + warnings,
     )
+
+
+def sample(scenario: Scenario, replica: int, workspace: Workspace, until: float) -> tuple[int, bool]:
+    """Play a replica until a moment, to see how fast it goes.
+
+    Parameters
+    ----------
+    scenario, replica, workspace
+        As for `simulate`.
+    until : float
+        Moment of ``time.perf_counter``. The chunk of events in which it comes is played to its end.
+
+    Returns
+    -------
+    events : int
+        Played.
+    ended : bool
+        Whether that was all.
+    """
+    _, cell, _ = _cell(scenario, replica, workspace)
+    stage, streams = cell.stage, streams_of(scenario, replica)
+    ended = False
+
+    def pieces() -> Iterator[Piece]:
+        nonlocal ended
+        for piece in _TAPE.play(stage, streams, scenario.network.engine, False):
+            yield piece
+            if time.perf_counter() > until:
+                return
+        ended = True
+
+    # What a clairvoyant allocation knows is here only what will be played.
+    known = list(pieces()) if stage.plan.clairvoyant else pieces()
+    totals = stage.plan.totals(piece.releases for piece in known)
+    player, events = cell.player(streams), 0
+    for piece in known:
+        player.feed(piece.events, stage.plan.noise(piece.unit, piece.releases, totals), piece.releases.places)
+        events += piece.events.size
+    return events, ended
 
 
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:

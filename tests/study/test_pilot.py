@@ -1,0 +1,123 @@
+"""What a pilot foretells, and that it never takes long."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import small_study as small
+from ruamel.yaml import YAML
+
+from p2psim import compiled
+from p2psim.cli import main
+from p2psim.errors import SimulationError
+from p2psim.study import pilot, simulate
+from p2psim.study.batches import BatchOptions, run_batch
+from p2psim.study.cells import cells
+from p2psim.study.checking import check_scenario
+from p2psim.study.pilot import Pilot, told_seconds
+from p2psim.study.scenario import Scenario
+from p2psim.study.workspace import Workspace
+
+
+def flown(study: Scenario, jobs: int = 1) -> Pilot:
+    checked = check_scenario(study, "small.yaml", pilot=True, jobs=jobs)
+    assert checked.pilot is not None
+    return checked.pilot
+
+
+def long(replicas: object = 3) -> Scenario:
+    algorithm = small.tree()["learning"]["algorithm"] | {"horizon": 50_000_000}
+    learning = small.tree()["learning"] | {"algorithm": algorithm}
+    record = {"metrics": ["relative_fitness"], "every": 1_000_000}
+    return small.scenario(learning=learning, record=record, replicas=replicas)
+
+
+def test_time_is_bounded_and_foretold_where_not_one_simulation_fits() -> None:
+    flown(small.scenario())  # imports, and compiled code from the cache
+    began = time.perf_counter()
+    found = flown(long())
+    assert time.perf_counter() - began < 5
+    assert found.simulations == 0
+    # 2 cells of 3 replicas with 6 events for each of 5e7 commits.
+    assert found.most_seconds == pytest.approx(6 * 3e8 / found.events_per_second, rel=0.01)
+    assert found.most_seconds == found.least_seconds
+
+
+def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock of our own: each look at it is a hundredth of a second."""
+    looks = iter(range(10**9))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(looks) / 100)
+    study = small.scenario(replicas=100)
+    one = flown(study)
+    assert one.simulations > 1
+    events = check_scenario(study, "").events
+    assert one.most_seconds == pytest.approx(events / one.events_per_second)
+    four = flown(study, jobs=4)
+    alone = events / four.events_per_second
+    assert four.most_seconds == pytest.approx(min(alone, alone / 4 + 1.0))
+
+
+def test_a_rule_for_replicas_gives_a_range() -> None:
+    until = {"metric": "relative_fitness", "width": 0.1}
+    found = flown(long({"until": until, "least": 10, "most": 1000}))
+    assert found.most_seconds == pytest.approx(100 * found.least_seconds)
+
+
+def test_a_clairvoyant_allocation_is_flown_too() -> None:
+    privacy = small.tree()["privacy"] | {"allocation": {"kind": "uniform"}}
+    study = small.scenario(privacy=privacy)
+    assert flown(study).simulations > 0
+
+
+def test_memory_is_that_of_this_process_at_least() -> None:
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    assert flown(small.scenario()).memory >= 0.9 * resident
+
+
+def test_command_tells_the_time_or_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "small.yaml"
+    with open(path, "w") as stream:
+        YAML(typ="safe").dump(small.tree(), stream)
+    assert main(["check", str(path), "--jobs", "2"]) == 0
+    assert "with 2 jobs, at" in capsys.readouterr().out.splitlines()[1]
+    assert main(["check", str(path), "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)[0]
+    assert tree["pilot"]["simulations"] >= 1
+    assert main(["check", str(path), "--no-pilot", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["pilot"] is None
+
+    def fail(*_: object) -> None:
+        raise SimulationError("the model is not finite")
+
+    monkeypatch.setattr(simulate, "sample", fail)
+    assert main(["check", str(path)]) == 0
+    said = capsys.readouterr().out.splitlines()[1]
+    assert (
+        said == "time: not told, the pilot failed (SimulationError: the model is not finite), as a run will"
+    )
+    monkeypatch.setattr(compiled, "is_compiled", lambda: False)
+    monkeypatch.setattr(pilot, "fly", fail)
+    assert main(["check", str(path)]) == 0
+    assert "the kernels are not compiled yet" in capsys.readouterr().out.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.0123, "0.012 seconds"), (119, "119 seconds"), (150, "2.5 minutes"), (86400 * 150, "150 days")],
+)
+def test_lengths_of_time(seconds: float, said: str) -> None:
+    assert told_seconds(seconds) == said
+
+
+@pytest.mark.verification
+def test_forecast_is_right_within_a_factor_of_four(tmp_path: Path) -> None:
+    """On the same machine at the same time; a factor of two is usual."""
+    study = small.scenario(replicas=500)
+    foretold = flown(study).most_seconds
+    grid = cells(study)
+    items = [(cell.index, replica) for replica in range(500) for cell in grid]
+    taken = run_batch(grid, items, Workspace(tmp_path), BatchOptions(), prepare=True).seconds
+    assert taken / 4 < foretold < taken * 4
