@@ -77,6 +77,12 @@ def _add_run(commands: _Commands) -> None:
     run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
     run.add_argument("--cell", type=int, metavar="I", help="run this cell alone (with --replica)")
     run.add_argument("--replica", type=int, metavar="R", help="run this replica alone (with --cell)")
+    run.add_argument(
+        "--progress",
+        choices=("bar", "json", "none"),
+        default="bar",
+        help="on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
+    )
     run.add_argument("--quiet", action="store_true", help="no progress and no notices; warnings stay")
 
 

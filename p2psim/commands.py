@@ -53,7 +53,7 @@ def _run(asked: argparse.Namespace) -> int:
         asked.out,
         jobs=asked.jobs,
         overwrite=asked.overwrite,
-        progress=not asked.quiet,
+        progress="none" if asked.quiet else asked.progress,
         executor=asked.executor,
         scheduler=asked.scheduler,
         check_events=asked.check_events,

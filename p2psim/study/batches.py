@@ -1,6 +1,7 @@
 """One batch of simulations: what a worker does, whichever executor it works for."""
 
 import errno
+import os
 import threading
 import time
 import traceback
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 #: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
 BATCH_SECONDS = 1.0
 #: Errors of the machine, not of a simulation: going on would not help.
-_MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENOMEM}
+_MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE}
 
 #: Position of a cell in the grid, and replica.
 Item = tuple[int, int]
@@ -57,6 +58,8 @@ class BatchResult:
         Number of simulations tried.
     seconds : float
         Wall time of the batch in its process.
+    worker : str
+        Who did it.
     stopped : BaseException or None
         Why the batch was given up before its end: an interrupt, or a full disk.
     """
@@ -65,7 +68,14 @@ class BatchResult:
     failed: dict[RunKey, str] = field(default_factory=dict)
     done: int = 0
     seconds: float = 0.0
+    worker: str = ""
     stopped: BaseException | None = None
+
+
+def given_up(cells: "Sequence[Cell]", item: Item, how: str, worker: str) -> BatchResult:
+    """The failure of a simulation that ended its worker, twice."""
+    text = f"its worker process {how}, twice, perhaps for want of memory"
+    return BatchResult(None, {(cells[item[0]].content, item[1]): text}, 1, worker=worker)
 
 
 # Simulations share caches within a process, and a Dask worker may run several threads.
@@ -132,7 +142,7 @@ def _run_batch(
             stopped = error
             break
         except Exception as error:
-            if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _MACHINE):
+            if isinstance(error, OSError) and error.errno in _MACHINE:
                 stopped = error
                 break
             text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
@@ -143,7 +153,8 @@ def _run_batch(
     if finished:
         encoded = encode(finished)
         part = Part(encoded.files, encoded.runs, encoded.problems, data)
-    return BatchResult(part, failed, len(finished) + len(failed), time.perf_counter() - start, stopped)
+    done, seconds = len(finished) + len(failed), time.perf_counter() - start
+    return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped)
 
 
 def _data_bytes(workspace: "Workspace", problem: str) -> bytes:
@@ -173,12 +184,14 @@ class Schedule:
         self._items = items
         self._more = more
         self._next = 0
+        self._again: list[Item] = []
+        self._lost: set[Item] = set()
         self.workers = workers
         self._done = 0.0
         self._seconds = 0.0
 
     def __len__(self) -> int:
-        return len(self._items) - self._next
+        return len(self._items) - self._next + len(self._again)
 
     def learn(self, result: BatchResult) -> None:
         """Take in how long a batch took. The first one compiles, so later ones count for more."""
@@ -195,8 +208,24 @@ class Schedule:
             self._items, self._next = self._more(), 0
         return len(self) > 0
 
+    def lose(self, items: Sequence[Item]) -> bool:
+        """Take back a batch whose worker died: each of it is tried again, alone and after all others.
+
+        Returns
+        -------
+        bool
+            Whether it has been so already: then it is given up.
+        """
+        if len(items) == 1 and items[0] in self._lost:
+            return True
+        self._lost.update(items)
+        self._again += items
+        return False
+
     def take(self) -> Sequence[Item]:
         """Take the next batch off; empty when nothing is left."""
+        if self._again and self._next == len(self._items):
+            return [self._again.pop(0)]
         size = 1
         if self._done:
             size = max(1, round(BATCH_SECONDS * self._done / max(self._seconds, 1e-9)))

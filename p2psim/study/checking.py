@@ -160,6 +160,12 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
             facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
         except InputError as error:
             faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
+        except (ArithmeticError, ValueError) as error:
+            # Numbers that no rule refuses and that linear algebra cannot take.
+            swept = ", ".join(f"{key} = {value}" for key, value in cell.swept.items())
+            which = f"cell {cell.index} ({swept})" if swept else "it"
+            what = f"{which} cannot be prepared ({type(error).__name__}: {error})"
+            faults[scenario.locate(Fault(what))] = None
     if faults:
         raise InputError(*faults)
     return facts

@@ -5,42 +5,27 @@ there is one place that can fail for want of disk.
 """
 
 import atexit
-import contextlib
 import importlib
-import multiprocessing
 import os
+import platform
 import shutil
-import signal
 import tempfile
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError, MissingSourceError, SimulationError
-from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, run_batch
+from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+from p2psim.study.pool import run_pool
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
     from p2psim.study.cells import Cell
     from p2psim.study.workspace import Workspace
 
 EXECUTORS = ("local", "dask")
 #: A study that one process finishes sooner than this is not worth a pool.
 _WORTH_A_POOL = 3.0
-_ONE_THREAD = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMBA_NUM_THREADS",
-    ),
-    "1",
-)
 
 
 def available_cores() -> int:
@@ -96,108 +81,7 @@ def run_local(
                 break
         else:
             return
-    yield from _run_pool(cells, schedule, workspace.directory, options, workers)
-
-
-def _serve(connection: "Connection", cells: "Sequence[Cell]", directory: Path, options: BatchOptions) -> None:
-    """Life of a worker: batches come as lists of pairs of numbers, until the other end is closed."""
-    # Ctrl-C reaches the whole process group; the parent alone decides what becomes of the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
-    from p2psim.study.workspace import Workspace
-
-    workspace = Workspace(directory)
-    with contextlib.suppress(EOFError):
-        while True:
-            connection.send(run_batch(cells, connection.recv(), workspace, options))
-
-
-def _die_with(sentinel: int) -> None:
-    """End this process when its parent is gone, killed perhaps: nobody would take its results."""
-    wait([sentinel])
-    os._exit(1)
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _run_pool(
-    cells: "Sequence[Cell]", schedule: Schedule, directory: Path, options: BatchOptions, workers: int
-) -> Generator[BatchResult, None, None]:
-    """Do batches on worker processes, each on a pipe of its own.
-
-    Not a ``ProcessPoolExecutor``: its workers share one pipe for results, and when one is killed in the middle
-    of writing, the parent waits for the rest of the message for ever.
-    """
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context: Any = multiprocessing.get_context(method)
-    # Imported once, in the server, and not again in each worker.
-    context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
-    processes: list[BaseProcess] = []
-    connections: list[Connection] = []
-    try:
-        with _environment(_ONE_THREAD):
-            for _ in range(workers):
-                mine, theirs = context.Pipe()
-                process = context.Process(
-                    target=_serve, args=(theirs, cells, directory, options), daemon=True
-                )
-                process.start()
-                processes.append(process)
-                connections.append(mine)
-                # The worker's end must be open nowhere else, so that its death is seen.
-                theirs.close()
-        yield from _exchange(schedule, connections)
-    finally:
-        # Idle after an orderly end; after an interrupt nobody waits for a batch to finish.
-        for process in processes:
-            process.kill()
-        for process, connection in zip(processes, connections, strict=False):
-            process.join()
-            process.close()
-            connection.close()
-
-
-def _exchange(schedule: Schedule, connections: "Sequence[Connection]") -> Generator[BatchResult, None, None]:
-    """Hand out batches and take in results until nothing is left."""
-    busy: list[Any] = []
-
-    def hand_out(connection: Any) -> None:
-        if items := schedule.take():
-            connection.send(items)
-            busy.append(connection)
-
-    try:
-        while schedule.refill():
-            for connection in connections:
-                hand_out(connection)
-            while busy:
-                for ready in wait(busy):
-                    busy.remove(ready)
-                    result = cast(Any, ready).recv()
-                    schedule.learn(result)
-                    # Before the result is written, so that the worker need not wait for the disk.
-                    hand_out(ready)
-                    yield result
-    except (EOFError, OSError):
-        # The pipe has ended, between messages or in the middle of one.
-        raise SimulationError(
-            "a worker process ended without a result (killed, or out of memory); "
-            "what was finished is kept, run again to go on, perhaps with fewer --jobs"
-        ) from None
+    yield from run_pool(cells, schedule, workspace.directory, options, workers)
 
 
 # Of a Dask worker: workspace of each study.
@@ -214,7 +98,8 @@ def _work_remotely(
         directory = tempfile.mkdtemp(prefix="p2psim-")
         atexit.register(shutil.rmtree, directory, ignore_errors=True)
         _OWN_WORKSPACES[study] = Workspace(Path(directory))
-    return run_batch(cells, items, _OWN_WORKSPACES[study], options, prepare=True)
+    result = run_batch(cells, items, _OWN_WORKSPACES[study], options, prepare=True)
+    return replace(result, worker=f"{platform.node()}:{result.worker}")
 
 
 def connect(scheduler: str | None) -> Any:
@@ -274,20 +159,31 @@ def run_dask(
     schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
     grid = client.scatter([list(cells)], broadcast=True)[0]
     futures = distributed.as_completed()
-    waiting: set[Any] = set()
+    waiting: dict[Any, Sequence[Item]] = {}
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
                 future = client.submit(_work_remotely, study, grid, batch, options, pure=False)
-                waiting.add(future)
+                waiting[future] = batch
                 futures.add(future)
             if not waiting:
                 if schedule.refill():
                     continue
                 return
             future = next(futures)
-            waiting.remove(future)
-            result = future.result()
+            batch = waiting.pop(future)
+            try:
+                result = future.result()
+            except distributed.KilledWorker:
+                # The cluster has tried it on several workers, and each has died.
+                if schedule.lose(batch):
+                    yield given_up(cells, batch[0], "was ended on each of several computers", "dask")
+                continue
+            except (OSError, distributed.CancelledError) as error:
+                raise SimulationError(
+                    f"the cluster has lost a batch ({type(error).__name__}: {error}); what was finished is kept, "
+                    "run again to go on"
+                ) from None
             schedule.learn(result)
             yield result
     finally:

@@ -86,4 +86,4 @@ def _by_run(
     owner, value = owner[is_last], value[is_last]
     count = np.bincount(owner, minlength=len(keys))
     total = np.bincount(owner, weights=value, minlength=len(keys))
-    return {keys[i]: float(total[i] / count[i]) for i in np.flatnonzero(count)}
+    return {keys[i]: float(total[i] / count[i]) for i in np.flatnonzero(count).tolist()}

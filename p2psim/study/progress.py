@@ -1,31 +1,126 @@
-"""A progress bar on standard error, with the time left; silent when that is not a terminal."""
+"""How far a study is: a bar for people, lines of JSON for machines, both on standard error."""
 
+import json
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Seconds between two lines of JSON at least.
+LINE_SECONDS = 0.5
+#: Ways of showing progress; a bar is shown on a terminal only.
+WAYS = ("bar", "json", "none")
+
+
+@dataclass
+class Tally:
+    """What has been done so far. Times are of a clock that no one can set back.
+
+    Attributes
+    ----------
+    total : int
+        Simulations to be done, as far as is known.
+    done, failed : int
+    workers : Counter
+        Simulations that each worker has done; by process, and computer where that is another one.
+    """
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    workers: Counter[str] = field(default_factory=Counter)
+    _begun: float = field(default_factory=lambda: time.monotonic())
+    _first: tuple[float, int] | None = None
+
+    def add(self, done: int, failed: int, worker: str, total: int) -> None:
+        """Count what a worker has just done."""
+        self.total = total
+        self.done += done
+        self.failed += failed
+        self.workers[worker] += done
+        if self._first is None:
+            self._first = time.monotonic(), self.done
+
+    def rate(self) -> float:
+        """Simulations a second since the first ones, which may have had to compile, or of all."""
+        now = time.monotonic()
+        if self._first is not None and self.done > self._first[1] and now > self._first[0]:
+            return (self.done - self._first[1]) / (now - self._first[0])
+        return self.done / max(now - self._begun, 1e-9)
+
+    def as_tree(self) -> dict[str, Any]:
+        """Everything as plain values; `left` in seconds, null before anything is done."""
+        rate = self.rate()
+        return {
+            "done": self.done,
+            "total": self.total,
+            "failed": self.failed,
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "rate": round(rate, 3),
+            "left": round((self.total - self.done) / rate, 3) if rate else None,
+            "workers": dict(sorted(self.workers.items())),
+        }
+
+
+#: Takes simulations just done, how many of them failed, by which worker, and the total as it is now known.
+Advance = Callable[[int, int, str, int], None]
 
 
 @contextmanager
-def progress_bar(total: int, wanted: bool, what: str = "simulations") -> Iterator[Callable[[int], None]]:
+def shown(total: int, way: str) -> Iterator[Advance]:
     """Show progress while the block runs.
 
     Parameters
     ----------
     total : int
-        Number of steps.
-    wanted : bool
-        False for none at all.
-    what : str
-        What a step is.
+        Number of simulations.
+    way : str
+        One of `WAYS`.
 
     Yields
     ------
     callable
-        To be called with the number of steps just done.
+        See `Advance`.
     """
-    if not (wanted and total and sys.stderr.isatty()):
-        yield lambda steps: None
-        return
+    tally = Tally(total)
+    if not total or way == "none" or (way == "bar" and not sys.stderr.isatty()):
+        yield tally.add
+    elif way == "json":
+        with _lines(tally) as advance:
+            yield advance
+    else:
+        with _bar(tally) as advance:
+            yield advance
+
+
+@contextmanager
+def _lines(tally: Tally) -> Iterator[Advance]:
+    """Lines of JSON: one at the start, one at the end, however it ends, and not too many between."""
+    last = -LINE_SECONDS
+
+    def write() -> None:
+        print(json.dumps(tally.as_tree()), file=sys.stderr, flush=True)
+
+    def advance(done: int, failed: int, worker: str, total: int) -> None:
+        nonlocal last
+        tally.add(done, failed, worker, total)
+        now = time.monotonic()
+        if now - last >= LINE_SECONDS:
+            write()
+            last = now
+
+    write()
+    try:
+        yield advance
+    finally:
+        write()
+
+
+@contextmanager
+def _bar(tally: Tally) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -37,19 +132,24 @@ def progress_bar(total: int, wanted: bool, what: str = "simulations") -> Iterato
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("simulations"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[told]}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
+        task = bar.add_task("", total=tally.total, told="")
 
+        def advance(done: int, failed: int, worker: str, total: int) -> None:
+            tally.add(done, failed, worker, total)
+            told = [f"{tally.rate():.3g}/s"]
+            if len(tally.workers) > 1:
+                told.append(f"{len(tally.workers)} workers")
+            if tally.failed:
+                told.append(f"{tally.failed} failed")
+            bar.update(task, completed=tally.done, total=tally.total, told=", ".join(told))
 
-def say(message: str, wanted: bool = True) -> None:
-    """Write one line for a person to standard error."""
-    if wanted:
-        print(message, file=sys.stderr, flush=True)
+        yield advance

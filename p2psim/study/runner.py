@@ -15,7 +15,7 @@ from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
 from p2psim.study.describing import describe, describe_failures, with_stops, without_empty
 from p2psim.study.executors import EXECUTORS, connect, run_dask, run_local
-from p2psim.study.progress import progress_bar
+from p2psim.study.progress import WAYS, shown
 from p2psim.study.work import Work
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class RunOptions:
 
     jobs: int | None = 1
     overwrite: bool = False
-    progress: bool = True
+    progress: str = "bar"
     executor: str = "local"
     scheduler: str | None = None
     check_events: bool = False
@@ -56,7 +56,7 @@ def run(
     *,
     jobs: int | None = 1,
     overwrite: bool = False,
-    progress: bool = True,
+    progress: bool | str = True,
     executor: str = "local",
     scheduler: str | None = None,
     check_events: bool = False,
@@ -78,8 +78,9 @@ def run(
         must guard their main part by ``if __name__ == "__main__":``.
     overwrite : bool
         Start afresh, replacing the results that the folder holds.
-    progress : bool
-        Show progress on standard error, if that is a terminal.
+    progress : bool or str
+        How to show progress on standard error: "bar", if that is a terminal, "json", a line at a time, or "none"; True
+        is "bar".
     executor : {"local", "dask"}
         Who does the work.
     scheduler : str, optional
@@ -109,7 +110,8 @@ def run(
     from p2psim.study.cells import cells
     from p2psim.study.result import Result
 
-    options = RunOptions(jobs, overwrite, progress, executor, scheduler, check_events, only)
+    way = progress if isinstance(progress, str) else "bar" if progress else "none"
+    options = RunOptions(jobs, overwrite, way, executor, scheduler, check_events, only)
     _check_options(options)
     grid = cells(scenario, confirm_cells=confirm_cells)
     if only is not None and not (0 <= only[0] < len(grid) and only[1] >= 0):
@@ -126,6 +128,8 @@ def run(
 def _check_options(options: RunOptions) -> None:
     if options.jobs is not None and options.jobs < 1:
         raise InputError(f"jobs must be at least 1, got {options.jobs}")
+    if options.progress not in WAYS:
+        raise InputError(f"unknown progress {options.progress!r}; known: {', '.join(WAYS)}")
     if options.executor not in EXECUTORS:
         raise InputError(f"unknown executor {options.executor!r}; known: {', '.join(EXECUTORS)}")
     if options.scheduler is not None and options.executor != "dask":
@@ -253,7 +257,7 @@ def _execute(
     else:
         jobs = 1 if options.only else options.jobs
         results = run_local(grid, work.items, workspace, batch_options, jobs, more)
-    with progress_bar(len(work.items), options.progress) as advance, contextlib.closing(results) as stream:
+    with shown(work.planned, options.progress) as advance, contextlib.closing(results) as stream:
         for result in stream:
             if result.part is not None:
                 if keep_data:
@@ -261,7 +265,7 @@ def _execute(
                 store.add_part(folder, result.part)
             failed.update(result.failed)
             work.take_in(result)
-            advance(result.done)
+            advance(result.done, len(result.failed), result.worker, work.planned)
             if result.stopped is not None:
                 raise result.stopped
     return failed

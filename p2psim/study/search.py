@@ -61,7 +61,7 @@ def _log_uniform(low: float, high: float, u: float) -> float:
 
 
 #: What a range is called, and its value at u in [0, 1): each of equal width in u is equally likely.
-RANGES: Mapping[str, Callable[[Any, Any, float], Any]] = {
+RANGES: Mapping[str, Callable[..., Any]] = {
     "uniform": lambda low, high, u: float(low + u * (high - low)),
     "log-uniform": _log_uniform,
     "integers": lambda low, high, u: min(low + math.floor(u * (high - low + 1)), high),

@@ -91,11 +91,17 @@ def lock(folder: Path) -> Iterator[None]:
     Raises
     ------
     FolderError
-        If another run is in it.
+        If another run is in it, or it cannot be written to.
     """
     import fcntl
 
-    with open(folder / LOCK, "ab") as handle:
+    try:
+        handle = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the block below
+    except OSError as error:
+        raise FolderError(
+            f"{folder}: cannot be written to ({error.strerror}); choose another --out"
+        ) from None
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -33,6 +33,8 @@ class Work:
     ----------
     items : list of (position, replica)
         The first round.
+    planned : int
+        Simulations of all rounds so far.
     verdicts : dict of str to Verdict
         Of each cell, by content, where replicas are added until there are enough.
     """
@@ -41,6 +43,7 @@ class Work:
         self, scenario: Scenario, grid: Sequence[Cell], content: Content | None, only: Item | None = None
     ):
         self._grid = grid
+        self.planned = 0
         self._done = set(content.sources()) if content is not None else set()
         rule = scenario.replicas
         self._rule = rule if isinstance(rule, Sequential) and only is None else None
@@ -57,6 +60,7 @@ class Work:
             replicas = range(rule) if isinstance(rule, int) else range(0)
             wanted = [only] if only is not None else [(cell.index, r) for r in replicas for cell in grid]
             self.items = [item for item in wanted if (grid[item[0]].content, item[1]) not in self._done]
+            self.planned = len(self.items)
 
     @property
     def is_sequential(self) -> bool:
@@ -75,6 +79,7 @@ class Work:
             if not verdict.why:
                 missing = set(range(verdict.replicas)) - values.keys() - failed
                 wanted += [(replica, cell.index) for replica in missing]
+        self.planned += len(wanted)
         return [(index, replica) for replica, index in sorted(wanted)]
 
     def take_in(self, result: BatchResult) -> None:

@@ -2,17 +2,14 @@
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import resource
 import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,8 +20,7 @@ import small_study as small
 from ruamel.yaml import YAML
 
 import p2psim
-from p2psim.errors import SimulationError
-from p2psim.study import batches, executors, manifest
+from p2psim.study import manifest
 
 #: The command with batches so small that there are many of them.
 COMMAND = (
@@ -204,7 +200,7 @@ def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int
         os.killpg(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGCONT)
         _, message = process.communicate()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 1
     assert process.returncode == 130
     assert "interrupted; what was finished is kept" in message
     assert "Traceback" not in message
@@ -238,7 +234,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_killed_worker_ends_the_run_in_1(study: Path, tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced_and_its_work_done_again(study: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with stopped(study, folder, 2, batches_kept=1) as process:
         workers = workers_of(process.pid)
@@ -246,26 +242,8 @@ def test_killed_worker_ends_the_run_in_1(study: Path, tmp_path: Path) -> None:
         os.kill(workers[0], signal.SIGKILL)
         os.kill(process.pid, signal.SIGCONT)
         _, message = process.communicate()
-    assert process.returncode == 1
-    assert "a worker process ended without a result" in message
-    finish(study, folder)
+    assert process.returncode == 0, message
     assert_undisturbed(study, folder)
-
-
-@pytest.mark.parametrize("written", [b"", struct.pack("!i", 1000) + b"the beginning of a result"])
-def test_worker_killed_while_it_writes_is_noticed(written: bytes) -> None:
-    mine, theirs = multiprocessing.Pipe()
-
-    def worker() -> None:
-        with theirs:
-            theirs.recv()
-            os.write(theirs.fileno(), written)
-
-    thread = threading.Thread(target=worker)
-    thread.start()
-    with mine, pytest.raises(SimulationError, match="ended without a result"):
-        list(executors._exchange(batches.Schedule([(0, 0)], 1), [mine]))
-    thread.join()
 
 
 def test_workers_die_with_their_parent(study: Path, tmp_path: Path) -> None:

@@ -1,0 +1,206 @@
+"""Worker processes of this machine, each on a pipe of its own; one that dies takes nobody with it.
+
+Not a ``ProcessPoolExecutor``: its workers share one pipe for results, and when one is killed in the middle of writing,
+the parent waits for the rest of the message for ever.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import SimulationError
+from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from p2psim.study.cells import Cell
+
+#: Workers that may die before their first batch, one after the other, until that is the machine's fault.
+_MOST_STILLBORN = 3
+_ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ),
+    "1",
+)
+
+
+def _serve(connection: Connection, cells: "Sequence[Cell]", directory: Path, options: BatchOptions) -> None:
+    """Life of a worker: it says that it is ready; then batches come as pairs of numbers, until the pipe is closed."""
+    # Ctrl-C reaches the whole process group; the parent alone decides what becomes of the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
+    from p2psim.study.workspace import Workspace
+
+    workspace = Workspace(directory)
+    connection.send(None)
+    with contextlib.suppress(EOFError):
+        while True:
+            connection.send(run_batch(cells, connection.recv(), workspace, options))
+
+
+def _die_with(sentinel: int) -> None:
+    """End this process when its parent is gone, killed perhaps: nobody would take its results."""
+    wait([sentinel])
+    os._exit(1)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@dataclass
+class Worker:
+    """A process and our end of its pipe.
+
+    Attributes
+    ----------
+    process : BaseProcess
+    connection : Connection
+    ready : bool
+        Whether it has said so.
+    items : sequence of (position, replica)
+        The batch that it has.
+    """
+
+    process: "BaseProcess"
+    connection: Connection
+    ready: bool = False
+    items: Sequence[Item] = ()
+
+    def send(self, items: Sequence[Item]) -> None:
+        """Hand a batch over. That it has died meanwhile is seen when its answer is waited for."""
+        self.items = items
+        if items:
+            with contextlib.suppress(OSError):
+                self.connection.send(items)
+
+    def end(self) -> int | None:
+        """Kill it, whatever it does, and return how it ended."""
+        # Idle after an orderly end; after an interrupt nobody waits for a batch to finish.
+        self.process.kill()
+        self.process.join()
+        code = self.process.exitcode
+        self.process.close()
+        self.connection.close()
+        return code
+
+
+def run_pool(
+    cells: "Sequence[Cell]", schedule: Schedule, directory: Path, options: BatchOptions, workers: int
+) -> Generator[BatchResult, None, None]:
+    """Do batches on worker processes.
+
+    Parameters
+    ----------
+    cells, options
+        As for :func:`p2psim.study.batches.run_batch`.
+    schedule : Schedule
+        What is to be done.
+    directory : Path
+        Of the workspace.
+    workers : int
+        How many processes.
+    """
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context: Any = multiprocessing.get_context(method)
+    # Imported once, in the server, and not again in each worker.
+    context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
+
+    def start() -> Worker:
+        mine, theirs = context.Pipe()
+        with _environment(_ONE_THREAD):
+            process = context.Process(target=_serve, args=(theirs, cells, directory, options), daemon=True)
+            process.start()
+        # The worker's end must be open nowhere else, so that its death is seen.
+        theirs.close()
+        return Worker(process, mine)
+
+    yield from exchange(cells, schedule, start, workers)
+
+
+def exchange(
+    cells: "Sequence[Cell]", schedule: Schedule, start: Callable[[], Worker], workers: int
+) -> Generator[BatchResult, None, None]:
+    """Hand out batches and take in results until nothing is left; a worker that dies is replaced."""
+    pool: list[Worker] = []
+    stillborn = 0
+    try:
+        pool += (start() for _ in range(workers))
+        while True:
+            for worker in pool:
+                if worker.ready and not worker.items:
+                    worker.send(schedule.take())
+            waiting = {
+                worker.connection: worker
+                for worker in pool
+                if worker.items or (len(schedule) and not worker.ready)
+            }
+            if not waiting:
+                if not schedule.refill():
+                    return
+                continue
+            for ready in wait(list(waiting)):
+                worker = waiting[ready]  # type: ignore[index]
+                try:
+                    result = worker.connection.recv()
+                except (EOFError, OSError):
+                    # The pipe has ended, between messages or in the middle of one.
+                    pool.remove(worker)
+                    result = _bury(cells, schedule, worker)
+                    stillborn = 0 if worker.ready else stillborn + 1
+                    if stillborn >= _MOST_STILLBORN:
+                        raise SimulationError(
+                            f"{stillborn} worker processes ended before their first batch (killed, or out of memory); "
+                            "what was finished is kept, run again to go on, perhaps with fewer --jobs"
+                        ) from None
+                    pool.append(start())
+                    if result is not None:
+                        yield result
+                    continue
+                if not worker.ready:
+                    worker.ready = True
+                    continue
+                schedule.learn(result)
+                # Before the result is written, so that the worker need not wait for the disk.
+                worker.send(schedule.take())
+                yield result
+    finally:
+        for worker in pool:
+            worker.end()
+
+
+def _bury(cells: "Sequence[Cell]", schedule: Schedule, worker: Worker) -> BatchResult | None:
+    """See to what a dead worker was doing: to be tried again, or the failure of what killed a worker twice."""
+    name = str(worker.process.pid)
+    worker.process.join(timeout=5)
+    code = worker.end()
+    if not worker.items or not schedule.lose(worker.items):
+        return None
+    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+    return given_up(cells, worker.items[0], how, name)
