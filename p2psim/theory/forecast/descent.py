@@ -1,0 +1,241 @@
+"""One wake of coordinate descent on a graph (B, section 3) as a random linear map, for squared loss.
+
+With z = Θ − Θ∘, Θ∘ where all agents' updates rest, agent i wakes with probability γ_i, independently of the past, and
+
+    z_i ← z_i − a_i·(K z)_i + s_i·η,    all else stays,    a_i = α_i/D_ii,    s_i = −α_i·μ·c_i,
+
+K the Hessian of what updates descend: blocks K_ii = D_ii·I + μ·D_ii·c_i·∇²L_i and K_ij = −W_ij·I. Every agent's
+neighbours know its newest model: no delay and no loss is in it. Without clipping Θ∘ is Θ*, and K the Hessian H of Q_L.
+
+Second moments walk backwards or forwards by two maps, each the other's adjoint: with A_i = I − a_i·E_i·K, E_i the
+projector on block i,
+
+    dual: Q ← Σ γ_i·A_iᵀQA_i,    primal: S ← Σ γ_i·A_i·S·A_iᵀ.
+
+A wake touches one block row, so either is one product with K and terms that are cheap beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+#: Graphs with at least this share of all links are dense matrices.
+_DENSE = 0.1
+
+
+@dataclass(frozen=True)
+class LinearDescent:
+    """Maps of all agents.
+
+    Attributes
+    ----------
+    chance : ndarray, shape (n,)
+        γ_i > 0, of sum one.
+    step : ndarray, shape (n,)
+        a_i = α_i/D_ii > 0.
+    noise_step : ndarray, shape (n,)
+        |s_i| = α_i·μ·c_i ≥ 0, by which noise of a coordinate of a gradient is multiplied.
+    weights : csr_array, shape (n, n)
+        W, symmetric, without diagonal.
+    blocks : ndarray, shape (n, p, p)
+        K_ii, symmetric.
+    objective : ndarray, shape (n, p, p)
+        H_ii of Q_L; the same as ``blocks`` without clipping. H_ij = K_ij.
+    start : ndarray, shape (n, p)
+        First models less Θ∘.
+    offset : ndarray, shape (n, p)
+        Θ∘ − Θ*; zero without clipping.
+    start_variances : ndarray, shape (n,)
+        Variance of each coordinate of the noise of the agents' first models.
+
+    Raises
+    ------
+    ValueError
+        If chances are not positive or do not add up to one, or a step is not positive.
+    """
+
+    chance: np.ndarray
+    step: np.ndarray
+    noise_step: np.ndarray
+    weights: Any
+    blocks: np.ndarray
+    objective: np.ndarray
+    start: np.ndarray
+    offset: np.ndarray
+    start_variances: np.ndarray
+
+    def __post_init__(self) -> None:
+        if not ((self.chance > 0).all() and abs(self.chance.sum() - 1) < 1e-9):
+            raise ValueError(f"chances must be positive and add up to one, got {self.chance}")
+        if not ((self.step > 0).all() and np.isfinite(self.step).all()):
+            raise ValueError(f"steps must be positive and finite, got {self.step}")
+
+    @property
+    def agents(self) -> int:
+        """Number n of agents."""
+        return len(self.start)
+
+    @property
+    def size(self) -> int:
+        """Length n·p of the state."""
+        return self.start.size
+
+    @cached_property
+    def _links(self) -> Any:
+        n = self.agents
+        return self.weights.toarray() if self.weights.nnz >= _DENSE * n * n else self.weights
+
+    def _times(self, blocks: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """(diag(blocks) − W ⊗ I)·right, shape (n·p, m)."""
+        n, p = self.start.shape
+        made = (blocks @ right.reshape(n, p, -1)).reshape(n, -1)
+        made -= self._links @ right.reshape(n, -1)
+        return np.asarray(made.reshape(right.shape))
+
+    def curve(self, right: np.ndarray) -> np.ndarray:
+        """K·right, shape (n·p, m)."""
+        return self._times(self.blocks, right)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """K, shape (n·p, n·p)."""
+        return self.curve(np.eye(self.size))
+
+    @cached_property
+    def hessian(self) -> np.ndarray:
+        """H, shape (n·p, n·p)."""
+        return self._times(self.objective, np.eye(self.size))
+
+    def gap(self, away: np.ndarray) -> float:
+        """Q_L − Q_L* at Θ* + away, shape (n, p): half of awayᵀ·H·away."""
+        flat = away.reshape(-1, 1)
+        return float(np.sum(flat * self._times(self.objective, flat)) / 2)
+
+    def own(self, matrix: np.ndarray) -> np.ndarray:
+        """Diagonal blocks of a matrix, a view or a copy of shape (n, p, p)."""
+        n, p = self.start.shape
+        return np.einsum("ipiq->ipq", matrix.reshape(n, p, n, p))
+
+    def traces(self, matrix: np.ndarray) -> np.ndarray:
+        """Traces of the diagonal blocks, shape (n,)."""
+        found: np.ndarray = matrix.diagonal().reshape(self.start.shape).sum(axis=1)
+        return found
+
+    def dual(self, Q: np.ndarray) -> np.ndarray:
+        """Σ γ_i·A_iᵀQA_i = Q − KX − (KX)ᵀ, with X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii).
+
+        Parameters
+        ----------
+        Q : ndarray, shape (n·p, n·p)
+            Symmetric.
+        """
+        n, p = self.start.shape
+        rate = self.chance * self.step
+        X = rate[:, None, None] * Q.reshape(n, p, -1)
+        X -= (rate * self.step / 2)[:, None, None] * (self.own(Q) @ self.matrix.reshape(n, p, -1))
+        moved = self.curve(X.reshape(self.size, self.size))
+        made = Q - moved
+        made -= moved.T
+        return np.asarray(made)
+
+    def dual_of(self, i: int, Q: np.ndarray) -> np.ndarray:
+        """γ_i·A_iᵀQA_i alone."""
+        p = self.start.shape[1]
+        rows = slice(i * p, (i + 1) * p)
+        K, a = self.matrix[rows], self.step[i]
+        half = K.T @ (Q[rows] - (a / 2) * (Q[rows, rows] @ K))
+        made = Q - a * half
+        made -= a * half.T
+        return np.asarray(self.chance[i] * made)
+
+    def primal(self, S: np.ndarray) -> np.ndarray:
+        """Σ γ_i·A_i·S·A_iᵀ = S − GKS − (GKS)ᵀ + diag(γ_i·a_i²·[KSK]_ii).
+
+        Parameters
+        ----------
+        S : ndarray, shape (n·p, n·p)
+            Symmetric.
+        """
+        n, p = self.start.shape
+        rate = self.chance * self.step
+        pulled = self.curve(S)
+        # [KSK]_ii = (KS)_i:·K_:i. Made symmetric: what rounding leaves of asymmetry would grow from step to step.
+        twice = pulled.reshape(n, p, -1) @ np.swapaxes(self.matrix.reshape(n, p, -1), 1, 2)
+        twice = (twice + np.swapaxes(twice, 1, 2)) / 2
+        pulled = (rate[:, None, None] * pulled.reshape(n, p, -1)).reshape(self.size, self.size)
+        made = S - pulled
+        made -= pulled.T
+        each = np.arange(n)
+        made.reshape(n, p, n, p)[each, :, each, :] += (rate * self.step)[:, None, None] * twice
+        return np.asarray(made)
+
+    def mean(self, z: np.ndarray) -> np.ndarray:
+        """E[z] after a wake, shape (n, p): (I − GK)z."""
+        moved = self.curve(z.reshape(-1, 1)).reshape(z.shape)
+        return np.asarray(z - (self.chance * self.step)[:, None] * moved)
+
+    @cached_property
+    def spread_is_tame(self) -> bool:
+        """Whether a_i·λ_max(K_ii) ≤ 1 for all i: then the eigenvalues of both maps lie between 0 and 1.
+
+        In the coordinates K^{1/2}z the map A_i is the symmetric I − a_i·K^{1/2}E_iK^{1/2}, of eigenvalues in [0, 1].
+        """
+        peaks = np.linalg.eigvalsh(self.blocks)[:, -1]
+        return bool((self.step * peaks <= 1 + 1e-12).all())
+
+
+def linear_descent(
+    weights: Any,
+    pull: np.ndarray,
+    alpha: np.ndarray,
+    curvature: np.ndarray,
+    start: np.ndarray,
+    optimum: np.ndarray,
+    chance: np.ndarray | None = None,
+    jacobian: np.ndarray | None = None,
+    rest: np.ndarray | None = None,
+    start_variances: np.ndarray | None = None,
+) -> LinearDescent:
+    """Maps of coordinate descent.
+
+    Parameters
+    ----------
+    weights : csr_array, shape (n, n)
+        W.
+    pull : ndarray, shape (n,)
+        μ·D_ii·c_i.
+    alpha : ndarray, shape (n,)
+        α_i in (0, 1).
+    curvature : ndarray, shape (n, p, p)
+        ∇²L_i, regulariser included: 2·XᵀX/m_i + 2λ_i·I for the squared loss.
+    start, optimum : ndarray, shape (n, p)
+        Θ(0) and Θ*.
+    chance : ndarray, shape (n,), optional
+        γ_i; equal when left out.
+    jacobian : ndarray, shape (n, p, p), optional
+        Of what agents release of ∇L_i, where clipping makes it another than ∇²L_i.
+    rest : ndarray, shape (n, p), optional
+        Θ∘; Θ* when left out.
+    start_variances : ndarray, shape (n,), optional
+        Of the noise of the first models; none when left out.
+    """
+    n, p = start.shape
+    degrees = np.asarray(weights.sum(axis=1)).ravel()
+    ties = degrees[:, None, None] * np.eye(p)
+    at = optimum if rest is None else rest
+    objective = ties + pull[:, None, None] * curvature
+    return LinearDescent(
+        chance=np.full(n, 1 / n) if chance is None else np.asarray(chance, dtype=float),
+        step=alpha / degrees,
+        noise_step=alpha * pull / degrees,
+        weights=weights,
+        blocks=objective if jacobian is None else ties + pull[:, None, None] * jacobian,
+        objective=objective,
+        start=start - at,
+        offset=at - optimum,
+        start_variances=np.zeros(n) if start_variances is None else start_variances,
+    )

@@ -1,0 +1,123 @@
+"""Noise of releases whose scale depends on all of an agent's releases in the run: allocations that know every wake.
+
+A release of agent i at step t takes the share w_t/S_i of its budget, w_t = ω^{−t} up to a constant and S_i = Σ w_s over
+the steps s at which i wakes, of 0 … T − 1. Its variance is v_i·(S_i/w_t)^d, d = 2 for noise whose losses add up
+(Laplace) and 1 for noise whose squared losses do (Gaussian). ω = 1 spreads the budget evenly, ω = C^e is B's Proposition 2 as
+corrected, ω = C^{−e} as printed.
+
+S_i and what becomes of the noise both depend on when i wakes. Split at t and at the step k that is asked for,
+S_i = before + w_t + between + after: the first and the last are independent of what lies between. There, with S the
+running sum, not only V = E[zᵀ(·)z] is walked but E[S·…] and E[S²·…] as well: one wake of weight w adds
+
+    Q¹ ← dual(Q¹) + w·dual_i(Q⁰),    Q² ← dual(Q²) + 2w·dual_i(Q¹) + w²·dual_i(Q⁰).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2psim.theory.forecast.descent import LinearDescent
+
+
+def known_wakes_noise(
+    model: LinearDescent,
+    wakes: int,
+    ratio: float,
+    power: int,
+    variances: np.ndarray,
+    at: np.ndarray,
+    traces: np.ndarray | None = None,
+) -> np.ndarray:
+    """What noise adds to E[Q_L] at some steps of a run of exactly T wakes, by agent, shape (records, n).
+
+    Parameters
+    ----------
+    model : LinearDescent
+    wakes : int
+        T.
+    ratio : float
+        ω > 0.
+    power : int
+        d, 1 or 2.
+    variances : ndarray, shape (n,)
+        v_i, variance of a coordinate of a release that takes the whole budget.
+    at : ndarray of int, shape (records,)
+        Steps k.
+    traces : ndarray, shape (T, n), optional
+        tr[Q_k]_ii where known: then wakes of i after a release count as independent of what becomes of its noise. An
+        approximation, and much cheaper; exact when left out.
+
+    Raises
+    ------
+    FloatingPointError
+        If a part is not finite.
+    """
+    n = model.agents
+    found = np.zeros((len(at), n))
+    with np.errstate(over="raise", invalid="raise"):
+        for i in range(n):
+            parts = (
+                _walk(model, int(at.max()), ratio, power, i)
+                if traces is None
+                else _apart(traces[: int(at.max()), i], ratio, power, float(model.chance[i]))
+            )
+            for row, k in enumerate(at.tolist()):
+                found[row, i] = _at(k, wakes, ratio, float(model.chance[i]), parts[:, :k])
+    made: np.ndarray = found * variances * model.chance * model.noise_step**2
+    return made
+
+
+def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, i: int) -> np.ndarray:
+    """Traces of block i of Q⁰ … Q^d with r = 0 … wakes − 1 wakes between, shape (d + 1, wakes).
+
+    In units of w_t: one wake more before the others makes S into (1 + S)/ω if it is agent i's, else S/ω.
+    """
+    p = model.start.shape[1]
+    rows = slice(i * p, (i + 1) * p)
+    Q = [model.hessian / 2] + [np.zeros((model.size, model.size)) for _ in range(power)]
+    found = np.empty((power + 1, wakes))
+    for r in range(wakes):
+        found[:, r] = [np.trace(one[rows, rows]) for one in Q]
+        own = [model.dual_of(i, one) for one in Q[:power]]
+        if power == 2:
+            Q[2] = (model.dual(Q[2]) + 2 * own[1] + own[0]) / ratio**2
+        Q[1] = (model.dual(Q[1]) + own[0]) / ratio
+        Q[0] = model.dual(Q[0])
+    return found
+
+
+def _apart(traces: np.ndarray, ratio: float, power: int, chance: float) -> np.ndarray:
+    """`_walk` where the sum of weights is independent of what becomes of noise."""
+    mean = square = 0.0
+    found = np.empty((power + 1, len(traces)))
+    for r, trace in enumerate(traces):
+        found[:, r] = np.array([1.0, mean, square])[: power + 1] * trace
+        square = (square + 2 * chance * mean + chance) / ratio**2
+        mean = (mean + chance) / ratio
+    return found
+
+
+def _at(k: int, T: int, ratio: float, chance: float, parts: np.ndarray) -> float:
+    """Σ_t E[(S/w_t)^d·trace] over releases at t = 0 … k − 1, with ``parts`` of `_walk` for r = k − 1 − t."""
+    r = np.arange(k)
+    t = k - 1 - r
+    # Σ ω^m over m = 1 … t, and over m = −(r + 1) … −(T − 1 − t); and of their squares.
+    means, squares = (
+        _before(base, k)[t] + _after(base, T - k) * base ** -(r + 1.0) for base in (ratio, ratio**2)
+    )
+    total = 1 + chance * means
+    if len(parts) == 2:
+        return float(total @ parts[0] + parts[1].sum())
+    return float(
+        (total**2 + chance * (1 - chance) * squares) @ parts[0] + 2 * total @ parts[1] + parts[2].sum()
+    )
+
+
+def _before(base: float, count: int) -> np.ndarray:
+    """Σ base^m over m = 1 … t, for t = 0 … count − 1."""
+    return np.concatenate([[0.0], np.cumsum(base ** np.arange(1.0, count))])
+
+
+def _after(base: float, count: int) -> float:
+    """Σ base^{−m} over m = 0 … count − 1."""
+    return float((base ** -np.arange(float(count))).sum())

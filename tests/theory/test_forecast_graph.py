@@ -1,0 +1,279 @@
+"""Forecasts of averaging and coordinate descent on graphs against sums over everything that can happen."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+import ring_cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from p2psim.theory.forecast.descent import linear_descent
+from p2psim.theory.forecast.descent_end import distances
+from p2psim.theory.forecast.descent_path import coefficients, path, terms
+from p2psim.theory.forecast.descent_totals import known_wakes_noise
+from p2psim.theory.forecast.split import accumulate
+from p2psim.theory.graph import contraction_rate
+
+
+def some_graph(agents, kind, seed):
+    random = np.random.default_rng(seed)
+    graph = {"ring": nx.cycle_graph, "complete": nx.complete_graph, "path": nx.path_graph}[kind](agents)
+    W = np.zeros((agents, agents))
+    for i, j in graph.edges:
+        W[i, j] = W[j, i] = random.uniform(0.2, 2.0)
+    return W
+
+
+def some_descent(agents, dimension, seed=0, kind="ring", offset=False, start_variances=None):
+    """Weights, sizes and curvatures that differ, and steps as B's: α_i = 1/(1 + μ·c_i·λ_max)."""
+    random = np.random.default_rng(seed)
+    W = some_graph(agents, kind, seed)
+    degrees, mu, confidence = W.sum(axis=1), 0.7, random.uniform(0.2, 1.0, agents)
+    halves = random.normal(size=(agents, dimension, dimension))
+    curvature = halves @ np.swapaxes(halves, 1, 2) + 0.3 * np.eye(dimension)
+    alpha = 1 / (1 + mu * confidence * np.linalg.eigvalsh(curvature)[:, -1])
+    optimum, start = random.normal(size=(2, agents, dimension))
+    chance = random.uniform(0.5, 1.5, agents)
+    other = {}
+    if offset:
+        other = {"jacobian": 0.6 * curvature, "rest": optimum + 0.1 * random.normal(size=optimum.shape)}
+    return linear_descent(
+        csr_array(W),
+        mu * degrees * confidence,
+        alpha,
+        curvature,
+        start,
+        optimum,
+        chance / chance.sum(),
+        start_variances=start_variances,
+        **other,
+    )
+
+
+def plain_hessians(model):
+    """K and H with a loop over the links, shape (n·p, n·p) each."""
+    n, p = model.start.shape
+    K, H = np.zeros((2, n, p, n, p))
+    W = model.weights.toarray()
+    for i, j in itertools.product(range(n), repeat=2):
+        K[i, :, j] = model.blocks[i] if i == j else -W[i, j] * np.eye(p)
+        H[i, :, j] = model.objective[i] if i == j else -W[i, j] * np.eye(p)
+    return K.reshape(n * p, n * p), H.reshape(n * p, n * p)
+
+
+def plain_maps(model):
+    n, p = model.start.shape
+    K, _ = plain_hessians(model)
+    maps = []
+    for i in range(n):
+        A = np.eye(n * p)
+        A[i * p : (i + 1) * p] -= model.step[i] * K[i * p : (i + 1) * p]
+        maps.append(A)
+    return maps
+
+
+def enumerated(model, wakes, variances_of):
+    """E[½(z + d)ᵀH(z + d)] with the noise of each agent alone, and without, over all orders of so many wakes.
+
+    ``variances_of(order)`` gives the variance of each wake's noise. Noise is followed by its covariance.
+    """
+    n, p = model.start.shape
+    maps, (_, H) = plain_maps(model), plain_hessians(model)
+    gap, noise = 0.0, np.zeros(n)
+    for order in itertools.product(range(n), repeat=wakes):
+        chance = np.prod(model.chance[list(order)])
+        z, covariances = model.start.ravel(), np.zeros((n, n * p, n * p))
+        for i, variance in zip(order, variances_of(order), strict=True):
+            z = maps[i] @ z
+            covariances = maps[i] @ covariances @ maps[i].T
+            block = np.arange(i * p, (i + 1) * p)
+            covariances[i, block, block] += variance * model.noise_step[i] ** 2
+        away = z + model.offset.ravel()
+        gap += chance * away @ H @ away / 2
+        noise += chance * np.einsum("nij,ij->n", covariances, H) / 2
+    return gap, noise
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    agents=st.integers(2, 4),
+    dimension=st.integers(1, 2),
+    wakes=st.integers(0, 4),
+    seed=st.integers(0, 99),
+    kind=st.sampled_from(["ring", "complete", "path"]),
+    offset=st.booleans(),
+)
+def test_descent_is_the_sum_over_all_orders(agents, dimension, wakes, seed, kind, offset):
+    """The gap, and each agent's share of its noise, with variances that depend on agent and step."""
+    model = some_descent(agents, dimension, seed, kind, offset)
+    variances = np.random.default_rng(seed).uniform(0, 1, (max(wakes, 1), agents))
+    found = path(model, wakes)
+    gap, noise = enumerated(model, wakes, lambda order: [variances[t, i] for t, i in enumerate(order)])
+    assert found.expected[-1] == pytest.approx(gap, rel=1e-9)
+    if wakes:
+        assert accumulate(found.gain, variances[:wakes])[-1] == pytest.approx(noise, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    agents=st.integers(2, 3),
+    wakes=st.integers(1, 4),
+    seed=st.integers(0, 99),
+    ratio=st.sampled_from([0.8, 1.0, 1.3]),
+    power=st.sampled_from([1, 2]),
+)
+def test_noise_by_all_wakes_is_the_sum_over_all_orders(agents, wakes, seed, ratio, power):
+    """Release variances (Σ w_s/w_t)^d over an agent's own wakes of the whole run, at every step of the run."""
+    model = some_descent(agents, 2, seed)
+    variances = np.random.default_rng(seed).uniform(0.5, 2, agents)
+    weights = ratio ** -np.arange(float(wakes))
+
+    def variances_of(order):
+        sums = [sum(w for w, j in zip(weights, order, strict=True) if j == i) for i in range(agents)]
+        return [variances[i] * (sums[i] / w) ** power for w, i in zip(weights, order, strict=True)]
+
+    found = known_wakes_noise(model, wakes, ratio, power, variances, np.arange(wakes + 1))
+    assert found[0] == pytest.approx(np.zeros(agents))
+    _, noise = enumerated(model, wakes, variances_of)
+    assert found[-1] == pytest.approx(noise, rel=1e-9)
+    # On the way, the whole run's wakes are known already: what comes after is forgotten, with no noise in it.
+    k = wakes // 2
+
+    def until(order):
+        return [one if t < k else 0.0 for t, one in enumerate(variances_of(order))]
+
+    n, p = model.start.shape
+    maps, (_, H) = plain_maps(model), plain_hessians(model)
+    expected = np.zeros(n)
+    for order in itertools.product(range(n), repeat=wakes):
+        S = np.zeros((n, n * p, n * p))
+        for i, variance in list(zip(order, until(order), strict=True))[:k]:
+            S = maps[i] @ S @ maps[i].T
+            block = np.arange(i * p, (i + 1) * p)
+            S[i, block, block] += variance * model.noise_step[i] ** 2
+        expected += np.prod(model.chance[list(order)]) * np.einsum("nij,ij->n", S, H) / 2
+    assert found[k] == pytest.approx(expected, rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("mu", "wakes", "uniform", "printed", "corrected"),
+    [(1.0, 200, 13.1, 260_000, 0.397), (0.2, 600, 7.8, 116_000, 0.208)],
+)
+def test_the_ring_of_five(mu, wakes, uniform, printed, corrected):
+    """Known from 20,000 runs of another simulation, of a standard error below 1 %."""
+    ring = ring_cases.problem(mu)
+    best = ring_cases.optimum(mu)[:, None]
+    W = csr_array((ring.weights, ring.indices, ring.indptr))
+    model = linear_descent(W, ring.pull, ring.alpha, np.ones((5, 1, 1)), best + 1, best)
+    rate = contraction_rate(2 * mu, np.full(5, 2 * (1 + mu)))
+    bias = path(model, wakes, exact=True).expected[-1]
+    whole = np.full(5, 2 * (2 / ring_cases.RECORDS) ** 2)
+
+    def gap(ratio):
+        return bias + known_wakes_noise(model, wakes, ratio, 2, whole, np.array([wakes])).sum()
+
+    assert gap(1.0) == pytest.approx(uniform, rel=0.01)
+    assert gap(rate ** (-1 / 3)) == pytest.approx(printed, rel=0.03)
+    assert gap(rate ** (1 / 3)) == pytest.approx(corrected, rel=0.01)
+
+
+def test_wakes_that_count_as_independent_are_nearly_that():
+    """Twenty agents, 30 wakes each: what is neglected is of the order of an agent's share of the wakes."""
+    model = some_descent(20, 1, 3)
+    T = 600
+    traces = path(model, T, exact=True).gain / (model.chance * model.noise_step**2)
+    at = np.array([T])
+    exact = known_wakes_noise(model, T, 1.0, 2, np.ones(20), at)
+    near = known_wakes_noise(model, T, 1.0, 2, np.ones(20), at, traces)
+    assert near == pytest.approx(exact, rel=0.15)
+    assert near != pytest.approx(exact, rel=1e-3)
+
+
+@settings(max_examples=10, deadline=None)
+@given(agents=st.integers(2, 6), seed=st.integers(0, 99), kind=st.sampled_from(["ring", "complete"]))
+def test_few_polynomials_are_all_steps(agents, seed, kind):
+    model = some_descent(agents, 2, seed, kind, start_variances=np.full(agents, 0.3))
+    short, long = path(model, 700), path(model, 700, exact=True)
+    assert short.error > 0 == long.error
+    assert short.expected == pytest.approx(long.expected, rel=1e-9, abs=short.error * long.expected[0])
+    assert short.gain == pytest.approx(long.gain, rel=1e-9, abs=short.error * long.gain.max())
+    assert short.start_noise == pytest.approx(long.start_noise, rel=1e-9, abs=short.error * long.expected[0])
+
+
+@pytest.mark.parametrize("wakes", [1, 7, 300, 3000])
+def test_coefficients_are_probabilities(wakes):
+    rows = np.concatenate(list(coefficients(wakes, terms(wakes))))
+    assert (rows >= 0).all()
+    assert rows.sum(axis=1) == pytest.approx(np.ones(wakes + 1), abs=1e-15 * wakes)
+    x = np.linspace(0, 1, 7)
+    polynomials = np.polynomial.chebyshev.chebval(2 * x - 1, rows.T)
+    assert polynomials == pytest.approx(x ** np.arange(wakes + 1)[:, None], abs=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(agents=st.integers(2, 5), dimension=st.integers(1, 3), seed=st.integers(0, 99))
+def test_both_maps_are_what_they_say(agents, dimension, seed):
+    """Against the plain maps; each is the other's adjoint."""
+    model = some_descent(agents, dimension, seed, offset=bool(seed % 2))
+    random, size = np.random.default_rng(seed), agents * dimension
+    Q, S = random.normal(size=(2, size, size))
+    Q, S = Q + Q.T, S + S.T
+    maps = plain_maps(model)
+    parts = np.array([g * A.T @ Q @ A for g, A in zip(model.chance, maps, strict=True)])
+    assert model.dual(Q) == pytest.approx(parts.sum(axis=0), rel=1e-9, abs=1e-9)
+    for i in range(agents):
+        assert model.dual_of(i, Q) == pytest.approx(parts[i], rel=1e-9, abs=1e-9)
+    primal = sum(g * A @ S @ A.T for g, A in zip(model.chance, maps, strict=True))
+    assert model.primal(S) == pytest.approx(primal, rel=1e-9, abs=1e-9)
+    mean = sum(g * A @ model.start.ravel() for g, A in zip(model.chance, maps, strict=True))
+    assert model.mean(model.start).ravel() == pytest.approx(mean, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(agents=st.integers(2, 4), wakes=st.integers(1, 4), seed=st.integers(0, 99))
+def test_distances_at_the_end_are_sums_over_all_orders(agents, wakes, seed):
+    model = some_descent(agents, 2, seed, offset=True, start_variances=np.full(agents, 0.2))
+    variances = np.random.default_rng(seed).uniform(0, 1, (wakes, agents))
+    maps, n, p = plain_maps(model), *model.start.shape
+    expected = np.zeros(n)
+    for order in itertools.product(range(n), repeat=wakes):
+        z, S = model.start.ravel(), np.kron(np.diag(model.start_variances), np.eye(p))
+        for t, i in enumerate(order):
+            z, S = maps[i] @ z, maps[i] @ S @ maps[i].T
+            block = np.arange(i * p, (i + 1) * p)
+            S[block, block] += variances[t, i] * model.noise_step[i] ** 2
+        away = (z + model.offset.ravel()).reshape(n, p)
+        squares = (away**2).sum(axis=1) + S.diagonal().reshape(n, p).sum(axis=1)
+        expected += np.prod(model.chance[list(order)]) * squares
+    assert distances(model, variances) == pytest.approx(expected, rel=1e-9)
+
+
+def test_distances_of_a_long_run_take_few_polynomials():
+    model = some_descent(6, 2, 1, start_variances=np.full(6, 0.2))
+    variances = np.random.default_rng(0).uniform(0, 1, (900, 6))
+    assert distances(model, variances) == pytest.approx(distances(model, variances, exact=True), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chance": np.array([0.5, 0.6, 0.1])}, "add up to one"),
+        ({"alpha": np.zeros(3)}, "steps must be positive"),
+    ],
+)
+def test_what_means_nothing_is_refused(change, message):
+    W = csr_array(some_graph(3, "ring", 0))
+    given_parts = {"alpha": np.full(3, 0.5), "chance": None} | change
+    with pytest.raises(ValueError, match=message):
+        linear_descent(
+            W,
+            np.ones(3),
+            given_parts["alpha"],
+            np.ones((3, 1, 1)),
+            np.zeros((3, 1)),
+            np.zeros((3, 1)),
+            given_parts["chance"],
+        )
