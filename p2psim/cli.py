@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from p2psim import __version__
 from p2psim.errors import InputError, P2PSimError
-from p2psim.report.names import AGAINST, ALONG_THE_RUN, KIND_NAMES
+from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 
 #: Exit codes: done; a run failed; bad input or usage; interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -110,15 +110,32 @@ def _add_plot(commands: _Commands) -> None:
         "--kind",
         action="append",
         metavar="KIND",
-        help=f"{', '.join(KIND_NAMES)}; may be given again; by default all that the run can give",
+        help=f"{', '.join(KIND_NAMES)}; may be given again; {EVERYTHING} for all that the run can "
+        "give; by default what the scenario says under figure, or all",
     )
     plot.add_argument("--metric", help="the metric to draw; every metric by default")
     plot.add_argument(
         "--against",
-        default="step",
         metavar="AXIS",
-        help=f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}",
+        help=f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}; "
+        f"{' and '.join(AGAINST_A_KEY)}: a swept key",
     )
+    plot.add_argument("--facet", metavar="KEY", help="a swept key: a figure for each of its values")
+    plot.add_argument(
+        "--agent", type=int, metavar="I", help="of collaboration: the owner whose isolated ψ is drawn"
+    )
+    plot.add_argument(
+        "--quantile",
+        nargs=2,
+        type=float,
+        default=(0.25, 0.75),
+        metavar=("LOW", "HIGH"),
+        help="edges of bands and bars over replicas",
+    )
+    plot.add_argument(
+        "--log", action=argparse.BooleanOptionalAction, help="log axis for the values; by default they decide"
+    )
+    plot.add_argument("--title", metavar="TEXT", help="title of the figures")
     plot.add_argument(
         "--target", type=float, metavar="X", help="of targets: the value of the metric that is to be reached"
     )

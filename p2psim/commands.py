@@ -152,6 +152,11 @@ def _plot(asked: argparse.Namespace) -> int:
         against=asked.against,
         target=asked.target,
         reference=_references(asked.reference),
+        facet=asked.facet,
+        agent=asked.agent,
+        quantile=tuple(asked.quantile),
+        log=asked.log,
+        title=asked.title,
     )
     _show_files([str(file) for file in files], asked.json)
     return 0

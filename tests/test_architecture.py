@@ -39,6 +39,7 @@ ALONE = {
     "__version__",
     "compiled",
     "errors",
+    "figure_names",
     "intrinsics",
     "options",
     "paths",

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.figure_names import MEASURED_AXES
 from p2psim.report import notes, style
 from p2psim.report.curves import curves
-from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import Source
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MARKS = 9
 
 
 def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure":
-    """Draw the median and the 25 to 75 % band of a metric against steps or time.
+    """Draw the median and the band of a metric against steps or time.
 
     Parameters
     ----------
@@ -26,12 +26,13 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
     metric : str
         Name of the metric.
     log : bool, optional
-        Log axis for the values. By default, when all are positive and span more than a factor of 100. A log
-        axis is given up when there is no positive value at all.
+        Log axis for the values, unless the source says it. By default, when all are positive and span more than a
+        factor of 100. A log axis is given up when there is no positive value at all.
     """
     drawn = curves(source, metric)
     values = np.concatenate([v for c in drawn for v in (c.low, c.median, c.high)])
     values = values[np.isfinite(values)]
+    log = log if source.log is None else source.log
     if log is None:
         log = bool(len(values)) and bool(values.min() > 0) and bool(values.max() > 100 * values.min())
     log = log and bool(np.any(values > 0))
@@ -58,7 +59,7 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
     if log:
         style.few_decades(axes, values)
     style.add_legend(figure, axes)
-    style.add_footnote(figure, [*notes.curve_notes(drawn, log, source.against), *notes.run_notes(source)])
+    style.add_footnote(figure, [*notes.curve_notes(drawn, log, source), *notes.run_notes(source)])
     return figure
 
 

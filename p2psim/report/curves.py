@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.report.source import Against, Source
+from p2psim.report.source import BAND, Against, Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Float = NDArray[np.float64]
-
-#: Quantiles of a band's lower edge, line and upper edge.
-BAND = (0.25, 0.5, 0.75)
 
 #: Points of the common grid of an axis on which replicas have no points in common.
 POINTS, UNEVEN = 201, ("time", "epsilon")
@@ -24,7 +21,7 @@ POINTS, UNEVEN = 201, ("time", "epsilon")
 
 @dataclass(frozen=True)
 class Curve:
-    """Quartiles along one line.
+    """Median and band along one line.
 
     Attributes
     ----------
@@ -33,7 +30,8 @@ class Curve:
     x : ndarray, shape (m,)
         Steps or times.
     low, median, high : ndarray, shape (m,)
-        25 %, 50 % and 75 % over replicas; of a metric that only single agents have, of its mean over them.
+        Quantiles over replicas, by default 25 %, 50 % and 75 %; of a metric that only single agents have, of its
+        mean over them.
     mean : ndarray, shape (m,)
         Mean over replicas.
     replicas, not_finite, held : int
@@ -55,17 +53,18 @@ class Curve:
     agents: int
 
 
-def quartiles(values: Float) -> Float:
-    """25 %, 50 % and 75 % of each row: shape (m, r) to (3, m).
+def quartiles(values: Float, band: tuple[float, float] = BAND) -> Float:
+    """Lower edge, median and upper edge of each row, by default 25 %, 50 % and 75 %: shape (m, r) to (3, m).
 
     Undefined values count as +infinity (diverged). Where a row has an infinite value the quantile is one
     of its values, since there is nothing between a number and infinity.
     """
+    levels = (band[0], 0.5, band[1])
     clean = np.where(np.isnan(values), np.inf, values)
     plain = np.all(np.isfinite(clean), axis=1)
     out = np.empty((3, len(clean)))
-    out[:, plain] = np.quantile(clean[plain], BAND, axis=1)
-    out[:, ~plain] = np.quantile(clean[~plain], BAND, axis=1, method="inverted_cdf")
+    out[:, plain] = np.quantile(clean[plain], levels, axis=1)
+    out[:, ~plain] = np.quantile(clean[~plain], levels, axis=1, method="inverted_cdf")
     return out
 
 
@@ -132,7 +131,7 @@ def curves(source: Source, metric: str) -> list[Curve]:
         first = tuple(group[[*source.swept, "model"]].iloc[0])
         x, values, held = _on_one_grid(group, source.against)
         model = str(first[-1])
-        low, median, high = quartiles(values)
+        low, median, high = quartiles(values, source.band)
         bad = group.loc[~np.isfinite(group["value"].to_numpy(dtype=float)), "replica"].nunique()
         out.append(
             Curve(

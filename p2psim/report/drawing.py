@@ -1,13 +1,34 @@
 """``p2psim plot``: draw the figures that a run can give."""
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError
-from p2psim.report.names import AGAINST, ALONG_THE_RUN
-from p2psim.report.source import Against, source
+from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING
+from p2psim.report.source import BAND, Source, source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be drawn, in the words of a scenario's ``figure``; ``None`` leaves the choice to the kind."""
+
+    kind: str | None = None
+    metric: str | None = None
+    against: str | None = None
+    facet: str | None = None
+    agent: int | None = None
+    quantile: tuple[float, float] = BAND
+    log: bool | None = None
+    target: float | None = None
+    reference: Mapping[str, Any] = field(default_factory=dict)
+    title: str | None = None
 
 
 def draw(
@@ -15,9 +36,14 @@ def draw(
     kind: str | Sequence[str] | None = None,
     metric: str | None = None,
     folder: Path | str | None = None,
-    against: Against = "step",
+    against: str | None = None,
     target: float | None = None,
     reference: Mapping[str, Any] | None = None,
+    facet: str | None = None,
+    agent: int | None = None,
+    quantile: tuple[float, float] = BAND,
+    log: bool | None = None,
+    title: str | None = None,
 ) -> list[Path]:
     """Draw figures of a run, as PNG and SVG.
 
@@ -27,18 +53,30 @@ def draw(
         Or anything with its attributes: ``metrics``, ``ledger``, ``agents``, ``events``, ``manifest``,
         ``path``.
     kind : str or sequence of str, optional
-        Names in `p2psim.report.kinds.KINDS`. By default ``targets`` with a target, ``paired`` with a reference,
-        ``curves`` when a metric is given, else all that the run can give and that have the axis asked for.
+        Names in `p2psim.report.kinds.KINDS`, or ``all`` for all that the run can give and that have the axis asked
+        for. By default ``targets`` with a target, ``paired`` with a reference, ``curves`` when a metric is given;
+        else what the scenario says under ``figure``, or all.
     metric : str, optional
         Metric to draw; the relative fitness by default (``curves``: every metric).
     folder : path, optional
         Where to; ``figures`` in the run folder by default.
-    against : {"step", "time", "vectors_sent", "epsilon"}
-        Horizontal axis of ``fitness``, ``curves`` and ``targets``.
+    against : str, optional
+        Horizontal axis: ``step`` (the default), ``time``, ``vectors_sent`` or ``epsilon`` of kinds along the run; a
+        swept key of ``finals`` and ``collaboration``.
     target : float, optional
         Of ``targets``: the value of the metric that is to be reached.
     reference : mapping, optional
         Of ``paired``: swept keys and their values in the cells that all others are compared with.
+    facet : str, optional
+        A swept key: a figure for each of its values.
+    agent : int, optional
+        Of ``collaboration``: the owner whose isolated ψ is drawn; by default the mean over owners.
+    quantile : (float, float)
+        Lower and upper edge of bands and bars over replicas.
+    log : bool, optional
+        Log axis for the values; by default the values decide.
+    title : str, optional
+        Title of every figure.
 
     Returns
     -------
@@ -52,44 +90,113 @@ def draw(
         Nothing is written then.
     """
     from p2psim.report import style
-    from p2psim.report.kinds import KINDS
 
+    every = Asked(
+        None, metric, against, facet, agent, (quantile[0], quantile[1]), log, target, reference or {}, title
+    )
     wanted = [kind] if isinstance(kind, str) else list(kind or ())
-    for name in wanted:
-        if name not in KINDS:
-            near = difflib.get_close_matches(name, KINDS, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"there is no figure called {name!r}, only {', '.join(KINDS)}{hint}")
-    if against not in AGAINST:
-        raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {against!r}")
-    if against != "step" and (ends := [name for name in wanted if name not in ALONG_THE_RUN]):
-        message = f"{', '.join(ends)} shows no course of a run, so that against {against} means nothing"
-        raise InputError(f"{message}; it is for {', '.join(ALONG_THE_RUN)}")
-    for kind_of, given, option in (("targets", target, "target"), ("paired", reference or None, "reference")):
-        if given is not None and not wanted:
-            wanted = [kind_of]
-        if given is not None and kind_of not in wanted:
-            raise InputError(f"a {option} is for {kind_of}, not for {', '.join(wanted)}")
-    everything = not wanted and metric is None
-    if not wanted:
-        possible = list(KINDS) if against == "step" else list(ALONG_THE_RUN)
-        wanted = possible if everything else ["curves"]
-    material = source(result, metric, against, target, reference)
-    figures = {}
-    lacking = []
+    _check(wanted, every)
+    if target is not None and not wanted:
+        wanted = ["targets"]
+    if reference and not wanted:
+        wanted = ["paired"]
+    material = source(result)
+    asked = [Asked(**{**every.__dict__, "kind": name}) for name in wanted]
+    if not wanted and every == Asked():
+        asked = [_written(entry) for entry in material.scenario.get("figure") or ()]
+    if not asked and metric is not None:
+        asked = [Asked(**{**every.__dict__, "kind": "curves"})]
     with style.look():
-        for name in wanted:
-            try:
-                figures.update(KINDS[name](material))
-            except InputError as error:
-                lacking += [f"{name}: {fault.message}" for fault in error.faults]
-                if not everything:
-                    raise InputError(*lacking) from error
-        if not figures:
-            raise InputError("no figure can be drawn from this run", *lacking)
+        if not asked or wanted == [EVERYTHING]:
+            figures = _all_that_can_be_drawn(material, every)
+        else:
+            figures = {}
+            for one in asked:
+                _add(figures, _drawn(material, one))
         into = Path(folder) if folder is not None else Path(result.path) / "figures"
         try:
             into.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
         return [path for stem, figure in figures.items() for path in style.save(figure, into, stem)]
+
+
+def _check(wanted: Sequence[str], asked: Asked) -> None:
+    """Refuse kinds that are unknown or do not go with the rest."""
+    from p2psim.report.kinds import KINDS
+
+    for name in wanted:
+        if name not in KINDS and wanted != [EVERYTHING]:
+            near = difflib.get_close_matches(name, KINDS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(f"there is no figure called {name!r}, only {', '.join(KINDS)}{hint}")
+    along = asked.against in AGAINST
+    if asked.against is not None and not along and not set(wanted) & set(AGAINST_A_KEY):
+        keys = f"; {' and '.join(AGAINST_A_KEY)} against a swept key"
+        raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {asked.against!r}{keys}")
+    allowed = (*(ALONG_THE_RUN if along else AGAINST_A_KEY), EVERYTHING)
+    if asked.against not in (None, "step") and (ends := [name for name in wanted if name not in allowed]):
+        message = f"{', '.join(ends)} shows no course of a run, so that against {asked.against} means nothing"
+        raise InputError(f"{message}; it is for {', '.join(allowed[:-1])}")
+    for kind_of, given, option in (
+        ("targets", asked.target, "target"),
+        ("paired", asked.reference or None, "reference"),
+    ):
+        if given is not None and wanted and kind_of not in wanted:
+            raise InputError(f"a {option} is for {kind_of}, not for {', '.join(wanted)}")
+    low, high = asked.quantile
+    if not 0 <= low <= 0.5 <= high <= 1:
+        raise InputError(f"quantiles must lie on both sides of the median, .5, got {low:g} and {high:g}")
+
+
+def _written(entry: Mapping[str, Any]) -> Asked:
+    """What a scenario says under ``figure``."""
+    return Asked(**{**entry, "quantile": tuple(entry["quantile"])})
+
+
+def _drawn(material: Source, asked: Asked) -> "dict[str, Figure]":
+    """Figures of one kind by stem; with a facet, those of each of its values."""
+    from p2psim.report.kinds import KINDS
+
+    assert asked.kind is not None
+    whole = material.showing(asked)
+    try:
+        if asked.facet is None:
+            return dict(KINDS[asked.kind](whole))
+        return {
+            f"{stem}-{asked.facet.split('.')[-1]}-{_slug(part.fixed[asked.facet])}": figure
+            for part in whole.facets(asked.facet)
+            for stem, figure in KINDS[asked.kind](part).items()
+        }
+    except InputError as error:
+        raise InputError(*(f"{asked.kind}: {fault.message}" for fault in error.faults)) from error
+
+
+def _all_that_can_be_drawn(material: Source, asked: Asked) -> "dict[str, Figure]":
+    from p2psim.report.kinds import KINDS
+
+    figures: dict[str, Figure] = {}
+    lacking: list[str] = []
+    for name in KINDS if asked.against in (None, "step") else ALONG_THE_RUN:
+        try:
+            figures.update(_drawn(material, Asked(**{**asked.__dict__, "kind": name})))
+        except InputError as error:
+            lacking += [fault.message for fault in error.faults]
+    if not figures:
+        raise InputError("no figure can be drawn from this run", *lacking)
+    return figures
+
+
+def _add(figures: "dict[str, Figure]", more: "Mapping[str, Figure]") -> None:
+    """Add figures; a second one of a name is numbered."""
+    for stem, figure in more.items():
+        name, number = stem, 2
+        while name in figures:
+            name, number = f"{stem}-{number}", number + 1
+        figures[name] = figure
+
+
+def _slug(value: Any) -> str:
+    """A value as part of a file's name."""
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-")[:60] or "value"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from p2psim.report.curves import Curve
-from p2psim.report.source import Against, Source
+from p2psim.report.source import Source
 
 FLAGS: Mapping[str, str] = {
     "not_private": "Not private: the mechanism as run guarantees nothing",
@@ -49,34 +49,27 @@ def _warnings(source: Source) -> list[str]:
     return telling[:MOST_WARNINGS] + ([f"{more} more such warnings: see manifest.json."] if more > 0 else [])
 
 
-def _get(tree: Mapping[str, Any], *keys: str) -> Any:
-    value: Any = tree
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
 def _form(source: Source) -> Any:
     if "learning.algorithm.form" in source.swept:
         return None
-    return _get(source.scenario, "learning", "algorithm", "form")
+    return source.says("learning.algorithm.form")
 
 
 def _scale(source: Source) -> str:
     if "privacy.scale_records" in source.swept:
         values = sorted(source.metrics["privacy.scale_records"].unique())
         return " or ".join(f"{value:g}" for value in values)
-    value = _get(source.scenario, "privacy", "scale_records")
+    value = source.says("privacy.scale_records")
     return "several" if value is None else f"{value:g}"
 
 
-def curve_notes(drawn: Sequence[Curve], log: bool, against: Against) -> list[str]:
+def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
     """Notes on curves: what line and band are, and replicas or values that cannot be seen in them."""
     replicas = between([c.replicas for c in drawn])
     agents = max(c.agents for c in drawn)
     of = f"{replicas} replicas" if replicas != "1" else "1 replica"
     mean = f" Values are means over {agents} agents." if agents > 1 else ""
-    out = [f"Line: median; band: 25 to 75 % of {of}.{mean}"]
+    out = [f"Line: median; band: {source.band_words} of {of}.{mean}"]
     bad = [(c.label, c.not_finite, c.replicas) for c in drawn if c.not_finite]
     if bad:
         each = [f"{count} of {total} replicas{_of(label)}" for label, count, total in bad]
@@ -85,9 +78,9 @@ def curve_notes(drawn: Sequence[Curve], log: bool, against: Against) -> list[str
             "nothing is drawn where they decide."
         )
     held = sum(c.held for c in drawn)
-    if against == "epsilon":
+    if source.against == "epsilon":
         out.append("A replica ends where it spends no more, with all that it learned since without spending.")
-    elif held and against == "time":
+    elif held and source.against == "time":
         out.append("After its last record a replica keeps its last value.")
     elif held:
         out.append(f"{held} replicas end before the others and are held at their last value.")

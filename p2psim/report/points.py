@@ -141,7 +141,9 @@ def points(
         limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
         limit = float(quartiles(limits[None, :])[1, 0]) if len(limits) else None
         parts = [part for _, part in finite.groupby(["x", "cell"], sort=True)]
-        q = np.array([quartiles(part["value"].to_numpy(dtype=float)[None, :])[:, 0] for part in parts])
+        q = np.array(
+            [quartiles(part["value"].to_numpy(dtype=float)[None, :], source.band)[:, 0] for part in parts]
+        )
         q = q.reshape(len(parts), 3)
         cells = [int(part["cell"].iloc[0]) for part in parts]
         x = np.array([float(part["x"].iloc[0]) for part in parts])

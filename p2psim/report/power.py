@@ -61,7 +61,7 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
     style.add_legend(figure, axes)
     counts = notes.between([count for line in lines for count in line.counts])
     remarks = [
-        f"Point: median of {counts} replica{'' if counts == '1' else 's'}; bar: 25 to 75 %. "
+        f"Point: median of {counts} replica{'' if counts == '1' else 's'}; bar: {source.band_words}. "
         "Fit: least squares through the medians on log scales; "
         "its interval: 95 %, by the bootstrap over replicas.",
         *_remarks(lines, "ψ" if metric == FITNESS else metric, symbol),

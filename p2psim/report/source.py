@@ -1,17 +1,27 @@
 """What a figure is drawn from: the tables of a run, and what its scenario says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from p2psim.errors import InputError
-from p2psim.report.names import MEASURED_AXES
+from p2psim.figure_names import AGAINST, MEASURED_AXES
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from p2psim.report.drawing import Asked
+
+Float: TypeAlias = NDArray[np.float64]
+
 Against = Literal["step", "time", "vectors_sent", "epsilon"]
+
+#: Quantiles of a band's lower edge, line and upper edge.
+BAND = (0.25, 0.75)
 
 FITNESS = "relative_fitness"
 
@@ -42,6 +52,18 @@ class Source:
         Swept keys and their values in the cells that others are to be compared with.
     result : object
         What all of this was read from.
+    key : str or None
+        Swept key that the ends of cells are drawn against.
+    band : (low, high)
+        Quantiles at the edges of bands and bars.
+    agent : int or None
+        Owner whose isolated ψ is drawn; None for the mean over owners.
+    log : bool or None
+        Whether the axis of values is logarithmic; None where the values decide.
+    heading : str or None
+        Title of the figure in the place of what the kind of figure would write.
+    fixed : mapping
+        Swept keys that have one value in all cells that are left, and this value.
     """
 
     metrics: "pd.DataFrame"
@@ -56,6 +78,12 @@ class Source:
     target: float | None = None
     reference: Mapping[str, Any] = field(default_factory=dict)
     result: Any = None
+    key: str | None = None
+    band: tuple[float, float] = BAND
+    agent: int | None = None
+    log: bool | None = None
+    heading: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -119,8 +147,69 @@ class Source:
         return placed
 
     def title(self, what: str) -> str:
-        """A figure's title."""
-        return f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:]
+        """A figure's title: the one that was asked for, or the run's name and `what`; and the values that are fixed."""
+        text = self.heading or (f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:])
+        fixed = ", ".join(f"{key.split('.')[-1]} = {_text(value)}" for key, value in self.fixed.items())
+        return f"{text} ({fixed})" if fixed else text
+
+    @property
+    def band_words(self) -> str:
+        """The quantiles at the edges of bands, for footnotes."""
+        low, high = self.band
+        return f"{100 * low:g} to {100 * high:g} %"
+
+    def says(self, key: str) -> Any:
+        """What the scenario says under a dotted key; None where it says nothing."""
+        if key in self.fixed:
+            return self.fixed[key]
+        value: Any = self.scenario
+        for step in key.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        return value
+
+    def showing(self, asked: "Asked") -> "Source":
+        """The same tables, to be drawn as asked."""
+        along = asked.against is None or asked.against in AGAINST
+        return replace(
+            self,
+            metric=asked.metric,
+            against=cast("Against", asked.against or "step") if along else "step",
+            key=None if along else asked.against,
+            target=asked.target,
+            reference=asked.reference,
+            agent=asked.agent,
+            band=asked.quantile,
+            log=asked.log,
+            heading=asked.title,
+        )
+
+    def facets(self, key: str) -> "list[Source]":
+        """One source for each value of a swept key, in the order of the cells, without the key.
+
+        Raises
+        ------
+        InputError
+            If the run does not sweep it.
+        """
+        if key not in self.swept:
+            raise InputError(
+                f"the run does not sweep {key!r}; it sweeps {', '.join(self.swept) or 'nothing'}"
+            )
+        table = self.metrics.drop_duplicates("cell").sort_values("cell")
+        out = []
+        for value in dict.fromkeys(table[key].tolist()):
+            cells = table.loc[table[key] == value, "cell"]
+            out.append(
+                replace(
+                    self,
+                    metrics=self.metrics[self.metrics["cell"].isin(cells)].drop(columns=key),
+                    ledger=self.ledger[self.ledger["cell"].isin(cells)],
+                    agents=self.agents[self.agents["cell"].isin(cells)],
+                    events=None if self.events is None else self.events[self.events["cell"].isin(cells)],
+                    fixed={**self.fixed, key: value},
+                )
+            )
+        return out
 
 
 def source(
@@ -155,6 +244,10 @@ def source(
         reference=reference or {},
         result=result,
     )
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -> "pd.DataFrame":

@@ -67,7 +67,8 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
         faults.append(excess)
     if faults:
         raise InputError(*ordered(faults))
-    base = Node({k: entry for k, entry in node.content.items() if k != "sweep"}, node.place, node.keys)
+    outside = {k: entry for k, entry in node.content.items() if k not in ("sweep", "figure")}
+    base = Node(outside, node.place, node.keys)
     found: list[tuple[dict[str, int], Scenario, str]] = []
     seen: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
@@ -95,11 +96,11 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
 def content(scenario: Scenario) -> str:
     """Hash what determines the results of a scenario without a sweep.
 
-    Not part of it: name, replicas, engine (both give the same events), what is recorded, and numbers that the
-    preparation finds. ``independent`` draws of a cell are told apart by it.
+    Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
+    that the preparation finds. ``independent`` draws of a cell are told apart by it.
     """
     tree = scenario.resolved()
-    for key in ("name", "replicas", "record", "sweep"):
+    for key in ("name", "replicas", "record", "sweep", "figure"):
         del tree[key]
     tree.pop("fitted", None)
     del tree["network"]["engine"]
@@ -109,12 +110,12 @@ def content(scenario: Scenario) -> str:
 def identity(scenario: Scenario) -> str:
     """Hash what a run folder is bound to.
 
-    Not part of it: replicas, engine, the values of the sweep (its keys are), what the file says outside the
-    sweep for keys that are swept, and numbers that the preparation finds.
+    Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside
+    the sweep for keys that are swept, and numbers that the preparation finds.
     """
     tree = scenario.resolved()
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
-    del tree["replicas"]
+    del tree["replicas"], tree["figure"]
     tree.pop("fitted", None)
     del tree["network"]["engine"]
     tree["sweep"] = [list(axis.keys) for axis in axes]

@@ -21,6 +21,7 @@ from p2psim.randomness import PURPOSES
 from p2psim.study import overrides as command_line
 from p2psim.study import yaml_reader, yaml_writer
 from p2psim.study.faults import at, faults_of, ordered
+from p2psim.study.figure import Figures, figure_faults
 from p2psim.study.names import PATTERN, checked_name
 from p2psim.study.nodes import Node, Place, find, from_python, place_of, placed, plain, put
 from p2psim.study.record import RecordSection
@@ -68,6 +69,7 @@ class Scenario(Options):
         description="values of dotted keys, of which each combination is a cell; the last key is fastest; "
         "keys under zip advance together; random, sobol and halton draw points in ranges",
     )
+    figure: Figures = Field([], description="figures that p2psim plot draws by default, one or a list")
     fitted: dict[str, Any] | None = Field(
         None, description="numbers that the preparation found, in a resolved scenario; compared, never used"
     )
@@ -224,6 +226,9 @@ def _build(node: Node, confirm_cells: bool) -> Scenario:
         raise InputError(*ordered(faults))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
+    wrong = figure_faults(scenario, [key for axis in axes for key in axis.keys])
+    if wrong:
+        raise InputError(*ordered(base.locate(fault) for fault in wrong))
     if excess is None:
         cells(scenario)
     return scenario

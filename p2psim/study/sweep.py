@@ -17,7 +17,7 @@ from p2psim.study.search import METHODS, read_search
 #: Cells that a sweep may have without being asked for again.
 MOST_CELLS = 100_000
 #: What differs between cells cannot be one of these: they belong to the whole study.
-_WHOLE = ("name", "replicas", "sweep", "fitted")
+_WHOLE = ("name", "replicas", "sweep", "figure", "fitted")
 
 
 @dataclass(frozen=True)

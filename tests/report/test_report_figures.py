@@ -11,15 +11,15 @@ from made_up_run import psi, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from p2psim.errors import InputError
+from p2psim.figure_names import ALONG_THE_RUN, KIND_NAMES
 from p2psim.report import draw
 from p2psim.report.kinds import KINDS
-from p2psim.report.names import ALONG_THE_RUN, KIND_NAMES
 from p2psim.report.source import source
 from p2psim.study.meaning import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
-#: Kinds that need groups, a target, a reference, or a network of which something was recorded: others test them.
-ASKED_FOR = ("groups", "targets", "paired", "network", "load")
+#: Kinds that need groups, a target, a reference, isolated ψ, or records of the network: others test them.
+ASKED_FOR = ("groups", "targets", "paired", "network", "load", "collaboration", "alone")
 STEPS = np.arange(0, 301, 10)
 
 
@@ -343,7 +343,8 @@ def test_what_a_run_lacks_is_said(tmp_path) -> None:
 
 def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
     with pytest.raises(
-        InputError, match="finals, agents, groups, targets, paired, network, load; did you mean epsilon"
+        InputError,
+        match="finals, agents, groups, targets, paired, network, load, collaboration, alone; did you mean epsilon",
     ):
         draw(run(tmp_path), kind="epsilonn")
     with pytest.raises(InputError, match="against step, time, vectors_sent, epsilon"):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from p2psim.report.kinds.agents import draw_agents
+from p2psim.report.kinds.alone import draw_alone
+from p2psim.report.kinds.collaboration import draw_collaboration
 from p2psim.report.kinds.curves import draw_curves
 from p2psim.report.kinds.epsilon import draw_epsilon
 from p2psim.report.kinds.finals import draw_finals
@@ -35,4 +37,6 @@ KINDS: Mapping[str, Callable[[Source], "dict[str, Figure]"]] = {
     "paired": draw_paired,
     "network": draw_network,
     "load": draw_load,
+    "collaboration": draw_collaboration,
+    "alone": draw_alone,
 }

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from p2psim.errors import InputError
+from p2psim.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report.bands import band_figure, stem
-from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import FITNESS, Source
 
 if TYPE_CHECKING:

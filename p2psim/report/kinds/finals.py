@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from p2psim.errors import InputError
+from p2psim.figure_names import MEASURED_AXES
 from p2psim.report import notes, style
 from p2psim.report.curves import finals, labels, quartiles
-from p2psim.report.names import MEASURED_AXES
 from p2psim.report.source import FITNESS, Source
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ def _figure(source: Source, metric: str) -> "Figure":
         raise InputError(
             "there is nothing to compare: one cell and one model; sweep a key, or add learning.baselines"
         )
-    key = _number_of_the_data(source, table)
+    key = _number_of_the_data(source, table) if source.key is None else swept_number(source, source.key)
     values = table["value"].to_numpy(dtype=float)
     finite = values[np.isfinite(values)]
-    log = bool(len(finite)) and bool(finite.min() > 0) and bool(finite.max() > WIDE * finite.min())
+    positive = bool(len(finite)) and bool(finite.min() > 0)
+    log = positive and bool(finite.max() > WIDE * finite.min()) if source.log is None else source.log
     if key is None:
         if rows > MOST_ROWS:
             raise InputError(
@@ -61,7 +62,7 @@ def _figure(source: Source, metric: str) -> "Figure":
         figure = _against(source, metric, table, key, log)
     many = sorted(table.groupby(["cell", "model"])["replica"].nunique().unique())
     remarks = [
-        f"Last record: median and 25 to 75 % of {notes.between(list(map(int, many)))} replicas; diamond: mean."
+        f"Last record: median and {source.band_words} of {notes.between(list(map(int, many)))} replicas; diamond: mean."
     ]
     if bad := int((~np.isfinite(values)).sum()):
         remarks.append(f"{bad} of {len(values)} replicas end infinite or undefined, counted as +∞.")
@@ -85,6 +86,21 @@ def _with(source: Source, metrics: pd.DataFrame) -> Source:
     from dataclasses import replace
 
     return replace(source, metrics=metrics)
+
+
+def swept_number(source: Source, key: str) -> str:
+    """The key, if the run sweeps it over numbers.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if key not in source.swept:
+        raise InputError(f"the run does not sweep {key!r}; it sweeps {', '.join(source.swept) or 'nothing'}")
+    if pd.to_numeric(source.metrics[key], errors="coerce").isna().any():
+        raise InputError(f"{key} must be a number in every cell to be an axis")
+    return key
 
 
 def _number_of_the_data(source: Source, table: pd.DataFrame) -> str | None:
@@ -131,7 +147,7 @@ def _rows(source: Source, metric: str, table: pd.DataFrame, log: bool) -> "Figur
     for row, (_, group) in enumerate(groups):
         look = style.line_style(kinds.index(str(group["model"].iloc[0])))
         values = group["value"].to_numpy(dtype=float)
-        low, median, high = quartiles(values[None, :])[:, 0]
+        low, median, high = quartiles(values[None, :], source.band)[:, 0]
         axes.plot([low, high], [row, row], color=look["color"], linewidth=2.2, solid_capstyle="butt")
         axes.plot([median], [row], color=look["color"], marker=look["marker"], markersize=7, linestyle="none")
         _mean(axes, values.mean(), row)
@@ -173,7 +189,7 @@ def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bo
             (float(str(x)), part["value"].to_numpy(dtype=float)) for x, part in group.groupby(key, sort=True)
         ]
         x = np.array([x for x, _ in parts])
-        low, median, high = np.array([quartiles(values[None, :])[:, 0] for _, values in parts]).T
+        low, median, high = np.array([quartiles(values[None, :], source.band)[:, 0] for _, values in parts]).T
         axes.vlines(x, low, high, color=look["color"], linewidth=2.2, alpha=0.6)
         axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
         for place, values in parts:

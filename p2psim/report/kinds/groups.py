@@ -88,5 +88,5 @@ def _figure(source: Source, metric: str, parts: dict[str, str]) -> "Figure":
     figure.supylabel(style.METRIC_LABELS.get(metric, metric.replace("_", " ")), fontsize="medium")
     entitle(figure, source, f"{metric.replace('_', ' ')} of groups against {axis_words(source)}")
     style.add_legend(figure, grid[0])
-    style.add_footnote(figure, [*notes.curve_notes(shown, False, source.against), *notes.run_notes(source)])
+    style.add_footnote(figure, [*notes.curve_notes(shown, False, source), *notes.run_notes(source)])
     return figure

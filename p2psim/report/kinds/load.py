@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from p2psim.errors import InputError
+from p2psim.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, style
 from p2psim.report.curves import finals, labels
-from p2psim.report.names import MEASURED_AXES
 from p2psim.report.panels import apart, entitle, name, panels
 from p2psim.report.source import Source
 from p2psim.study.intervals import Interval, mean_interval

@@ -1,0 +1,172 @@
+"""Does it pay to join? Final ψ against a swept number, beside what owners reach alone (W figures 6 and 11)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from p2psim.errors import InputError
+from p2psim.report import notes, style
+from p2psim.report.curves import finals, labels, quartiles
+from p2psim.report.kinds.finals import swept_number
+from p2psim.report.source import FITNESS, Float, Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ALONE = "isolated_fitness"
+
+#: A log horizontal axis from this ratio of largest and smallest x on.
+WIDE = 20
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: what all reach together, and what owners reach alone.
+
+    Attributes
+    ----------
+    label : str
+    x, low, median, high : ndarray, shape (m,)
+        Finite x in ascending order; quantiles over replicas of the final ψ.
+    alone : ndarray, shape (m,)
+        Median over replicas of the isolated ψ: of one owner, or of its mean over owners.
+    counts : tuple of int
+        Replicas of each point.
+    """
+
+    label: str
+    x: Float
+    low: Float
+    median: Float
+    high: Float
+    alone: Float
+    counts: tuple[int, ...]
+
+    @property
+    def pays(self) -> "np.ndarray":
+        """Whether the median together lies below that alone, shape (m,)."""
+        return self.median < self.alone
+
+
+def draw_collaboration(source: Source) -> "dict[str, Figure]":
+    """Medians with bars, a line for each combination of the other swept keys; dotted: alone.
+
+    Raises
+    ------
+    InputError
+        If no axis is given, it is not swept over numbers, another metric is asked for, or ψ or isolated ψ was not
+        recorded.
+    """
+    drawn = lines(source)
+    key = str(source.key)
+    figure = style.new_figure(8.4, 4.8)
+    axes = figure.add_subplot()
+    every = np.concatenate([part for line in drawn for part in (line.low, line.high, line.alone)])
+    log = bool(np.nanmin(every) > 0) if source.log is None else source.log
+    if log:
+        axes.set_yscale("log", nonpositive="mask")
+    alike = _alike(drawn)
+    for index, line in enumerate(drawn):
+        look = style.line_style(index)
+        axes.vlines(line.x, line.low, line.high, color=look["color"], linewidth=2.2, alpha=0.5)
+        axes.plot(line.x, line.median, label=line.label or "together", markersize=6, linewidth=1.6, **look)
+        if not alike:
+            axes.plot(line.x, line.alone, color=look["color"], linestyle=":", linewidth=1.8)
+    if alike:
+        axes.plot(drawn[0].x, drawn[0].alone, color="black", linestyle=":", linewidth=1.8, label="alone")
+    else:
+        axes.plot([], [], color="0.3", linestyle=":", linewidth=1.8, label="alone, in the line's colour")
+    _axis(axes, key, np.unique(np.concatenate([line.x for line in drawn])))
+    axes.set_ylabel(style.metric_label(FITNESS))
+    if log:
+        style.few_decades(axes, every)
+    style.add_title(axes, source.title(f"together and alone, against {key.split('.')[-1]}"))
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, [*_remarks(source, drawn, key.split(".")[-1]), *notes.run_notes(source)])
+    return {f"collaboration-{key.split('.')[-1]}": figure}
+
+
+def lines(source: Source) -> list[Line]:
+    """What is drawn, in the order of the cells; for errors see `draw_collaboration`."""
+    if source.metric not in (None, FITNESS):
+        raise InputError(f"collaboration draws {FITNESS}, since that is what {ALONE} can be compared with")
+    if source.key is None:
+        raise InputError("say what to draw against: a swept key, --against KEY")
+    key = swept_number(source, source.key)
+    together, alone = finals(source, FITNESS), _alone(source)
+    together = together.assign(x=pd.to_numeric(together[key]))
+    together = together[np.isfinite(together["x"]) & (together["model"] == "main")]
+    others = [name for name in source.swept if name != key and not _follows(together, name, "x")]
+    named = labels(others, together)
+    out = []
+    groups = together.groupby(others, sort=False, dropna=False) if others else [((), together)]
+    for _, group in groups:
+        parts = [(float(str(x)), part) for x, part in group.groupby("x", sort=True)]
+        values = [part["value"].to_numpy(dtype=float) for _, part in parts]
+        low, median, high = np.array([quartiles(each[None, :], source.band)[:, 0] for each in values]).T
+        own = [float(np.median(alone[alone["cell"].isin(part["cell"])]["value"])) for _, part in parts]
+        out.append(
+            Line(
+                label=named[tuple(group[[*others, "model"]].iloc[0])],
+                x=np.array([x for x, _ in parts]), low=low, median=median, high=high, alone=np.array(own),
+                counts=tuple(len(each) for each in values),
+            )
+        )  # fmt: skip
+    return out
+
+
+def _alone(source: Source) -> pd.DataFrame:
+    """Isolated ψ of each cell and replica: of the owner asked for, or the mean over owners."""
+    rows = source.rows(ALONE)
+    if source.agent is not None:
+        rows = rows[rows["agent"] == source.agent]
+        if rows.empty:
+            raise InputError(f"there is no owner {source.agent}")
+    last = rows.drop_duplicates(["cell", "replica", "agent"], keep="last")
+    return last.groupby(["cell", "replica"])["value"].mean().reset_index()
+
+
+def _follows(table: pd.DataFrame, name: str, x: str) -> bool:
+    """Whether a swept key advances with the axis, and so tells no lines apart."""
+    return bool(table.groupby(x)[name].nunique().max() == 1)
+
+
+def _alike(drawn: list[Line]) -> bool:
+    return all(
+        len(line.x) == len(drawn[0].x) and np.allclose(line.alone, drawn[0].alone, rtol=1e-9, atol=0)
+        for line in drawn
+    )
+
+
+def _axis(axes: "Axes", key: str, x: Float) -> None:
+    axes.set_xlabel(style.AXIS_LABELS["epsilon"] if key == "privacy.epsilon" else _words(key))
+    if x.min() > 0 and x.max() >= WIDE * x.min():
+        axes.set_xscale("log")
+        style.plain_ticks(axes, x)
+    else:
+        style.few_ticks(axes)
+
+
+def _words(key: str) -> str:
+    """Name an axis: the owners of a star have a name of their own."""
+    if key == "network.topology.agents":
+        return "owners N (number)"
+    last = key.split(".")[-1]
+    return f"{'.'.join(key.split('.')[-2:]) if last.isdecimal() else last.replace('_', ' ')} (number)"
+
+
+def _remarks(source: Source, drawn: list[Line], symbol: str) -> list[str]:
+    counts = notes.between([count for line in drawn for count in line.counts])
+    whose = "the mean over owners" if source.agent is None else f"owner {source.agent}"
+    out = [
+        f"Line: median of the final ψ over {counts} replica{'' if counts == '1' else 's'}; bar: {source.band_words}. "
+        f"Dotted: ψ of the optimum of one's own records alone, without noise ({whose})."
+    ]
+    for line in drawn:
+        where = ", ".join(f"{x:g}" for x in line.x[line.pays]) if not line.pays.all() else "every value"
+        told = f"pays at {symbol} = {where}" if line.pays.any() else "does not pay anywhere"
+        out.append(f"Joining {told}{f' ({line.label})' if line.label else ''}.")
+    return out

@@ -1,0 +1,164 @@
+"""The ``figure`` section of a scenario: what ``p2psim plot`` draws of its run by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from p2psim.errors import Fault
+from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, KIND_NAMES, WITH_LOG, WITH_QUANTILES
+from p2psim.options import BY_NAME, Fraction, Index, Options
+from p2psim.study.faults import unknown
+
+if TYPE_CHECKING:
+    from p2psim.study.scenario import Scenario
+
+
+def _pair(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Figure(Options):
+    """One figure, in the words of the options of ``p2psim plot``."""
+
+    kind: Literal[KIND_NAMES] = Field(description="which figure")  # type: ignore[valid-type]
+    metric: str | None = Field(
+        None,
+        description="the metric to draw; left out, the relative fitness or, of curves and finals, every other one",
+    )
+    against: str | None = Field(
+        None,
+        description=f"horizontal axis: {', '.join(AGAINST)} of {', '.join(ALONG_THE_RUN)}; "
+        f"a swept key of {' and '.join(AGAINST_A_KEY)}",
+    )
+    facet: str | None = Field(None, description="a swept key: a figure for each of its values")
+    agent: Index | None = Field(
+        None,
+        description="of collaboration: the owner whose isolated ψ is drawn; left out, the mean over owners",
+    )
+    quantile: Annotated[tuple[Fraction, Fraction], BeforeValidator(_pair)] = Field(
+        (0.25, 0.75), description="lower and upper edge of bands and bars over replicas"
+    )
+    log: bool | None = Field(
+        None,
+        description="log axis for the values; left out, where they are positive and span a factor of 100",
+    )
+    target: float | None = Field(
+        None, description="of targets: the value of the metric that is to be reached"
+    )
+    reference: dict[str, Any] = Field(
+        {},
+        description="of paired: swept keys and their values in the cells that all others are compared with",
+    )
+    title: str | None = Field(None, description="title; left out, what is drawn")
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | dict | Figure) else value
+
+
+#: One figure or a list of them.
+Figures = Annotated[list[Annotated[Figure, BY_NAME]], BeforeValidator(_listed)]
+
+
+def figure_faults(scenario: Scenario, swept: Collection[str]) -> list[Fault]:
+    """What the figures ask for that the study does not have.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With its sweep.
+    swept : collection of str
+        The keys that its sweep sets.
+    """
+    return [
+        Fault(message, f"figure.{number}.{key}")
+        for number, figure in enumerate(scenario.figure)
+        for rule in _RULES
+        for key, message in rule(figure, scenario, list(swept))
+    ]
+
+
+Found = Iterator[tuple[str, str]]
+
+
+def _against(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    if figure.against is None:
+        return
+    if figure.kind in ALONG_THE_RUN:
+        if figure.against not in AGAINST:
+            yield "against", unknown("axis", figure.against, AGAINST)
+    elif figure.kind in AGAINST_A_KEY:
+        yield from _is_swept("against", figure.against, swept)
+    else:
+        kinds = ", ".join((*ALONG_THE_RUN, *AGAINST_A_KEY))
+        yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
+
+
+def _keys(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    if figure.facet is not None:
+        if figure.kind == "paired":
+            yield "facet", "paired compares all cells with its reference, and has one figure"
+        elif figure.facet == figure.against:
+            yield "facet", f"{figure.facet} is the horizontal axis already"
+        else:
+            yield from _is_swept("facet", figure.facet, swept)
+    for key in figure.reference:
+        yield from _is_swept("reference", key, swept)
+
+
+def _is_swept(key: str, name: str, swept: Sequence[str]) -> Found:
+    if not swept:
+        yield key, f"{name} is not swept; nothing is"
+    elif name not in swept:
+        yield key, unknown("swept key", name, swept)
+
+
+def _of_one_kind(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    """Keys that only some kinds have, and those that these need."""
+    if (figure.kind == "targets") != (figure.target is not None):
+        yield "target", "is required" if figure.kind == "targets" else f"is of targets, not of {figure.kind}"
+    if figure.kind == "targets" and figure.metric is None:
+        yield "metric", "is required: what is to reach the target"
+    if (figure.kind == "paired") != bool(figure.reference):
+        yield "reference", "is required" if figure.kind == "paired" else f"is of paired, not of {figure.kind}"
+    if figure.kind == "collaboration" and figure.against is None:
+        yield "against", "is required: the swept key to draw against"
+    if figure.agent is not None and figure.kind != "collaboration":
+        yield "agent", f"is of collaboration, not of {figure.kind}"
+    if figure.kind in ("collaboration", "alone") and figure.metric not in (None, "relative_fitness"):
+        yield "metric", f"{figure.kind} draws relative_fitness, got {figure.metric}"
+    if figure.log is not None and figure.kind not in WITH_LOG:
+        yield "log", f"is of {', '.join(WITH_LOG)}, not of {figure.kind}"
+    if figure.quantile != (0.25, 0.75) and figure.kind not in WITH_QUANTILES:
+        yield "quantile", f"is of {', '.join(WITH_QUANTILES)}, not of {figure.kind}"
+
+
+def _quantile(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    low, high = figure.quantile
+    if not low <= 0.5 <= high:
+        yield "quantile", f"must lie on both sides of the median, .5; got {low:g} and {high:g}"
+
+
+def _recorded(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    """What is drawn must be recorded; where that is swept, the run tells."""
+    if any(key.split(".")[0] in ("record", "learning") and "metric" in key for key in swept):
+        return
+    recorded = [*scenario.record.metrics, *scenario.record.per_agent]
+    if figure.metric is not None and figure.metric.split("[")[0] not in recorded:
+        yield "metric", unknown("recorded metric", figure.metric, recorded)
+    if figure.kind in ("collaboration", "alone") and "isolated_fitness" not in recorded:
+        yield "kind", f"{figure.kind} needs isolated_fitness in record.metrics"
+    if figure.kind == "timing" and not scenario.record.events:
+        yield "kind", "timing needs record.events: true"
+
+
+_RULES: tuple[Callable[[Figure, Scenario, Sequence[str]], Found], ...] = (
+    _against,
+    _keys,
+    _of_one_kind,
+    _quantile,
+    _recorded,
+)
