@@ -2,8 +2,8 @@
 
 A release of agent i at step t takes the share w_t/S_i of its budget, w_t = ω^{−t} up to a constant and S_i = Σ w_s over
 the steps s at which i wakes, of 0 … T − 1. Its variance is v_i·(S_i/w_t)^d, d = 2 for noise whose losses add up
-(Laplace) and 1 for noise whose squared losses do (Gaussian). ω = 1 spreads the budget evenly, ω = C^e is B's Proposition 2 as
-corrected, ω = C^{−e} as printed.
+(Laplace) and 1 for noise whose squared losses do (Gaussian). ω = 1 spreads the budget evenly, ω = C^e is B's
+Proposition 2 as corrected, ω = C^{−e} as printed.
 
 S_i and what becomes of the noise both depend on when i wakes. Split at t and at the step k that is asked for,
 S_i = before + w_t + between + after: the first and the last are independent of what lies between. There, with S the
