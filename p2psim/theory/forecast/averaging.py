@@ -158,11 +158,8 @@ def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Averag
     if abs(chance.sum() - 1) > 1e-9:
         raise ValueError(f"chances must add up to one, got {chance.sum()}")
     pairs = chance.tocoo()
-    there, back = (
-        (np.full(pairs.nnz, 1 - loss),) * 2
-        if np.isscalar(loss)
-        else (1 - loss[pairs.row, pairs.col], 1 - loss[pairs.col, pairs.row])
-    )
+    lost = np.broadcast_to(np.asarray(loss, dtype=float), chance.shape)
+    there, back = 1 - lost[pairs.row, pairs.col], 1 - lost[pairs.col, pairs.row]
     arrives, answered = pairs.data * there, pairs.data * there * back
     effective = float((answered if mode == "pull" else arrives).sum())
     if effective <= 0:
