@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 #: Raised whenever the meaning of a field or a code changes.
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 #: One event. 48 bytes, little-endian, aligned.
 EVENT: Final = np.dtype(
@@ -45,7 +45,7 @@ FAILURES: Final = (LOSS, COLLISION, OFFLINE, BUSY, GAVE_UP)
 LEARNER: Final = -1
 #: Peer of an event that concerns no one else.
 NOBODY: Final = -2
-#: Peer of a send that all neighbours may hear.
+#: Peer of a send that all neighbours may hear, and of a learner's commit with all the answers to its last query.
 NEIGHBOURS: Final = -3
 
 #: ``cause`` of an event that nothing in the stream caused, ``release`` where nothing is released.

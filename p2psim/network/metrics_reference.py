@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import FAILURES, KINDS, LEARNER, NOBODY, OUTCOMES
+from p2psim.network.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, OUTCOMES
 from p2psim.network.links import Links
 
 _FAILURES = {OUTCOMES[code] for code in FAILURES}
@@ -65,6 +65,8 @@ class PlainReading:
         self._versions: Counter[int] = Counter()
         self._ages = self._aged = 0
         self._updates: Counter[int] = Counter()
+        #: Version of each owner's newest answer at the learner.
+        self._answered: dict[int, int] = {}
         self._away: set[int] = set()
         self._asked: dict[int, float] = {}
         self._waited, self._served = 0.0, 0
@@ -139,6 +141,7 @@ class PlainReading:
             self._reached.add((event.peer, event.release))
         if event.version >= 0 and (event.agent == LEARNER or not self._links.star):
             whose = LEARNER if self._links.star else event.peer
+            self._answered[event.peer] = max(event.version, self._answered.get(event.peer, -1))
             self._ages += self._versions[whose] - event.version
             self._aged += 1
         self._follow(event)
@@ -150,8 +153,11 @@ class PlainReading:
         self._follow(event, ends=True)
 
     def _commit(self, event: Happened) -> None:
+        if event.peer == NEIGHBOURS:
+            self._updates.update(i for i, of in self._answered.items() if of == event.version - 1)
+        else:
+            self._updates[event.peer if event.agent == LEARNER else event.agent] += 1
         self._versions[event.agent] = event.version
-        self._updates[event.peer if event.agent == LEARNER else event.agent] += 1
         self._release(event)
         self._follow(event, ends=True)
 

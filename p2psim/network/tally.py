@@ -6,6 +6,7 @@ State of the compiled pass, kept between pieces of the stream:
 - ``sums`` (len(SUMS),), times and ages;
 - ``versions`` (n + 1,): commits of each agent, and last of the learner;
 - ``updates`` (n,): commits to which each agent gave, as itself or, on a star, as the owner whose answer was used;
+- ``answered`` (n,): version of the last query of each owner's answer that reached the learner, −1 for none;
 - ``made`` (n,): releases of each agent; ``reached`` (n, capacity): whether a release has reached anybody;
 - ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
 """
@@ -26,6 +27,7 @@ from p2psim.network.events import (
     LEARNER,
     LEAVE,
     LOSS,
+    NEIGHBOURS,
     OFFLINE,
     QUEUED,
     RETRY,
@@ -94,7 +96,7 @@ def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, star, totals, sums, versions, updates, made, reached, heard, indptr, indices,
+    events, star, totals, sums, versions, updates, answered, made, reached, heard, indptr, indices,
     waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
@@ -137,6 +139,8 @@ def tally(  # type: ignore[no-untyped-def]
                 sums[AGE] += origin - event.version
                 totals[AGED] += 1
             if star:
+                if agent == LEARNER:
+                    answered[peer] = max(answered[peer], event.version)
                 heard[peer if agent == LEARNER else agent] = True
             else:
                 first, last = indptr[agent], indptr[agent + 1]
@@ -152,8 +156,12 @@ def tally(  # type: ignore[no-untyped-def]
                 _end_exchange(totals, sums, event.time)
         elif kind == COMMIT:
             totals[COMMITS] += 1
+            if peer == NEIGHBOURS:
+                for i in range(updates.size):
+                    updates[i] += answered[i] == versions[-1]
+            else:
+                updates[peer if agent == LEARNER else agent] += 1
             versions[agent] = event.version
-            updates[peer if agent == LEARNER else agent] += 1
             _end_exchange(totals, sums, event.time)
         elif agent >= 0 and kind == LEAVE:
             totals[ABSENT] += 1
@@ -179,6 +187,7 @@ class Tally:
         self.updates = np.zeros(n, np.int64)
         self.heard = np.zeros(links.indices.size, np.bool_)
         self._versions = np.zeros(n + 1, np.int64)
+        self._answered = np.full(n, -1)
         self._made = np.zeros(n, np.int64)
         self._reached = np.zeros((n, 8), np.bool_)
         self._waiting = np.zeros(8, np.int64), np.zeros(8)
@@ -197,8 +206,9 @@ class Tally:
             return
         self._make_room(events)
         tally(
-            events, self.links.star, self.totals, self.sums, self._versions, self.updates, self._made, self._reached,
-            self.heard, self.links.indptr, self.links.indices, *self._waiting, self._line,
+            events, self.links.star, self.totals, self.sums, self._versions, self.updates,
+            self._answered, self._made, self._reached, self.heard, self.links.indptr, self.links.indices,
+            *self._waiting, self._line,
         )  # fmt: skip
         self.time = float(events["time"][-1])
 

@@ -59,14 +59,15 @@ class EventChecker:
     """Reads a stream chunk by chunk and raises at the first event that breaks an invariant.
 
     Checked: sequence numbers count from 0; time is finite and never goes back; kinds, outcomes, agents and peers
-    exist, and peers are neighbours; nobody wakes, sends or commits while away; every delivery and every drop of
-    a message has a send, of that message and to that receiver, and there is at most one for each; a query is
-    superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and
-    its cause comes before it; the learner sends the model of that moment, and commits the release that the answer
-    carries; who hears another agent's model answers and commits at that moment or never, once each, and answers before
-    it commits; answers are not answered; a message is sent again no more often than allowed, as it was, and after it
-    failed; a query is answered again, with a new release, only after the answer was lost; releases of an agent count
-    from 0, each is made once, where the exchange makes them, and none exceeds the limit.
+    exist, and peers are neighbours; nobody wakes, sends or commits while away; every delivery and every drop of a
+    message has a send, of that message and to that receiver, and there is at most one for each; a query is
+    superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and its
+    cause comes before it; the learner sends the model of that moment, and commits the release that the answer
+    carries, or closes the round of its last query to all, once; who hears another agent's model answers and commits
+    at that moment or never, once each, and answers before it commits; answers are not answered; a message is sent
+    again no more often than allowed, as it was, and after it failed; a query is answered again, with a new release,
+    only after the answer was lost; releases of an agent count from 0, each is made once, where the exchange makes
+    them, and none exceeds the limit.
 
     Parameters
     ----------
@@ -107,6 +108,8 @@ class EventChecker:
         self._versions: dict[int, int] = {}
         self._releases = [0] * links.agents
         self._commits = 0
+        # The learner's last query to all, as long as no commit has closed its round.
+        self._round = NONE
         self._retries, self._fresh = Retries(resending), FreshAnswers(resending)
 
     def check(self, events: np.ndarray) -> None:
@@ -235,6 +238,8 @@ class EventChecker:
                 version == self._versions.get(LEARNER, 0),
                 "it does not carry the learner's model of that moment",
             )
+            # With one owner, that is all.
+            self._round = seq if cause == NONE else NONE
         self._open[seq] = (agent, receivers, version, release, False)
 
     def _check_gossip(self, must, agent, peer, version, cause, release) -> bool:  # type: ignore[no-untyped-def]
@@ -333,6 +338,9 @@ class EventChecker:
             f"its version should be {self._versions.get(agent, 0) + 1}",
         )
         self._versions[agent] = version
+        if agent == LEARNER and peer == NEIGHBOURS:
+            self._check_round(must, cause, release)
+            return
         heard = self._heard.get(cause)
         if heard is not None:
             must(heard.agent == agent, f"event {cause} cannot cause it, or has caused another commit")
@@ -366,6 +374,17 @@ class EventChecker:
             must(not self._by_edge, "a link's commit is caused by an answer")
             self._make_release(must, agent, release)
             self._causes[seq] = (COMMIT, agent, peer, OK, version, release)
+
+    def _check_round(self, must, cause, release) -> None:  # type: ignore[no-untyped-def]
+        must(
+            cause != NONE and cause == self._round, "it closes no round: that is its last query to all, once"
+        )
+        must(release == NONE, "it carries a release of one owner")
+        self._round = NONE
+        # Answers to this query cause no commit of their own.
+        self._causes = {
+            seq: of for seq, of in self._causes.items() if not (of[0] == DELIVER and of[1] == LEARNER)
+        }
 
     def _make_release(self, must, agent, release) -> None:  # type: ignore[no-untyped-def]
         if release == NONE and self._goes_on:

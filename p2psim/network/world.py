@@ -165,13 +165,14 @@ class World:
         release: int,
         heard: Ended,
         lost: Ended,
-    ) -> None:
+    ) -> int:
         """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``."""
         peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
         seq = self._write(self.env.now, SEND, sender, peer, version, cause, release, OK)
         if release != NONE:
             self._answers_in_flight += len(receivers)
         self._medium.carry(sender, receivers, seq, version, release, heard, lost)
+        return seq
 
     # What the channel tells
 
@@ -215,6 +216,14 @@ class World:
         lost(sender, receiver, drop, version, release)
         if release != NONE:
             self._end_flight()
+
+    def keep_going(self) -> None:
+        """Let the run not end for want of releases before `may_end` has been called as often."""
+        self._answers_in_flight += 1
+
+    def may_end(self) -> None:
+        """Take back one `keep_going`."""
+        self._end_flight()
 
     def _end_flight(self) -> None:
         # Only messages that carry a release count: queries would keep a poll going for ever.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from p2psim.network.channels import Channel
 from p2psim.network.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
-from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request
+from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import Complete, Given, Links, Ring, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
@@ -16,7 +16,7 @@ from p2psim.randomness import Streams
 
 __all__ = [
     "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",
-    "Broadcast", "Channel", "Gossip", "Links", "Network", "Poll", "Request",
+    "Broadcast", "Channel", "Gossip", "Links", "Network", "Poll", "Request", "Round",
     "complete", "connected_graphs", "glue", "is_edge", "of_kind", "play", "ring", "star",
 ]  # fmt: skip
 

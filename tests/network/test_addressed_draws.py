@@ -15,6 +15,7 @@ from network_cases import (
     Network,
     Poll,
     Request,
+    Round,
     complete,
     of_kind,
     play,
@@ -74,6 +75,7 @@ class TestSeeds:
             ("latency", Network(star(3), Poll(), Channel(latency=LATE))),
             ("loss", Network(star(3), Poll(), Channel(loss=0.5))),
             ("response", Network(star(3), Poll(response=LATE))),
+            ("response", Network(star(3), Round(response=LATE))),
             ("service", Network(star(3), Request(service=LATE))),
             ("link-state", Network(star(3), Poll(), Channel(loss=GilbertElliott(mean=0.5, burst=1.0)))),
             (

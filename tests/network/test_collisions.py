@@ -19,6 +19,7 @@ from network_cases import (
     Network,
     Poll,
     Request,
+    Round,
     complete,
     connected_graphs,
     is_edge,
@@ -45,6 +46,7 @@ PATTERNS: list[ExchangePattern] = [
     Gossip(mode="push-pull"),
     Broadcast(),
     Poll(interval=0.7, response=Distribution(exponential=0.5)),
+    Round(interval=0.7, response=Distribution(exponential=0.5), deadline=2.0),
 ]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, complete, ring, star
+from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, Round, complete, ring, star
 
 from p2psim.distributions import Distribution
 from p2psim.network.availability import LearnerOutage, Renewal
@@ -33,6 +33,12 @@ CASES: dict[str, tuple[Links, ExchangePattern, Any]] = {
     "queue": (star(5), Request(service=0.3, busy="queue"), AWAY),
     "outage": (star(5), Request(service=0.1, busy="queue"), LearnerOutage(up=2.0, down=1.0)),
     "poll": (star(5), Poll(response=Distribution(exponential=0.7)), AWAY),
+    "round": (star(5), Round(response=Distribution(exponential=0.7)), AWAY),
+    "round, late": (
+        star(5),
+        Round(response=Distribution(exponential=0.7), deadline=0.8),
+        LearnerOutage(up=2.0, down=1.0),
+    ),
     "broadcast": (ring(7), Broadcast(), AWAY),
     "pull": (complete(5), Gossip(mode="pull"), AWAY),
     "push-pull": (ring(6), Gossip(mode="push-pull"), AWAY),
@@ -72,7 +78,8 @@ def test_metrics_are_what_their_words_say(case: str, seed: int) -> None:
         assert found == pytest.approx(plain.record(time, names), rel=1e-12, abs=1e-9)
         tally.heard[:] = False
     assert found["loss_rate"] > 0.03
-    assert found["staleness"] > 0 or isinstance(exchange, Request)
+    # Whoever is waited for is never stale.
+    assert (found["staleness"] > 0) == (not isinstance(exchange, Request) and case != "round")
     assert (found["retries"] > 0) == case.startswith("again")
     assert (found["unsent_rate"] > 0) == ("radio" in case)
 

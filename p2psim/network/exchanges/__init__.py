@@ -11,8 +11,9 @@ from p2psim.network.exchanges.broadcast import Broadcast
 from p2psim.network.exchanges.gossip import Gossip
 from p2psim.network.exchanges.poll import Poll
 from p2psim.network.exchanges.request import Request
+from p2psim.network.exchanges.rounds import Round
 from p2psim.options import BY_NAME
 
-Exchange = Annotated[Request | Poll | Broadcast | Gossip, Field(discriminator="kind"), BY_NAME]
+Exchange = Annotated[Request | Poll | Round | Broadcast | Gossip, Field(discriminator="kind"), BY_NAME]
 
-__all__ = ["Broadcast", "Exchange", "Gossip", "Poll", "Request"]
+__all__ = ["Broadcast", "Exchange", "Gossip", "Poll", "Request", "Round"]

@@ -1,0 +1,151 @@
+"""The learner asks everyone in rounds, and makes one step of all the answers of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from p2psim.distributions import Quantity
+from p2psim.network.events import LEARNER, NEIGHBOURS, NONE, OFFLINE, SUPERSEDED
+from p2psim.network.exchanges.answers import Answers
+from p2psim.options import Options, Positive
+
+if TYPE_CHECKING:
+    import simpy
+
+    from p2psim.network.world import World
+
+
+class Round(Options):
+    """The learner broadcasts its model, waits for the answers, and then makes one step of all of them: a commit.
+
+    A round begins an interval after the one before at the earliest, and when that has closed. It closes when nothing of
+    it is on its way any more: the learner is told of those who are away, have no release left, or whose query or answer
+    was lost. With a deadline it closes then at the latest; an answer that comes later arrives, and is not used. An
+    owner that hears a query drops the answer that it still owes to an older one, touching no data for it. A learner
+    that is away begins no round, and closes one when it returns.
+    """
+
+    kind: Literal["round"] = "round"
+    interval: Positive = Field(1.0, description="least time between the beginnings of two rounds")
+    response: Quantity = Field(0.0, description="time between hearing a query and sending the answer")
+    deadline: Positive | None = Field(
+        None, description="time after which a round closes without those who have not answered"
+    )
+
+    has_clocks: ClassVar[bool] = False
+    needs_learner: ClassVar[bool] = True
+
+    @property
+    def array_code(self) -> int | None:
+        """Only SimPy runs this."""
+        return None
+
+    def needs_delivery(self, _: str) -> bool:
+        """Whether there is no commit without a message that arrives: a round without answers is one, too."""
+        return False
+
+    def start(self, world: World) -> None:
+        """Start the learner's rounds."""
+        world.env.process(_Rounds(self, world).go_on())
+
+
+class _Rounds:
+    """The round that is open, and what each owner still owes."""
+
+    def __init__(self, options: Round, world: World):
+        self._world = world
+        self._interval, self._deadline = options.interval, options.deadline
+        owners = world.links.agents
+        self._owners = range(owners)
+        self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
+        # The query, and its version, that each owner will answer.
+        self._owed: list[tuple[int, int] | None] = [None] * owners
+        self._answers = Answers(world)
+        self._query = NONE
+        self._left = 0
+        self._due = False
+        self._closed = world.env.event()
+        world.returned.append(self._return)
+
+    def go_on(self) -> Generator[simpy.Event, Any, None]:
+        """Hold one round after the other."""
+        world, env = self._world, self._world.env
+        began = 0.0
+        while True:
+            yield env.timeout(max(began + self._interval - env.now, 0.0))
+            began = env.now
+            if not world.present[LEARNER]:
+                continue
+            closed = self._closed = env.event()
+            # One more than there are owners, so that it cannot close before everybody was asked.
+            self._left, self._due = len(self._owners) + 1, False
+            version = world.commits
+            # Whatever has been answered is still to be used.
+            world.keep_going()
+            self._query = world.send(LEARNER, self._owners, version, NONE, NONE, self._hear, self._over)
+            self._end(version)
+            if self._deadline is not None and not closed.triggered:
+                world.after(self._deadline, partial(self._close, version))
+            yield closed
+
+    def _end(self, version: int) -> None:
+        """Note that one answer of a round is no longer waited for."""
+        if version == self._world.commits:
+            self._left -= 1
+            if not self._left:
+                self._close(version)
+
+    def _close(self, version: int) -> None:
+        world = self._world
+        if version != world.commits or self._closed.triggered:
+            return
+        if not world.present[LEARNER]:
+            self._due = True
+            return
+        world.commit(LEARNER, NEIGHBOURS, self._query, NONE)
+        self._closed.succeed()
+        world.may_end()
+
+    def _return(self, agent: int) -> None:
+        if agent == LEARNER and self._due:
+            self._due = False
+            self._close(self._world.commits)
+
+    def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
+        world = self._world
+        self._answers.forget(owner)
+        if world.is_spent(owner):
+            self._end(version)
+            return
+        if world.misses(owner):
+            world.drop(owner, LEARNER, version, query, OFFLINE)
+            self._end(version)
+            return
+        older = self._owed[owner]
+        if older is not None and older[1] > version:
+            world.drop(owner, LEARNER, version, query, SUPERSEDED)
+            return
+        if older is not None:
+            world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
+        owed = self._owed[owner] = (query, version)
+        # The timeout of a dropped answer stays in SimPy's queue; it must find that it is owed no longer.
+        world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))
+
+    def _answer(self, owner: int, owed: tuple[int, int]) -> None:
+        if self._owed[owner] is not owed:
+            return
+        self._owed[owner] = None
+        world, (query, version) = self._world, owed
+        if not world.present[owner]:
+            world.drop(owner, LEARNER, version, query, OFFLINE)
+            self._end(version)
+            return
+        self._answers.give(owner, query, version, self._over, self._over)
+
+    def _over(self, _: int, __: int, ___: int, version: int, ____: int) -> None:
+        """An answer arrived, or it or its query was lost."""
+        self._end(version)
