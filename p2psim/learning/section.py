@@ -12,13 +12,28 @@ from p2psim.learning.coordinate_descent import CoordinateDescent
 from p2psim.learning.losses import Loss
 from p2psim.learning.model_propagation import ModelPropagation
 from p2psim.learning.push_sum import PushSum
+from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent
 from p2psim.options import BY_NAME, NonNegative, Options
 
 Algorithm = Annotated[
-    AsyncStar | CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum,
+    AsyncStar
+    | SynchronousDescent
+    | SynchronousAveraging
+    | CoordinateDescent
+    | ModelPropagation
+    | GossipAdmm
+    | Averaging
+    | PushSum,
     Field(discriminator="kind"),
     BY_NAME,
 ]
+
+#: Algorithms of a central learner, by the exchanges that they take.
+STARS = {
+    "async-star": ("request", "poll"),
+    "synchronous-descent": ("round",),
+    "synchronous-averaging": ("round",),
+}
 
 
 def _number_or_name(value: Any) -> str:

@@ -20,56 +20,14 @@ import math
 import numpy as np
 
 from p2psim.compiled import njit
-from p2psim.learning.batch_kernel import batch_gradient
-from p2psim.learning.grid_kernel import snapped
-from p2psim.learning.losses.compiled import slope
-from p2psim.learning.violation_kernel import longest_gradient, note_violation
+from p2psim.learning.owner_kernel import project, release
 from p2psim.learning.weighting import CODES
 from p2psim.network.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
 
 DONE, ANSWERS_FULL, QUERIES_FULL = 0, 1, 2
 
-#: How a mean gradient is computed: from the sums over records, or record by record.
-FROM_SUMS, FROM_RECORDS = 0, 1
-
 #: Codes of how old answers count less.
 INVERSE, EXPONENTIAL = CODES["inverse"], CODES["exponential"]
-
-
-@njit()
-def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untyped-def]
-    """2(Gθ − c): the squared loss's mean gradient, without clipping."""
-    p = theta.size
-    for a in range(p):
-        s = -moment[a]
-        for d in range(p):
-            s += gram[a, d] * theta[d]
-        out[a] = 2.0 * s
-
-
-@njit()
-def mean_gradient_from_records(loss, X, y, norms, first, last, clip, theta, out):  # type: ignore[no-untyped-def]
-    """Mean over an owner's records of their gradients, each clipped to a norm of ``clip``: that of ``norms`` of x."""
-    p = theta.size
-    out[:] = 0.0
-    for r in range(first, last):
-        z = 0.0
-        for a in range(p):
-            z += X[r, a] * theta[a]
-        d = slope(loss, z, y[r])
-        norm = abs(d) * norms[r]
-        if norm > clip:
-            d *= clip / norm
-        if d != 0.0:
-            for a in range(p):
-                out[a] += d * X[r, a]
-    for a in range(p):
-        out[a] /= last - first
-
-
-@njit(inline="always")
-def _project(value, theta_max):  # type: ignore[no-untyped-def]
-    return min(max(value, -theta_max), theta_max)
 
 
 @njit()
@@ -89,7 +47,6 @@ def replay(  # type: ignore[no-untyped-def]
     """
     owners, p = asked.shape
     kept = 0
-    mean = np.empty(p)
     for e in range(start, events.size):
         event = events[e]
         kind, agent, peer = event.kind, event.agent, event.peer
@@ -118,30 +75,13 @@ def replay(  # type: ignore[no-untyped-def]
                 return ANSWERS_FULL, e, kept, next_time
             answer_seq[slot] = event.seq
             at = asked[agent]
-            # A batch of None is known when the kernel is compiled, and this question is not asked then.
-            if batch is not None:
-                batch_gradient(
-                    loss, X, y, norms, offsets[agent], offsets[agent + 1], clip, at, batch, agent, event.release, mean
-                )  # fmt: skip
-            elif how == FROM_SUMS:
-                mean_gradient_from_sums(gram[agent], moment[agent], at, mean)
-            else:
-                mean_gradient_from_records(
-                    loss, X, y, norms, offsets[agent], offsets[agent + 1], clip, at, mean
-                )
-            # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
-            longest = longest_gradient(
-                loss, X, y, norms, suspects, suspect_offsets[agent], suspect_offsets[agent + 1], at
-            )
-            if longest > bound:
-                note_violation(
-                    agent, commits[0], longest / bound, violations, violation_steps, violation_sizes
-                )
-            row = noise_row[0]
+            release(
+                agent, event.release, commits[0], at, noise[noise_row[0]], answers[slot, :p],
+                how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch, at_owner[agent],
+                suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
+            )  # fmt: skip
             noise_row[0] += 1
-            for a in range(p):
-                answers[slot, a] = snapped(at_owner[agent] * mean[a] + noise[row, a], grid)
-                answers[slot, p + a] = at[a]
+            answers[slot, p:] = at
         elif kind in (DELIVER, DROP):
             if event.cause < 0:
                 continue
@@ -176,11 +116,11 @@ def replay(  # type: ignore[no-untyped-def]
             for a in range(p):
                 at_a = arrived[p + a] if overwrite else 0.5 * (theta[owners, a] + theta[peer, a])
                 g = 2.0 * l2 * at_a
-                theta[peer, a] = _project(
+                theta[peer, a] = project(
                     at_a - owners * step * (g / (2.0 * owners) + shares[peer] * weight * arrived[a]),
                     theta_max,
                 )
-                theta[owners, a] = _project(at_a - learner_weight * step * g, theta_max)
+                theta[owners, a] = project(at_a - learner_weight * step * g, theta_max)
             if every_step > 0 and commits[0] % every_step == 0:
                 kept_theta[kept] = theta[owners]
                 kept_step[kept], kept_time[kept] = commits[0], event.time

@@ -10,7 +10,8 @@ from p2psim.errors import SimulationError
 from p2psim.learning.async_star import StarMethod
 from p2psim.learning.batches import Sampling
 from p2psim.learning.losses import Squared
-from p2psim.learning.star_kernel import ANSWERS_FULL, FROM_RECORDS, FROM_SUMS, QUERIES_FULL, replay
+from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
+from p2psim.learning.star_kernel import ANSWERS_FULL, QUERIES_FULL, replay
 from p2psim.learning.star_problem import StarProblem
 from p2psim.learning.weighting import CODES, Weighting
 from p2psim.network.events import COMMIT

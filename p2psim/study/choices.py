@@ -144,8 +144,11 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     },
     "learning.algorithm.reweight": {
         "none": "every answer counts alike",
-        "known": "by 1/(N·γ_i), γ_i from clocks and availability",
-        "estimated": "by 1/(N·γ_i), γ_i from the answers so far: (count + 1)/(k + N)",
+        "known": "by the inverse of how often owners answer, from clocks and availability: 1/(N·γ_i), or, in rounds, 1 over "
+        "the chance to answer one",
+        "estimated": "by the inverse of how often they have answered so far: of (count + 1)/(k + N) after k answers, or, in "
+        "rounds, of (count + 1)/(k + 1) after k of them",
+        "answered": "by the inverse of the share of the records whose owners have answered in this round",
     },
     "learning.algorithm.reweight_at": {
         "learner": "after the noise: free",

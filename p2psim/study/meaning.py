@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from p2psim.errors import Fault, MeaningError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
+from p2psim.learning.section import STARS
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.faults import unknown
 from p2psim.study.privacy_meaning import PRIVACY_RULES
@@ -33,21 +34,24 @@ def _found(rule: Rule, scenario: Scenario) -> Iterator[Fault]:
 
 
 def _star(scenario: Scenario) -> Iterator[Fault]:
-    """The asynchronous star is what its name says."""
+    """Algorithms of a central learner need one, and an exchange in which it asks."""
     network, learning = scenario.network, scenario.learning
-    if learning.algorithm.kind != "async-star":
+    kind = learning.algorithm.kind
+    if kind not in STARS:
         return
     if network.topology.kind != "star":
-        yield Fault(f"async-star needs a star, got {network.topology.kind}", "network.topology")
-    if network.exchange.kind not in ("request", "poll"):
-        yield Fault(f"async-star needs request or poll, got {network.exchange.kind}", "network.exchange")
+        yield Fault(f"{kind} needs a star, got {network.topology.kind}", "network.topology")
+    if network.exchange.kind not in STARS[kind]:
+        needs = " or ".join(STARS[kind])
+        yield Fault(f"{kind} needs {needs}, got {network.exchange.kind}", "network.exchange")
     if isinstance(learning.regularizer.l2, str):
-        message = f"{learning.regularizer.l2} is for agents on a graph; async-star needs a positive number"
+        message = f"{learning.regularizer.l2} is for agents on a graph; {kind} needs a positive number"
         yield Fault(message, "learning.regularizer.l2")
     elif learning.regularizer.l2 == 0:
-        yield Fault(
-            "async-star divides by 2·l2, which must be a positive number, got 0", "learning.regularizer.l2"
+        what = (
+            "divides by 2·l2, which" if kind == "async-star" else "has one optimum for a positive l2, which"
         )
+        yield Fault(f"{kind} {what} must be a positive number, got 0", "learning.regularizer.l2")
     if scenario.privacy.when_spent != "silent":
         message = (
             "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
@@ -86,7 +90,7 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
     """Algorithms of agents who learn their own models each."""
     network, learning = scenario.network, scenario.learning
     kind = learning.algorithm.kind
-    if kind == "async-star":
+    if kind in STARS:
         return
     if network.exchange.kind not in ("broadcast", "gossip"):
         yield Fault(f"{kind} needs broadcast or gossip, got {network.exchange.kind}", "network.exchange")
@@ -128,12 +132,12 @@ def _alone(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _clock(scenario: Scenario) -> Iterator[Fault]:
-    """Under polling nobody has a clock of its own."""
-    if scenario.network.exchange.kind == "poll" and scenario.network.clock is not None:
-        message = (
-            "agents have no clock under poll: the learner's queries wake them; remove clock, or use request"
-        )
-        yield Fault(message, "network.clock")
+    """Where the learner asks, nobody has a clock of its own."""
+    kind = scenario.network.exchange.kind
+    if not scenario.network.exchange.has_clocks and scenario.network.clock is not None:
+        message = f"agents have no clock under {kind}: the learner's queries wake them; remove clock"
+        hint = ", or use request" if kind == "poll" else ""
+        yield Fault(message + hint, "network.clock")
 
 
 def _silence(scenario: Scenario) -> Iterator[Fault]:
@@ -167,7 +171,7 @@ def _metrics(scenario: Scenario) -> Iterator[Fault]:
 
 def meanings_of(scenario: Scenario) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
-    return _STAR_MEANINGS if scenario.learning.algorithm.kind == "async-star" else _GRAPH_MEANINGS
+    return _STAR_MEANINGS if scenario.learning.algorithm.kind in STARS else _GRAPH_MEANINGS
 
 
 def all_meanings() -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from p2psim.errors import Fault
 from p2psim.learning.batches import batch_of
+from p2psim.learning.section import STARS
 from p2psim.study.scenario import Scenario
 
 
@@ -22,7 +23,7 @@ def _noise(scenario: Scenario) -> Iterator[Fault]:
 
 def _norm(scenario: Scenario) -> Iterator[Fault]:
     """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
-    sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind == "async-star"
+    sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind in STARS
     if sensitivity is None:
         return
     if sensitivity.kind == "as-printed" and star:
@@ -72,7 +73,7 @@ def _accountants(scenario: Scenario) -> Iterator[Fault]:
 def _contraction(scenario: Scenario) -> Iterator[Fault]:
     """Only on graphs does theory say by how much a commit contracts."""
     allocation = scenario.privacy.allocation
-    star = scenario.learning.algorithm.kind == "async-star"
+    star = scenario.learning.algorithm.kind in STARS
     if allocation.kind == "contraction" and allocation.rate == "auto" and star:
         message = "auto is for agents on a graph; give a number between 0 and 1, both excluded"
         yield Fault(message, "privacy.allocation.rate")

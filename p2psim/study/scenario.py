@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationEr
 
 from p2psim.data.section import DataSection
 from p2psim.errors import Fault, InputError
-from p2psim.learning.section import LearningSection
+from p2psim.learning.section import STARS, LearningSection
 from p2psim.network.section import NetworkSection
 from p2psim.options import Options
 from p2psim.privacy.mechanisms import NoNoise
@@ -200,7 +200,7 @@ def validated(node: Node) -> Scenario:
 
 def _with_metrics(scenario: Scenario) -> Scenario:
     """Say what is recorded where the file does not: what can be measured of models on a graph is not of a star."""
-    if "metrics" in scenario.record.model_fields_set or scenario.learning.algorithm.kind == "async-star":
+    if "metrics" in scenario.record.model_fields_set or scenario.learning.algorithm.kind in STARS:
         return scenario
     tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
     test = ["test_accuracy" if scenario.learning.loss.needs_classes else "test_rmse"] if tested else []

@@ -9,7 +9,7 @@ from star_cases import LOSSES, random_problem, releases_of, replay_compiled, sta
 from p2psim.distributions import Distribution
 from p2psim.learning.async_star import AsyncStar, StarMethod, star_method
 from p2psim.learning.losses import Squared
-from p2psim.learning.star_kernel import FROM_RECORDS, FROM_SUMS
+from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star_problem import star_problem
 from p2psim.learning.star_reference import replay_plainly
 from p2psim.learning.star_replay import StarReplay, gradient_rule

@@ -52,6 +52,8 @@ class Family(Protocol):
 #: Module of the family of each algorithm.
 FAMILIES = {
     "async-star": "star",
+    "synchronous-descent": "rounds",
+    "synchronous-averaging": "rounds",
     "coordinate-descent": "graph",
     "model-propagation": "graph",
     "gossip-admm": "graph",

@@ -9,8 +9,8 @@ import numpy as np
 
 from p2psim.errors import MeaningError
 from p2psim.learning.async_star import AsyncStar
+from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star_expansion import balance, expansion
-from p2psim.learning.star_kernel import FROM_SUMS
 from p2psim.privacy.allocations import UNLIMITED, Geometric, Releases
 from p2psim.study.families import family_of
 from p2psim.study.families.star import StarCell

@@ -1,0 +1,114 @@
+"""Synchronous rounds with a central learner (W Algorithms 1 and 2): what a scenario says of them, and their steps.
+
+W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy"
+(IEEE Symposium on Security and Privacy, 2020). In round k = 1 … T − 1 the learner asks all owners for the gradient at
+θ[k] and steps against ∇g(θ[k]) + Σ_l (n_l/n)·Q̄_l.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.learning.batches import Batch, Whole
+from p2psim.learning.weighting import Weighting
+from p2psim.options import Count, Options, Positive
+
+#: What both algorithms have.
+_HORIZON = Field(description="T: T − 1 rounds are held, and budgets are spread over T answers")
+_THETA_MAX = Field(description="Θ is the box |θ_j| ≤ theta_max, in which the optimum is sought")
+_REWEIGHT = Field(
+    description="what makes up for owners who do not answer: nothing, their known or estimated frequencies, or the "
+    "weight of those who answered in this round"
+)
+
+Reweight = Annotated[Literal["none", "known", "estimated", "answered"], _REWEIGHT]
+
+
+class SynchronousDescent(Options):
+    """Gradient descent in rounds (W Algorithm 1); its models are not projected."""
+
+    kind: Literal["synchronous-descent"] = "synchronous-descent"
+    horizon: Annotated[Count, Field(ge=2)] = _HORIZON
+    rho: Positive = Field(description="step parameter ρ")
+    theta_max: Positive = _THETA_MAX
+    form: Literal["printed", "corrected"] = Field(
+        "corrected", description="steps ρ/(T²k), which vanish as T grows, or ρ/k"
+    )
+    batch: Batch = Field(Whole(), description="which of an owner's records take part in a release")
+    reweight: Reweight = "none"
+
+
+class SynchronousAveraging(Options):
+    """Projected subgradient descent in rounds, whose model is an average of the iterates (W Algorithm 2)."""
+
+    kind: Literal["synchronous-averaging"] = "synchronous-averaging"
+    horizon: Annotated[Count, Field(ge=2)] = _HORIZON
+    c1: Positive = Field(description="c₁: the step of round k is c₁/√k")
+    theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
+    form: Literal["printed", "corrected"] = Field(
+        "corrected", description="whether the average of a round leaves out the newest iterate, as printed"
+    )
+    batch: Batch = Field(Whole(), description="which of an owner's records take part in a release")
+    reweight: Reweight = "none"
+
+
+@dataclass(frozen=True)
+class RoundMethod:
+    """The numbers of an algorithm in rounds.
+
+    Attributes
+    ----------
+    steps : ndarray, shape (T − 1,)
+        Step of each round.
+    projects : bool
+        Whether iterates stay in Θ.
+    averages : bool
+        Whether the model is the average of the iterates.
+    keep, take : ndarray, shape (T − 1,)
+        Weights of the average so far, and of an iterate.
+    newest : bool
+        Whether that is the iterate after the round's step, not before it.
+    weighting : Weighting
+        What answers are multiplied by.
+    by_answered : bool
+        Whether their sum is divided by the share of the records of those who answered.
+    """
+
+    steps: np.ndarray
+    projects: bool
+    averages: bool
+    keep: np.ndarray
+    take: np.ndarray
+    newest: bool
+    weighting: Weighting
+    by_answered: bool
+
+
+def round_method(algorithm: SynchronousDescent | SynchronousAveraging, weighting: Weighting) -> RoundMethod:
+    """Numbers of W Algorithm 1 or 2.
+
+    Algorithm 1 prints steps ρ/(T²k); all of them together move the model by about ρ·ln T/T², so that it freezes as T
+    grows. The corrected form takes ρ/k.
+
+    Algorithm 2 averages θ̄[k+1] = ((k−1)/(e+k))·θ̄[k] + ((e+1)/(e+k))·θ[k] with e = 1/√T, so that θ[T] is in no average.
+    The corrected form takes in the newest iterate, θ̄[k+1] = (k/(k+1+e))·θ̄[k] + ((e+1)/(k+1+e))·θ[k+1]: the
+    polynomial-decay averaging of Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization" (ICML
+    2013), section 4.
+
+    Parameters
+    ----------
+    algorithm : SynchronousDescent or SynchronousAveraging
+    weighting : Weighting
+    """
+    T, k = algorithm.horizon, np.arange(1, algorithm.horizon, dtype=float)
+    answered, corrected = algorithm.reweight == "answered", algorithm.form == "corrected"
+    if isinstance(algorithm, SynchronousDescent):
+        steps = algorithm.rho / k if corrected else algorithm.rho / (T**2 * k)
+        return RoundMethod(steps, False, False, k * 0, k * 0, True, weighting, answered)
+    e, at = 1 / np.sqrt(T), k + 1 if corrected else k
+    steps, keep, take = algorithm.c1 / np.sqrt(k), (at - 1) / (e + at), (e + 1) / (e + at)
+    return RoundMethod(steps, True, True, keep, take, corrected, weighting, answered)

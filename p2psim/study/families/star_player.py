@@ -1,0 +1,66 @@
+"""One replica with a central learner, fed with events."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from p2psim.errors import SimulationError
+from p2psim.learning.metrics import METRICS
+from p2psim.learning.star_problem import StarProblem
+from p2psim.learning.star_replay import Recorded
+from p2psim.privacy.violations import Violations
+from p2psim.study.families.stage import Played
+from p2psim.study.record import EveryTime, RecordSection
+
+
+class Replay(Protocol):
+    """What replays the events of a central learner and its owners."""
+
+    violations: np.ndarray
+    violation_steps: np.ndarray
+    violation_sizes: np.ndarray
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay the next chunk."""
+
+    def result(self) -> Recorded:
+        """Models recorded so far."""
+
+
+def marks_of(record: RecordSection) -> tuple[int, float]:
+    """Steps between records, 0 for none, and time between them, infinite for none."""
+    every = record.every
+    return (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+
+
+class StarPlayer:
+    """One replica with a central learner.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    record : RecordSection
+    replay : Replay
+    """
+
+    def __init__(self, problem: StarProblem, record: RecordSection, replay: Replay):
+        self._problem, self._record, self._replay = problem, record, replay
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
+        """Replay a chunk of events."""
+        self._replay.feed(events, noise)
+
+    def finish(self) -> Played:
+        """Measure the recorded models."""
+        seen = self._replay
+        recorded = seen.result()
+        own = [name for name in self._record.metrics if name in METRICS]
+        series = tuple(one for name in own for one in METRICS[name].measure(self._problem, recorded))
+        for one in series:
+            if not np.isfinite(one.value).all():
+                at = one.step[~np.isfinite(one.value)][0]
+                raise SimulationError(f"{one.metric} is not finite from step {at} on")
+        violations = Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
+        return Played(series, recorded.theta, violations)
