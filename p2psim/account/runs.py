@@ -33,7 +33,11 @@ def account_run(asked: argparse.Namespace) -> int:
     noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
     accountants, left_out = chosen(asked.accountant, noises)
     sums = [
-        {name: at.sums(accountant, run.charges) for name, accountant in accountants.items()} for run in runs
+        {
+            name: at.sums(accountant, run.charges, run.scenario.privacy.overlap.holders)
+            for name, accountant in accountants.items()
+        }
+        for run in runs
     ]
     if asked.json:
         print_json(

@@ -23,12 +23,15 @@ class At:
     delta: float | None
     epsilon: float | None
 
-    def sums(self, accountant: Accountant, charges: Charges) -> np.ndarray:
-        """ε or δ of each agent, shape (N,)."""
+    def sums(self, accountant: Accountant, charges: Charges, holders: int = 1) -> np.ndarray:
+        """ε or δ of a record of each agent, shape (N,), where up to ``holders`` agents may hold it."""
+        from p2psim.privacy.overlap import of_shared_record
+
         if self.delta is not None:
-            return accountant.epsilon(charges, self.delta)
+            return of_shared_record(accountant.epsilon(charges, self.delta / holders), holders)
         assert self.epsilon is not None
-        return accountant.delta(charges, self.epsilon)
+        found = of_shared_record(accountant.delta(charges, self.epsilon / holders), holders)
+        return found.clip(max=1.0)
 
     @property
     def asked(self) -> str:

@@ -34,7 +34,7 @@ class Limit:
     epsilon : ndarray, shape (N,)
         ε, positive; infinite for no limit and no noise.
     delta : float
-        δ; 0 where no accountant needs one.
+        δ; 0 where no accountant needs one. Of one agent's releases, where several may hold the same record.
     enforce : str
         The accountant that stops releases.
     start : ndarray, shape (N,), or None
@@ -42,6 +42,10 @@ class Limit:
         infinite where that guarantees nothing.
     start_real : ndarray, shape (N,), or None
         The same for the real records.
+    promise : ndarray, shape (N,), or None
+        ε that a record of each agent may lose to all its holders; `epsilon` when left out.
+    holders : int
+        The most agents that hold the same record.
     """
 
     epsilon: np.ndarray
@@ -49,6 +53,18 @@ class Limit:
     enforce: AccountantName = "basic"
     start: np.ndarray | None = None
     start_real: np.ndarray | None = None
+    promise: np.ndarray | None = None
+    holders: int = 1
+
+    @property
+    def promised(self) -> np.ndarray:
+        """ε that a record of each agent may lose, shape (N,)."""
+        return self.epsilon if self.promise is None else self.promise
+
+    @property
+    def delta_in_all(self) -> float:
+        """δ of a record whoever holds it."""
+        return self.delta * self.holders
 
     @property
     def finite(self) -> np.ndarray:

@@ -63,9 +63,10 @@ def ledger(
     """Account for all agents.
 
     A release is charged when noise is drawn, sent or not, received or not; so is a start that depends on data.
-    ``epsilon_<accountant>``, at ``delta_<accountant>``, is that of the real records, whatever ``scale_records`` claims,
-    and infinite where the mechanism as run guarantees nothing: no noise, a sensitivity read off the data, or a claimed
-    bound that the data broke. ``epsilon_claimed`` is what the enforcing accountant says of the losses as claimed.
+    ``epsilon_<accountant>``, at ``delta_<accountant>``, is that of the real records, whatever ``scale_records``
+    claims, and infinite where the mechanism as run guarantees nothing: no noise, a sensitivity read off the data,
+    or a claimed bound that the data broke. A record that several may hold is charged for all of them
+    (`p2psim.privacy.overlap`). ``epsilon_claimed`` is what the enforcing accountant says of the losses as claimed.
 
     Parameters
     ----------
@@ -95,7 +96,9 @@ def ledger(
     }
     for name in accountants:
         columns[f"epsilon_{name}"] = plan.epsilon(name, real)
-        columns[f"delta_{name}"] = np.full(agents, limit.delta if ACCOUNTANTS[name].needs_delta else 0.0)
+        columns[f"delta_{name}"] = np.full(
+            agents, limit.delta_in_all if ACCOUNTANTS[name].needs_delta else 0.0
+        )
     own = f"epsilon_{limit.enforce}"
     enforced = columns[own] if own in columns else plan.epsilon(limit.enforce, real)
     columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes

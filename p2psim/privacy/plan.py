@@ -14,6 +14,7 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.allocations import Allocation, Constant, Contraction, Listed, Uniform
 from p2psim.privacy.budgets import Limit, before_sampling, sampled
 from p2psim.privacy.mechanisms import Noisy, noise_scales
+from p2psim.privacy.overlap import of_shared_record
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases, Totals
 
 #: Largest scale of noise: a draw, which can be 38 times as large, must be a number.
@@ -65,8 +66,8 @@ class Plan:
 
     @property
     def budget(self) -> np.ndarray:
-        """ε of each agent, shape (N,)."""
-        return self.limit.epsilon
+        """ε that a record of each agent may lose, shape (N,)."""
+        return self.limit.promised
 
     @property
     def limits(self) -> np.ndarray | None:
@@ -173,10 +174,15 @@ class Plan:
         return self.mechanism.of_scale(unit, self.scales(releases, totals))
 
     def epsilon(self, accountant: str, charges: Charges) -> np.ndarray:
-        """ε of each agent at the limit's δ, by an accountant, shape (N,); infinite without noise, once released."""
+        """ε of a record of each agent, whoever else holds it, by an accountant, shape (N,).
+
+        At the limit's δ; infinite without noise, once something was released.
+        """
         if not self.mechanism.is_private:
-            return np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
-        return ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
+            own = np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
+        else:
+            own = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
+        return of_shared_record(own, self.limit.holders)
 
     def charges(self, agents: np.ndarray, losses: np.ndarray, start: np.ndarray | None = None) -> Charges:
         """What releases cost, and each agent's start, for accountants.

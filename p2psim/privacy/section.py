@@ -8,6 +8,7 @@ from p2psim.options import Options, PerAgent, Positive
 from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.allocations import Allocation, Horizon
 from p2psim.privacy.mechanisms import Mechanism
+from p2psim.privacy.overlap import Overlap
 from p2psim.privacy.sensitivity import Sensitivity
 
 
@@ -38,6 +39,9 @@ class PrivacySection(Options):
     enforce: AccountantName | None = Field(
         None,
         description="whose budget stops releases before it would be exceeded; the first accountant when left out",
+    )
+    overlap: Overlap = Field(
+        Overlap(), description="records that several owners of a star hold, and what that costs"
     )
     scale_records: Positive = Field(1.0, description="noise as if each record stood for this many")
 

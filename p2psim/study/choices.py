@@ -144,10 +144,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     },
     "learning.algorithm.reweight": {
         "none": "every answer counts alike",
-        "known": "by the inverse of how often owners answer, from clocks and availability: 1/(N·γ_i), or, in rounds, 1 over "
-        "the chance to answer one",
-        "estimated": "by the inverse of how often they have answered so far: of (count + 1)/(k + N) after k answers, or, in "
-        "rounds, of (count + 1)/(k + 1) after k of them",
+        "known": "by the inverse of how often owners answer, from clocks and availability: 1/(N·γ_i), or, in rounds, 1 "
+        "over the chance to answer one",
+        "estimated": "by the inverse of how often they have answered so far, of (count + 1)/(k + N) after k answers, "
+        "or, in rounds, of (count + 1)/(k + 1) after k of them",
         "answered": "by the inverse of the share of the records whose owners have answered in this round",
     },
     "learning.algorithm.reweight_at": {
@@ -166,6 +166,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "privacy.enforce": _ACCOUNTANTS,
     "privacy.allocation.compose": _ACCOUNTANTS,
     "privacy.sensitivity.norm": {"l1": "the sum of absolute values", "l2": "the Euclidean norm"},
+    "privacy.overlap.form": {
+        "printed": "ε_i/κ: the loss of a record is at most the mean of its holders' promises",
+        "corrected": "min_j ε_j/κ: at most the least of them",
+    },
     "privacy.allocation.form": {
         "printed": "∝ C^{t/3}, as in the paper: late releases get less",
         "corrected": "∝ C^{(T−1−t)/3}: late releases get more",

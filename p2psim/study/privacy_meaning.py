@@ -82,6 +82,12 @@ def _contraction(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message, "privacy.allocation.releases")
 
 
+def _overlap(scenario: Scenario) -> Iterator[Fault]:
+    """Who holds the same record is told of a star's owners."""
+    if scenario.privacy.overlap.holders > 1 and scenario.learning.algorithm.kind not in STARS:
+        yield Fault("is for the owners of a star", "privacy.overlap.holders")
+
+
 def _tail(scenario: Scenario) -> Iterator[Fault]:
     """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
     if getattr(scenario.privacy.allocation, "tail", None) is None:
@@ -102,5 +108,6 @@ PRIVACY_RULES: tuple[Callable[[Scenario], Iterator[Fault]], ...] = (
     _norm,
     _accountants,
     _contraction,
+    _overlap,
     _tail,
 )

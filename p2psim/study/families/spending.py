@@ -32,7 +32,9 @@ class Spending:
         self._on = not SPENDING.keys().isdisjoint(record.metrics)
         self._marks = Marks(record.every)
         self._plan, self._totals = plan, totals
-        self._adds_up = not plan.mechanism.is_private or is_pure(plan.mechanism.noise)
+        # The mean over agents of what their own releases cost; of a record that several hold it is a maximum.
+        alone = plan.limit.holders == 1
+        self._adds_up = alone and (not plan.mechanism.is_private or is_pure(plan.mechanism.noise))
         self._parts: list[Releases] = []
         self._rows: list[tuple[int, float, float]] = []
         self._spent = mean_spent(plan, joined([]), totals) if self._on else 0.0

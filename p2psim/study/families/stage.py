@@ -17,6 +17,7 @@ from p2psim.options import per_agent
 from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.budgets import Limit
 from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.overlap import budgets_of
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
@@ -108,7 +109,18 @@ def limit_of(scenario: Scenario, case: Case, agents: int) -> Limit:
     budget = np.full(agents, np.inf)
     if privacy.mechanism.is_private and privacy.epsilon is not None:
         budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
-    return Limit(budget, privacy.delta or 0.0, privacy.enforcing)
+    holders = privacy.overlap.holders
+    if holders > agents:
+        raise MeaningError(
+            "privacy.overlap.holders", f"must be at most the number of owners, {agents}, got {holders}"
+        )
+    return Limit(
+        budgets_of(privacy.overlap, budget),
+        (privacy.delta or 0.0) / holders,
+        privacy.enforcing,
+        promise=budget,
+        holders=holders,
+    )
 
 
 def check_availability(network: Network) -> None:

@@ -1,0 +1,121 @@
+"""Synchronous rounds as scenarios: what is refused, what noise is drawn, what is recomputed and flagged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from star_cases import scenario
+
+import p2psim
+from p2psim.errors import InputError
+from p2psim.study.verification import verify_result
+
+DESCENT = {"kind": "synchronous-descent", "horizon": 30, "rho": 0.2, "theta_max": 3.0}
+AVERAGING = {"kind": "synchronous-averaging", "horizon": 30, "c1": 0.5, "theta_max": 3.0}
+ROUNDS = {"network.exchange": {"kind": "round"}, "learning.algorithm": DESCENT, "replicas": 1}
+SLOW = {"kind": "round", "interval": 0.3, "response": {"exponential": 0.5}, "deadline": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"network.exchange": "request"}, "network.exchange: synchronous-descent needs round, got request"),
+        ({"learning.regularizer": {"l2": 0}}, "learning.regularizer.l2: synchronous-descent has one optimum"),
+        ({"learning.algorithm": {**DESCENT, "horizon": 1}}, "learning.algorithm.horizon"),
+        ({"learning.algorithm": {**AVERAGING, "rho": 1}}, "learning.algorithm.rho: unknown key"),
+        ({"network.clock": {"rate": 2}}, "network.clock: agents have no clock under round"),
+        ({"record.metrics": ["waiting_time"]}, "for a learner that serves who asks"),
+        ({"privacy.sensitivity": "bounds"}, "bounds needs models that stay in Θ"),
+        ({"privacy.allocation": {"kind": "cap", "tail": 0.01}}, "needs exchange: request"),
+        ({"network.exchange": {"kind": "round", "deadline": 0}}, "network.exchange.deadline"),
+        (
+            {
+                "learning.algorithm": {**DESCENT, "reweight": "known"},
+                "network.availability": {"kind": "leave", "after": 9.0},
+            },
+            "known frequencies cannot be said",
+        ),
+    ],
+)
+def test_what_means_nothing_is_refused(changes, said, tmp_path):
+    with pytest.raises(InputError) as raised:
+        p2psim.run(scenario({**ROUNDS, **changes}), tmp_path / "run", progress=False)
+    assert said in str(raised.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_async_star_takes_no_rounds():
+    with pytest.raises(InputError, match="async-star needs request or poll, got round"):
+        scenario({"network.exchange": "round"})
+
+
+@pytest.mark.parametrize("algorithm", [DESCENT, AVERAGING])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+@pytest.mark.parametrize("exchange", [{"kind": "round"}, SLOW])
+def test_runs_are_recomputed_plainly(algorithm, loss, exchange, tmp_path):
+    changes = {"learning.algorithm": algorithm, "network.exchange": exchange, "learning.loss": loss}
+    if loss != "squared":
+        changes["data.source"] = {"kind": "linear-classification", "agents": 3, "dimension": 3, "points": 30}
+    channel = {"network.channel": {"loss": 0.1, "latency": 0.01}}
+    result = p2psim.run(
+        scenario({**ROUNDS, **changes, **channel}), tmp_path / "run", progress=False, check_events=True
+    )
+    assert result.metrics["step"].max() == 29
+    checked = verify_result(result)
+    assert [one.verdict for one in checked] == ["right"]
+    table = pd.read_parquet(result.path / "metrics.parquet")
+    table.loc[table.index[-1], "value"] += 1e-6
+    table.to_parquet(result.path / "metrics.parquet", index=False)
+    assert [one.verdict for one in verify_result(p2psim.Result.load(result.path))] == ["wrong"]
+
+
+def test_noise_is_that_of_as_many_answers_as_the_horizon(tmp_path):
+    """Laplace of scale 2ΞT/(n_iε_i), although T − 1 are given. Fixed seed; five standard errors, three owners: 2e-6."""
+    algorithm = {**DESCENT, "horizon": 400}
+    changes = {
+        "learning.algorithm": algorithm,
+        "privacy.epsilon": {0: 1.0, 1: 10.0, 2: 50.0},
+        "record.noise": True,
+    }
+    result = p2psim.run(scenario({**ROUNDS, **changes}), tmp_path / "run", progress=False)
+    noise = next(iter(np.load(result.path / "noise.npz").values()))
+    assert noise.shape == (3 * 399, 3)
+    for i, (records, epsilon) in enumerate([(40, 1.0), (60, 10.0), (100, 50.0)]):
+        own = np.abs(noise[399 * i : 399 * (i + 1)])
+        expected = 2 * 1.0 * 400 / (records * epsilon)
+        assert own.mean() == pytest.approx(expected, abs=5 * expected / np.sqrt(own.size))
+    np.testing.assert_allclose(result.ledger["epsilon_basic"], np.array([1.0, 10.0, 50.0]) * 399 / 400)
+
+
+def test_a_declared_bound_is_checked_outside_of_the_box_too(tmp_path):
+    """Models of Algorithm 1 are not projected: far out gradients exceed a bound that holds on all of Θ."""
+    changes = {
+        "learning.algorithm": {**DESCENT, "rho": 5000.0, "horizon": 8, "theta_max": 0.01},
+        "privacy.sensitivity": {"kind": "declared", "bound": 200.0},
+        "privacy.epsilon": float("inf"),
+    }
+    tree = {**ROUNDS, **changes}
+    result = p2psim.run(scenario(tree), tmp_path / "far", progress=False)
+    assert result.ledger["bound_violated"].all()
+    assert (result.ledger["violation_step"] > 0).all()
+    near = {**tree, "learning.algorithm": {**changes["learning.algorithm"], "rho": 1e-3}}
+    assert not p2psim.run(scenario(near), tmp_path / "near", progress=False).ledger["bound_violated"].any()
+
+
+def test_check_warns_of_steps_that_do_nothing_or_too_much():
+    import tempfile
+    from pathlib import Path
+
+    from p2psim.study.cells import cells
+    from p2psim.study.checking import assess_cells
+    from p2psim.study.workspace import Workspace
+
+    def warnings(**algorithm):
+        made = scenario({**ROUNDS, "learning.algorithm": {**DESCENT, **algorithm}})
+        with tempfile.TemporaryDirectory() as folder:
+            (fact,) = assess_cells(made, cells(made), Workspace(Path(folder)))
+        return " ".join(fact.warnings)
+
+    assert "hardly moves" in warnings(form="printed")
+    assert "too far" in warnings(rho=100.0)
+    assert "hardly" not in warnings(rho=2.0)
+    assert "too far" not in warnings(rho=2.0)
