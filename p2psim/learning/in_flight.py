@@ -63,6 +63,20 @@ class InFlight:
         """Messages on their way."""
         return int(self.free.size - self.free_rows[0])
 
+    def of(self, seqs: np.ndarray) -> np.ndarray:
+        """Payloads of messages on their way, shape (k, width), by the seq of their sends, shape (k,).
+
+        Raises
+        ------
+        KeyError
+            If one of them is not on its way.
+        """
+        found = self.places[seqs % len(self.places)]
+        gone = found[:, 0] != seqs
+        if gone.any():
+            raise KeyError(f"nothing sent as event {seqs[gone][0]} is on its way")
+        return self.payloads[found[:, 1]].copy()
+
     def make_room(self, status: int) -> None:
         """Double what `post` found to be full."""
         if status == ROWS_FULL:

@@ -28,6 +28,8 @@ class RoundsReplay:
         Record whenever so much more time has passed; infinite for not by time.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
+    start : ndarray, shape (p,), optional
+        First model; zero, as in W, when left out.
 
     Attributes
     ----------
@@ -43,17 +45,20 @@ class RoundsReplay:
         every_step: int = 0,
         every_time: float = np.inf,
         sampling: Sampling | None = None,
+        start: np.ndarray | None = None,
     ):
         owners, p = problem.owners, problem.dimension
         self._problem, self._method, self._rule = problem, method, rule
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._every_step, self._every_time, self._next_time = every_step, every_time, every_time
         self._models, self._mean = np.zeros((method.steps.size + 1, p)), np.zeros(p)
+        if start is not None:
+            self._models[0] = self._mean[:] = start
         self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
         self._flight = InFlight(p)
         self._commits, self._counts = np.zeros(1, np.int64), np.zeros(owners, np.int64)
         self._last_time = 0.0
-        self._kept = [(np.zeros(1, np.int64), np.zeros(1), np.zeros((1, p)))]
+        self._kept = [(np.zeros(1, np.int64), np.zeros(1), self._models[:1].copy())]
         self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
         self.violation_sizes = np.zeros(owners)
 
@@ -114,6 +119,16 @@ class RoundsReplay:
                 f"the model is not finite from round {step[~np.isfinite(theta).all(axis=1)][0]} on"
             )
         return Recorded(step, time, theta)
+
+    def answers(self, seqs: np.ndarray) -> np.ndarray:
+        """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
+
+        Raises
+        ------
+        KeyError
+            If one of them is not on its way.
+        """
+        return self._flight.of(seqs)
 
     def _rows(self, events: np.ndarray) -> int:
         """Room for the models that a chunk can make be recorded."""

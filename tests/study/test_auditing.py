@@ -39,7 +39,17 @@ def graph(**privacy: Any) -> Scenario:
     return graph_scenario({f"privacy.{key}": value for key, value in given.items()})
 
 
-BOTH = pytest.mark.parametrize("made", [star, graph])
+def rounds(**privacy: Any) -> Scenario:
+    """Three owners who answer in synchronous rounds."""
+    algorithm = {"kind": "synchronous-descent", "horizon": 20, "rho": 0.1, "theta_max": 3}
+    learning = {**star_tree()["learning"], "algorithm": algorithm}
+    network = {"topology": {"kind": "star", "agents": 3}, "exchange": "round"}
+    given = {"sensitivity": CLIP, "allocation": {"kind": "cap", "releases": 3}, **privacy}
+    privacy = {**star_tree()["privacy"], **given}
+    return star_scenario(privacy=privacy, learning=learning, network=network, sweep={})
+
+
+BOTH = pytest.mark.parametrize("made", [star, rounds, graph])
 
 
 def run(scenario: Scenario, samples: int = SAMPLES) -> Audit:
@@ -163,7 +173,7 @@ def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.Monkey
         return right(arena, replace(plan, moved=plan.moved / 2), *given)
 
     monkeypatch.setattr(trial, "script", wrong)
-    for made in (star, graph):
+    for made in (star, rounds, graph):
         assert faults(run(made())) == {"more is shown than claimed", "a record moves more than claimed"}
 
 

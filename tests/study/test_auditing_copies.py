@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import small_study
 from graph_cases import graph_scenario
-from small_study import scenario as star_scenario
 
 from p2psim.network.simulation import simulate_events
 from p2psim.randomness import Streams
@@ -17,10 +17,14 @@ from p2psim.study.auditing.star import StarArena
 from p2psim.study.families import family_of
 from p2psim.study.workspace import Workspace
 
+ROUNDS = {"kind": "synchronous-averaging", "horizon": 20, "c1": 0.1, "theta_max": 3}
+
 EXCHANGES = [
     ("star", "request"),
     ("star", {"kind": "request", "service": 0.5, "busy": "queue"}),
     ("star", {"kind": "poll", "interval": 1.0, "response": {"exponential": 0.3}}),
+    ("rounds", "round"),
+    ("rounds", {"kind": "round", "response": {"exponential": 0.6}, "deadline": 0.5}),
     ("graph", "broadcast"),
     ("graph", {"kind": "gossip", "mode": "push"}),
     ("graph", {"kind": "gossip", "mode": "push-pull"}),
@@ -34,7 +38,10 @@ def arena(request: pytest.FixtureRequest, tmp_path) -> Arena:
         scenario = graph_scenario({"network.exchange": exchange})
     else:
         network = {"topology": {"kind": "star", "agents": 3}, "exchange": exchange}
-        scenario = star_scenario(network=network, sweep={})
+        changes = {}
+        if kind == "rounds":
+            changes["learning"] = small_study.tree()["learning"] | {"algorithm": ROUNDS}
+        scenario = small_study.scenario(network=network, sweep={}, **changes)
     cell = family_of(scenario).cell(scenario, Workspace(tmp_path).case(scenario, 0), 0)
     return GraphArena(cell, [0, 1]) if kind == "graph" else StarArena(cell, [0, 1])
 

@@ -34,6 +34,24 @@ def star(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchange
     return star_scenario(**{**made, "sweep": {}})
 
 
+def rounds(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchange: Any) -> Scenario:
+    made = star_tree()
+    if loss != "squared":
+        made["data"]["source"] = {"kind": "linear-classification", "dimension": 3, "points": 20}
+        made["data"]["scale"] = {"x": {"at": "each-record"}}
+    made["learning"]["loss"] = loss
+    made["learning"]["algorithm"] = {
+        "kind": "synchronous-averaging",
+        "horizon": 9,
+        "c1": 0.1,
+        "theta_max": 3,
+        **algorithm,
+    }
+    made["network"] |= {"exchange": exchange}
+    made["privacy"] = {"mechanism": "laplace", "epsilon": 10, "allocation": CAP} | privacy
+    return star_scenario(**{**made, "sweep": {}})
+
+
 def graph(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchange: Any) -> Scenario:
     changes: dict[str, Any] = {f"privacy.{key}": value for key, value in privacy.items()}
     changes |= {f"learning.algorithm.{key}": value for key, value in algorithm.items()}
@@ -73,6 +91,15 @@ WAYS = {
         {"reweight": "known", "reweight_at": "owner"},
         "squared",
         "request",
+    ),
+    "rounds": (rounds, {"sensitivity": CLIP}, {}, "squared", "round"),
+    "rounds, hinge, bounds": (rounds, {"sensitivity": "bounds"}, {}, "hinge", "round"),
+    "rounds, batches": (
+        rounds,
+        {"sensitivity": CLIP},
+        {"batch": {"kind": "poisson", "rate": 0.3}},
+        "squared",
+        "round",
     ),
     "graph": (graph, {"sensitivity": CLIP}, {}, "logistic", "broadcast"),
     "graph, squared": (graph, {"sensitivity": CLIP}, {}, "squared", "broadcast"),

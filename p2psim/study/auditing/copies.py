@@ -10,10 +10,10 @@ from p2psim.network.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, SEND
 
 
 def blocks(events: np.ndarray) -> Iterator[slice]:
-    """Cut events after every commit and every send of an agent, and around what the learner sends to all."""
+    """Cut events after every commit and every send of an agent, and around what the learner does with all at once."""
     start = 0
     for at, event in enumerate(events):
-        to_all = event["kind"] == SEND and event["agent"] == LEARNER and event["peer"] == NEIGHBOURS
+        to_all = event["kind"] in (SEND, COMMIT) and event["agent"] == LEARNER and event["peer"] == NEIGHBOURS
         if to_all and at > start:
             yield slice(start, at)
             start = at
@@ -40,7 +40,8 @@ class Copies:
 
     def __init__(self, events: np.ndarray, agents: int, copies: int):
         self._events, self._agents, self._copies = events, agents, copies
-        common = (events["kind"] == SEND) & (events["agent"] == LEARNER) & (events["peer"] == NEIGHBOURS)
+        acts = np.isin(events["kind"], (SEND, COMMIT))
+        common = acts & (events["agent"] == LEARNER) & (events["peer"] == NEIGHBOURS)
         self._each = np.where(common, 1, copies)
         self._place = {int(seq): at for at, seq in enumerate(events["seq"])}
         # Where a block's events begin among those of all copies.
@@ -68,7 +69,8 @@ class Copies:
                 out["seq"][rows] = seqs
                 cause = numbers.get(int(event["cause"]))
                 if cause is not None:
-                    out["cause"][rows] = cause
+                    # What is common to all has one of the causes: a query to a single owner is one to each copy's.
+                    out["cause"][rows] = cause[: rows.size]
                 shift = self._agents * np.arange(rows.size)
                 for name in ("agent", "peer"):
                     if event[name] >= 0:

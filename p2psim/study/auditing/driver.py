@@ -12,6 +12,7 @@ import numpy as np
 
 from p2psim.errors import InputError
 from p2psim.learning.batches import batch_of
+from p2psim.learning.section import STARS
 from p2psim.privacy.audit_noise import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
@@ -23,6 +24,7 @@ from p2psim.study.auditing.star import StarArena
 from p2psim.study.auditing.trial import Trial, try_out
 from p2psim.study.families import family_of
 from p2psim.study.families.graph import GraphCell
+from p2psim.study.families.rounds import RoundsCell
 from p2psim.study.families.star import StarCell
 from p2psim.study.streams import streams_of
 
@@ -197,7 +199,7 @@ def _excuse(scenario: Scenario) -> str:
         return "cells without noise claim nothing"
     if not getattr(algorithm, "touches_data", True):
         return f"{algorithm.kind} releases nothing but its start"
-    if algorithm.kind not in ("async-star", "coordinate-descent"):
+    if algorithm.kind not in (*STARS, "coordinate-descent"):
         return f"releases of {algorithm.kind} were not audited"
     return ""
 
@@ -247,7 +249,7 @@ def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
 
 
 def _records(cell: FamilyCell) -> np.ndarray:
-    assert isinstance(cell, StarCell | GraphCell)
+    assert isinstance(cell, StarCell | RoundsCell | GraphCell)
     return cell.problem.records
 
 
@@ -255,7 +257,7 @@ def _arena(cell: FamilyCell, alike: np.ndarray) -> Arena | None:
     """The first of some agents and another one: of the same kind, else any that has records."""
     first = int(alike[0])
     others = [int(i) for i in [*alike[1:2], *np.flatnonzero(_records(cell))[:2]] if i != first]
-    if isinstance(cell, StarCell):
+    if isinstance(cell, StarCell | RoundsCell):
         return StarArena(cell, [first, *others[:1]])
     assert isinstance(cell, GraphCell)
     return GraphArena(cell, [first, others[0]]) if others else None

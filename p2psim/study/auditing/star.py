@@ -7,17 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2psim.learning.batches import sampling
+from p2psim.learning.batches import Sampling, sampling
 from p2psim.learning.losses.compiled import SQUARED
+from p2psim.learning.rounds_replay import RoundsReplay
 from p2psim.learning.star_problem import StarProblem
-from p2psim.learning.star_replay import StarReplay, gradient_rule
+from p2psim.learning.star_replay import GradientRule, StarReplay, gradient_rule
 from p2psim.learning.weighting import Weighting
+from p2psim.network.events import COMMIT
 from p2psim.network.graphs import Given, Star, draw_links
 from p2psim.network.simulation import Network
 from p2psim.study.auditing.arena import Record, Seen, records_here, releases_of, tables
 from p2psim.study.auditing.canaries import Reach
 from p2psim.study.auditing.copies import Copies
-from p2psim.study.families.star import StarCell, algorithm_of
+from p2psim.study.families.rounds import RoundsCell
+from p2psim.study.families.star import StarCell
+from p2psim.study.families.star_setting import star_algorithm
 
 
 class StarArena:
@@ -28,15 +32,15 @@ class StarArena:
 
     Parameters
     ----------
-    cell : StarCell
+    cell : StarCell or RoundsCell
     agents : sequence of int
         Owners of the cell, one or two.
     """
 
-    def __init__(self, cell: StarCell, agents: Sequence[int]):
+    def __init__(self, cell: StarCell | RoundsCell, agents: Sequence[int]):
         self._cell, self.agents = cell, tuple(agents)
         held = cell.problem.records[list(agents)]
-        self._batch = algorithm_of(cell.scenario).batch
+        self._batch = star_algorithm(cell.scenario).batch
         self.records = records_here(held, self._batch)
         # What an owner multiplies its gradients by to make up for how often it answers is in the plan's sensitivity.
         self._weighting = _weighting_of(cell, list(agents))
@@ -88,9 +92,9 @@ class StarArena:
             at_learner=np.tile(self._weighting.at_learner, copies),
             at_owner=np.tile(self._weighting.at_owner, copies),
         )
-        method, start = replace(self._cell.method, step=0.0, weighting=weighting), held[0].start
-        batches = sampling(self._batch, problem.records, key)
-        replay = StarReplay(problem, method, rule, sampling=batches, start=start)
+        batches, start = sampling(self._batch, problem.records, key), held[0].start
+        commits = int(np.count_nonzero(events["kind"] == COMMIT)) * copies
+        replay = _standing_still(self._cell, problem, rule, weighting, batches, start, commits)
         _, places = releases_of(events)
         seen = np.empty_like(noise)
         made = 0
@@ -125,7 +129,27 @@ class StarArena:
         )
 
 
-def _weighting_of(cell: StarCell, agents: list[int]) -> Weighting:
+def _standing_still(
+    cell: StarCell | RoundsCell,
+    problem: StarProblem,
+    rule: GradientRule,
+    weighting: Weighting,
+    batches: Sampling | None,
+    start: np.ndarray,
+    commits: int,
+) -> StarReplay | RoundsReplay:
+    """The cell's kernel with steps of zero."""
+    if isinstance(cell, StarCell):
+        method = replace(cell.method, step=0.0, weighting=weighting)
+        return StarReplay(problem, method, rule, sampling=batches, start=start)
+    none = np.zeros(commits)
+    still = replace(
+        cell.method, steps=none, keep=none, take=none, averages=False, weighting=weighting, by_answered=False
+    )
+    return RoundsReplay(problem, still, rule, sampling=batches, start=start)
+
+
+def _weighting_of(cell: StarCell | RoundsCell, agents: list[int]) -> Weighting:
     """What the answers of some owners are multiplied by."""
     whole = cell.method.weighting or Weighting.equal(cell.problem.owners)
     return replace(whole, at_learner=whole.at_learner[agents], at_owner=whole.at_owner[agents])
