@@ -70,7 +70,7 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
     """What the run folder, and so the table, holds beside what was asked for."""
     from p2psim.study.cells import cells
     from p2psim.study.describing import stop_notes
-    from p2psim.study.manifest import to_ranges
+    from p2psim.study.ranges import to_ranges
     from p2psim.study.replicas import most
 
     described = result.described

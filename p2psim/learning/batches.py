@@ -84,9 +84,12 @@ class FixedBatch(Options):
 Batch = Annotated[Whole | PoissonBatch | FixedBatch, Field(discriminator="kind"), BY_NAME]
 
 
+_WHOLE = Whole()
+
+
 def batch_of(algorithm: Any) -> Batch:
     """Which records take part in an algorithm's releases; all, for one that has no batches."""
-    batch: Batch = getattr(algorithm, "batch", Whole())
+    batch: Batch = getattr(algorithm, "batch", _WHOLE)
     return batch
 
 

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def run_batch(
-    cells: "Sequence[Cell]",
+    cells: "Sequence[Cell] | Mapping[int, Cell]",
     items: Sequence[Item],
     workspace: "Workspace",
     options: BatchOptions,
@@ -93,8 +93,8 @@ def run_batch(
 
     Parameters
     ----------
-    cells : sequence of Cell
-        The grid.
+    cells : sequence of Cell, or mapping from position to Cell
+        The grid, or as much of it as the items are of.
     items : sequence of (position, replica)
         What to do; those of one replica should stand together.
     workspace : Workspace
@@ -112,7 +112,7 @@ def run_batch(
 
 
 def _run_batch(
-    cells: "Sequence[Cell]",
+    cells: "Sequence[Cell] | Mapping[int, Cell]",
     items: Sequence[Item],
     workspace: "Workspace",
     options: BatchOptions,

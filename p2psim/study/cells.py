@@ -41,6 +41,10 @@ class Cell:
     content: str
 
 
+#: The grid that was made last: whoever reads a scenario checks its cells, and then runs the same ones.
+_made: "tuple[Scenario, list[Cell]] | None" = None
+
+
 def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
     """Make all cells, and check that each of them makes sense.
 
@@ -60,6 +64,7 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
     InputError
         If there are too many; with everything that is wrong in any of them; or if two are the same.
     """
+    global _made
     node = scenario.nodes()
     axes, faults = read_sweep(node.child("sweep"))
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
@@ -67,6 +72,8 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
         faults.append(excess)
     if faults:
         raise InputError(*ordered(faults))
+    if _made is not None and _made[0] is scenario:
+        return list(_made[1])
     outside = {k: entry for k, entry in node.content.items() if k not in ("sweep", "figure")}
     base = Node(outside, node.place, node.keys)
     found: list[tuple[dict[str, int], Scenario, str]] = []
@@ -87,10 +94,12 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
     if faults:
         raise InputError(*ordered(faults))
     columns = _columns(found)
-    return [
+    grid = [
         Cell(index, {key: columns[key][position] for key, position in positions.items()}, one, hashed)
         for index, (positions, one, hashed) in enumerate(found)
     ]
+    _made = scenario, grid
+    return list(grid)
 
 
 def content(scenario: Scenario) -> str:

@@ -10,6 +10,7 @@ from p2psim.errors import InputError
 from p2psim.study import manifest, store
 from p2psim.study.manifest import CellEntry, Manifest
 from p2psim.study.notices import Warned
+from p2psim.study.ranges import to_ranges
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -130,4 +131,4 @@ def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
     for why, message in told.items():
         numbers = [number for number, cell in enumerate(cells) if cell.stopped.get("why") == why]
         if numbers:
-            yield f"cell{'s' if len(numbers) > 1 else ''} {manifest.to_ranges(numbers)}: {message}"
+            yield f"cell{'s' if len(numbers) > 1 else ''} {to_ranges(numbers)}: {message}"

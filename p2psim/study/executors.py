@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,7 @@ _OWN_WORKSPACES: "dict[str, Workspace]" = {}
 
 
 def _work_remotely(
-    study: str, cells: "Sequence[Cell]", items: Sequence[Item], options: BatchOptions
+    study: str, cells: "Mapping[int, Cell]", items: Sequence[Item], options: BatchOptions
 ) -> BatchResult:
     """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
     from p2psim.study.workspace import Workspace
@@ -157,13 +157,14 @@ def run_dask(
     """
     distributed: Any = importlib.import_module("distributed")
     schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
-    grid = client.scatter([list(cells)], broadcast=True)[0]
     futures = distributed.as_completed()
     waiting: dict[Any, Sequence[Item]] = {}
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
-                future = client.submit(_work_remotely, study, grid, batch, options, pure=False)
+                # With its cells: what lies elsewhere on the cluster can be lost with a worker.
+                own = {position: cells[position] for position, _ in batch}
+                future = client.submit(_work_remotely, study, own, batch, options, pure=False)
                 waiting[future] = batch
                 futures.add(future)
             if not waiting:

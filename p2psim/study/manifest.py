@@ -4,11 +4,11 @@ import json
 import math
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from p2psim import __version__
 from p2psim.errors import FolderError
@@ -16,6 +16,7 @@ from p2psim.printing import plain
 from p2psim.study.aside import write_text
 from p2psim.study.notices import Warned
 from p2psim.study.parts import RunKey
+from p2psim.study.ranges import from_ranges, to_ranges
 
 #: Raised whenever the layout of a run folder changes.
 FOLDER_FORMAT = 1
@@ -133,6 +134,7 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 def dump(manifest: Manifest) -> str:
     """Text of ``manifest.json``: strict JSON, with what it says of replicas as ranges."""
+    runs, failed = _by_cell(manifest.runs), _by_cell(manifest.failed)
     tree = {
         "format": FOLDER_FORMAT,
         "name": manifest.name,
@@ -143,7 +145,10 @@ def dump(manifest: Manifest) -> str:
         "made_by": manifest.made_by,
         "grid": manifest.grid,
         "stored": list(manifest.stored),
-        "cells": [_cell_tree(number, cell, manifest) for number, cell in enumerate(manifest.cells)],
+        "cells": [
+            _cell_tree(number, cell, runs.get(cell.content, {}), failed.get(cell.content, {}))
+            for number, cell in enumerate(manifest.cells)
+        ],
         "warnings": [
             {"message": text, "times": warned.times, "cells": to_ranges(numbers_in(manifest.cells, warned))}
             for text, warned in sorted(manifest.warnings.items())
@@ -156,11 +161,20 @@ def dump(manifest: Manifest) -> str:
     return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, Any]:
-    runs = {replica: run for (content, replica), run in manifest.runs.items() if content == cell.content}
-    failed = {
-        str(r): text for (content, r), text in sorted(manifest.failed.items()) if content == cell.content
-    }
+_Entry = TypeVar("_Entry")
+
+
+def _by_cell(entries: Mapping[RunKey, _Entry]) -> dict[str, dict[int, _Entry]]:
+    """Entries of each cell, by content hash, then by replica."""
+    found: dict[str, dict[int, _Entry]] = {}
+    for (content, replica), entry in entries.items():
+        found.setdefault(content, {})[replica] = entry
+    return found
+
+
+def _cell_tree(
+    number: int, cell: CellEntry, runs: Mapping[int, RunEntry], failed: Mapping[int, str]
+) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "cell": number,
         "content": cell.content,
@@ -173,7 +187,7 @@ def _cell_tree(number: int, cell: CellEntry, manifest: Manifest) -> dict[str, An
     extras = {
         "facts": plain(cell.facts),
         "stopped": plain(cell.stopped),
-        "failed": failed,
+        "failed": {str(replica): text for replica, text in sorted(failed.items())},
         "notes": list(cell.notes),
         "scenario": cell.scenario,
     }
@@ -188,26 +202,6 @@ def _by_value(values: Mapping[int, str]) -> dict[str, str]:
         value: to_ranges(replica for replica, other in values.items() if other == value)
         for value in sorted(set(values.values()))
     }
-
-
-def to_ranges(numbers: Iterable[int]) -> str:
-    """Write a set of numbers as ``0-4,7``."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
-
-
-def from_ranges(text: str) -> list[int]:
-    """Inverse of `to_ranges`."""
-    numbers: list[int] = []
-    for piece in filter(None, text.split(",")):
-        first, _, last = piece.partition("-")
-        numbers.extend(range(int(first), int(last or first) + 1))
-    return numbers
 
 
 def read(folder: Path) -> Manifest:

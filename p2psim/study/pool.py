@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,8 @@ _ONE_THREAD = dict.fromkeys(
 )
 
 
-def _serve(connection: Connection, cells: "Sequence[Cell]", directory: Path, options: BatchOptions) -> None:
-    """Life of a worker: it says that it is ready; then batches come as pairs of numbers, until the pipe is closed."""
+def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
+    """Life of a worker: it says that it is ready; then come batches, with the cells that it has not seen yet."""
     # Ctrl-C reaches the whole process group; the parent alone decides what becomes of the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -48,10 +48,13 @@ def _serve(connection: Connection, cells: "Sequence[Cell]", directory: Path, opt
     from p2psim.study.workspace import Workspace
 
     workspace = Workspace(directory)
+    cells: dict[int, Cell] = {}
     connection.send(None)
     with contextlib.suppress(EOFError):
         while True:
-            connection.send(run_batch(cells, connection.recv(), workspace, options))
+            items, new = connection.recv()
+            cells.update(new)
+            connection.send(run_batch(cells, items, workspace, options))
 
 
 def _die_with(sentinel: int) -> None:
@@ -86,19 +89,25 @@ class Worker:
         Whether it has said so.
     items : sequence of (position, replica)
         The batch that it has.
+    known : set of int
+        Positions of the cells that it has been sent. Not the whole grid at the start: of many cells most go to
+        one worker only.
     """
 
     process: "BaseProcess"
     connection: Connection
     ready: bool = False
     items: Sequence[Item] = ()
+    known: set[int] = field(default_factory=set)
 
-    def send(self, items: Sequence[Item]) -> None:
+    def send(self, items: Sequence[Item], cells: "Sequence[Cell]") -> None:
         """Hand a batch over. That it has died meanwhile is seen when its answer is waited for."""
         self.items = items
         if items:
+            new = {position: cells[position] for position, _ in items if position not in self.known}
+            self.known |= new.keys()
             with contextlib.suppress(OSError):
-                self.connection.send(items)
+                self.connection.send((items, new))
 
     def end(self) -> int | None:
         """Kill it, whatever it does, and return how it ended."""
@@ -135,7 +144,7 @@ def run_pool(
     def start() -> Worker:
         mine, theirs = context.Pipe()
         with _environment(_ONE_THREAD):
-            process = context.Process(target=_serve, args=(theirs, cells, directory, options), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
             process.start()
         # The worker's end must be open nowhere else, so that its death is seen.
         theirs.close()
@@ -155,7 +164,7 @@ def exchange(
         while True:
             for worker in pool:
                 if worker.ready and not worker.items:
-                    worker.send(schedule.take())
+                    worker.send(schedule.take(), cells)
             waiting = {
                 worker.connection: worker
                 for worker in pool
@@ -188,7 +197,7 @@ def exchange(
                     continue
                 schedule.learn(result)
                 # Before the result is written, so that the worker need not wait for the disk.
-                worker.send(schedule.take())
+                worker.send(schedule.take(), cells)
                 yield result
     finally:
         for worker in pool:

@@ -53,10 +53,10 @@ def _accountants(scenario: Scenario) -> Iterator[Fault]:
     named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
     compose = getattr(privacy.allocation, "compose", None)
     named += [("privacy.allocation.compose", compose)] if compose else []
-    able = [name for name, accountant in ACCOUNTANTS.items() if accountant.supports(noise)]
     what = "releases of batches of records" if isinstance(noise, Subsampled) else "noise"
     for key, name in named:
-        if name not in able:
+        if not ACCOUNTANTS[name].supports(noise):
+            able = [other for other, accountant in ACCOUNTANTS.items() if accountant.supports(noise)]
             message = f"{name} cannot account for {privacy.mechanism.kind} {what}; {', '.join(able)} can"
             yield Fault(message, key)
     needing = [name for _, name in named if ACCOUNTANTS[name].needs_delta]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,6 +43,10 @@ class _Origin:
     """Where a scenario was written. No part of what it says: two of them are always equal."""
 
     node: Node | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[type[_Origin], tuple[()]]:
+        """Stay behind: only the process that read the file speaks of places in it."""
+        return _Origin, ()
 
 
 class Scenario(Options):
@@ -124,7 +129,7 @@ class Scenario(Options):
 
         Of alternatives, such as the shapes of a distribution, only the one that was given.
         """
-        tree: dict[str, Any] = _explicit(self, _written_leaf)
+        tree: dict[str, Any] = written(self)
         if self.fitted is None:
             del tree["fitted"]
         return tree
@@ -157,20 +162,30 @@ def explicit(value: Any) -> Any:
     return _explicit(value, lambda leaf: leaf.item() if isinstance(leaf, np.generic) else leaf)
 
 
+def written(value: Any) -> Any:
+    """The same of anything in a scenario as it is written to a file."""
+    return _explicit(value, _written_leaf)
+
+
 def _written_leaf(leaf: Any) -> Any:
     """Replace what only Python can hold, such as arrays, by its digest."""
     return leaf if isinstance(leaf, float) else str(leaf.digest)
+
+
+@cache
+def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], bool]:
+    """Names of a model's fields, and whether those that are None say nothing."""
+    return tuple(kind.model_fields), hasattr(kind, _ALTERNATIVES)
 
 
 def _explicit(value: Any, leaf: Callable[[Any], Any]) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, BaseModel):
-        entries = {key: getattr(value, key) for key in type(value).model_fields}
-        if hasattr(type(value), _ALTERNATIVES):
-            entries = {key: entry for key, entry in entries.items() if entry is not None}
-        return {key: _explicit(entry, leaf) for key, entry in entries.items()}
-    if isinstance(value, dict | Mapping):
+        names, skips = _fields_of(type(value))
+        entries = ((name, getattr(value, name)) for name in names)
+        return {name: _explicit(entry, leaf) for name, entry in entries if not skips or entry is not None}
+    if isinstance(value, Mapping):
         return {str(key): _explicit(entry, leaf) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_explicit(entry, leaf) for entry in value]

@@ -161,6 +161,7 @@ def _rank(table: str, column: str) -> tuple[int, int, str, str]:
 def _swept_columns(swept: dict[str, list[Any]]) -> "dict[str, pa.Array]":
     """One array a swept key, with one value a cell: numeric where all are numbers, else text."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     columns: dict[str, pa.Array] = {}
     for key, values in swept.items():
@@ -173,9 +174,9 @@ def _swept_columns(swept: dict[str, list[Any]]) -> "dict[str, pa.Array]":
             columns[key] = pa.array([float(value) for value in values], pa.float64())
         else:
             texts = [None if value is None else _text(value) for value in values]
-            known = sorted({text for text in texts if text is not None})
-            codes = pa.array([None if t is None else known.index(t) for t in texts], pa.int32())
-            columns[key] = pa.DictionaryArray.from_arrays(codes, pa.array(known, pa.string()))
+            known = pa.array(sorted({text for text in texts if text is not None}), pa.string())
+            codes = pc.index_in(pa.array(texts, pa.string()), known)
+            columns[key] = pa.DictionaryArray.from_arrays(codes, known)
     return columns
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _OPEN = 8
 
 #: Scenarios whose identifiers a process remembers.
-_KNOWN = 256
+_KNOWN = 65_536
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,10 @@ class Workspace:
 
 
 def _identify(scenario: Scenario, replica: int) -> str:
+    from p2psim.study.scenario import written
+
     parts = {
-        "data": scenario.resolved()["data"],
+        "data": written(scenario.data),
         "seed": scenario.data.seed if scenario.data.seed is not None else scenario.seed,
         "replica": replica if scenario.data.redrawn else None,
         "variant": data_variant(scenario),

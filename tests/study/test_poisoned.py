@@ -147,7 +147,7 @@ def test_each_is_done_once_or_given_up_once(written: bytes, poison: set[tuple[in
     def life(connection: Any) -> None:
         connection.send(None)
         while True:
-            items = connection.recv()
+            items, _ = connection.recv()
             if poison & set(items):
                 os.write(connection.fileno(), written)
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -15,6 +15,7 @@ from p2psim.errors import InputError, SimulationError
 from p2psim.network.events import EVENT, FORMAT_VERSION
 from p2psim.study import batches, compaction, manifest, runner, store
 from p2psim.study.archives import write_archive
+from p2psim.study.ranges import from_ranges, to_ranges
 
 
 @pytest.fixture(scope="module")
@@ -293,8 +294,8 @@ def test_archive_has_the_bytes_of_its_content_alone(tmp_path: Path) -> None:
     ("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8"), ([9, 8], "8-9")]
 )
 def test_ranges_of_replicas(numbers: list[int], text: str) -> None:
-    assert manifest.to_ranges(numbers) == text
-    assert manifest.from_ranges(text) == sorted(numbers)
+    assert to_ranges(numbers) == text
+    assert from_ranges(text) == sorted(numbers)
 
 
 def test_summary_is_of_the_last_step(reference: p2psim.Result) -> None:

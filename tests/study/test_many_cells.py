@@ -1,0 +1,79 @@
+"""What a sweep of very many cells must not cost."""
+
+import pickle
+import time
+
+import pytest
+import small_study as small
+
+from p2psim.study import cells as cells_room
+from p2psim.study import manifest, pool
+from p2psim.study.cells import cells
+from p2psim.study.manifest import CellEntry, Manifest, RunEntry
+from p2psim.study.scenario import Scenario
+
+
+def described(size: int) -> Manifest:
+    entries = tuple(CellEntry(f"{i:032x}", {"a": i}) for i in range(size))
+    runs = {
+        (entry.content, replica): RunEntry("commits", 0.5, "data")
+        for entry in entries
+        for replica in range(3)
+    }
+    return Manifest("name", "identity", 0, 3, "finished", entries, size, runs=runs)
+
+
+def test_a_manifest_of_many_cells_is_written_in_time_that_grows_with_them() -> None:
+    """Ten times the cells within thirty times the CPU time; by pairs of cells it would take a hundred times."""
+
+    def seconds(size: int) -> float:
+        made = described(size)
+        best = float("inf")
+        for _ in range(3):
+            began = time.process_time()
+            manifest.dump(made)
+            best = min(best, time.process_time() - began)
+        return best
+
+    assert seconds(5000) < 30 * seconds(500)
+
+
+def test_the_cells_of_one_scenario_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = small.scenario()
+    first = cells(scenario)
+    monkeypatch.setattr(cells_room, "_scenario", None)
+    again = cells(scenario)
+    assert again == first
+    assert again is not first
+
+
+def test_another_scenario_has_its_own_cells() -> None:
+    scenario = small.scenario()
+    assert len(cells(scenario)) == 2
+    fewer = scenario.model_copy(update={"sweep": {}})
+    assert len(cells(fewer)) == 1
+    assert len(cells(scenario)) == 2
+
+
+def test_places_in_the_file_stay_with_who_read_it() -> None:
+    (cell, *_) = cells(small.scenario())
+    sent = pickle.loads(pickle.dumps(cell))
+    assert sent == cell
+    assert isinstance(sent.scenario, Scenario)
+    assert cell.scenario._origin.node is not None
+    assert sent.scenario._origin.node is None
+
+
+def test_a_worker_is_sent_each_cell_once() -> None:
+    grid = cells(small.scenario())
+    sent = []
+
+    class Pipe:
+        def send(self, message: object) -> None:
+            sent.append(message)
+
+    worker = pool.Worker(None, Pipe())  # type: ignore[arg-type]
+    worker.send([(0, 0), (0, 1)], grid)
+    worker.send([(0, 2), (1, 0)], grid)
+    worker.send([], grid)
+    assert sent == [([(0, 0), (0, 1)], {0: grid[0]}), ([(0, 2), (1, 0)], {1: grid[1]})]
