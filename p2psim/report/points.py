@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from p2psim.report.curves import finals, labels, quartiles
 from p2psim.report.resampling import slope_interval
 from p2psim.report.source import Source
-from p2psim.theory.bounds import ShapeBound, fit_shape, inverse_square_sum
+from p2psim.theory.bounds.noise import inverse_square_sum
+from p2psim.theory.bounds.shape import ShapeBound, fit_shape
 from p2psim.theory.slopes import PowerLaw, fit_power_law
 
 if TYPE_CHECKING:

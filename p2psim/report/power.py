@@ -10,7 +10,7 @@ from p2psim.report import notes, style
 from p2psim.report.points import Points
 from p2psim.report.resampling import FEWEST
 from p2psim.report.source import FITNESS, Source
-from p2psim.theory.bounds import ShapeBound
+from p2psim.theory.bounds.shape import ShapeBound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

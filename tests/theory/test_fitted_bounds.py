@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.theory.bounds import ShapeBound, fit_shape, inverse_square_sum
+from p2psim.theory.bounds.noise import inverse_square_sum
+from p2psim.theory.bounds.shape import ShapeBound, fit_shape
 from p2psim.theory.slopes import fit_power_law
 
 

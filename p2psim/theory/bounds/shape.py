@@ -1,7 +1,8 @@
 """The shape of F (11): cost of privacy against records and budgets, with constants fitted from runs.
 
-F prints CoP ≤ (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i². Its constants are not to be computed from the paper (they
-are swapped there and lack the dimension), but the shape forecasts well once they are fitted from pilot runs.
+F prints CoP ≤ (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i². Its constants are not to be computed from the paper (they are
+swapped there and lack the dimension; `p2psim.theory.bounds.asynchronous.large_horizon_shape` has ones that hold), but
+the shape forecasts well once they are fitted from pilot runs.
 """
 
 from dataclasses import dataclass
@@ -17,11 +18,6 @@ def _columns(records: ArrayLike, inverse_squares: ArrayLike) -> Float:
     total = np.asarray(inverse_squares, dtype=float)
     first = np.sqrt(total) / n
     return np.stack([first, first**2], axis=-1)
-
-
-def inverse_square_sum(epsilon: ArrayLike) -> float:
-    """Σ1/ε_i² over the owners (what the papers call "the sum of the privacy budgets squared")."""
-    return float(np.sum(1 / np.asarray(epsilon, dtype=float) ** 2))
 
 
 @dataclass(frozen=True)

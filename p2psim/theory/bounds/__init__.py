@@ -1,0 +1,1 @@
+"""What the papers promise of the fitness: bounds as printed, and bounds that hold."""
