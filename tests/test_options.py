@@ -116,7 +116,7 @@ class TestParts:
 
     @pytest.mark.parametrize("kind", ["polling", "Poll", "", "pull"])
     def test_an_unknown_kind_is_no_default(self, kind: str) -> None:
-        with pytest.raises(ValidationError, match="'request', 'poll', 'broadcast', 'gossip'"):
+        with pytest.raises(ValidationError, match="'request', 'poll', 'round', 'broadcast', 'gossip'"):
             TypeAdapter(Exchange).validate_python(kind)
 
     @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from p2psim.data.columns import owners_of, require
+from p2psim.data.uneven import Dirichlet, Shards, Unbalanced, divide
 from p2psim.errors import MeaningError
 from p2psim.options import BY_NAME, Count, Options
 
@@ -45,7 +46,8 @@ class ByColumn(Options):
     column: str = Field(description="name of the column; numbers are rounded to six places")
 
 
-Partition = Annotated[Contiguous | OfSizes | Equal | ByColumn, Field(discriminator="kind"), BY_NAME]
+AnyPartition = Contiguous | OfSizes | Equal | ByColumn | Shards | Dirichlet | Unbalanced
+Partition = Annotated[AnyPartition, Field(discriminator="kind"), BY_NAME]
 
 
 class Groups(Options):
@@ -93,8 +95,8 @@ def check_agents(given: int, agents: int | None, key: str) -> None:
 
 
 def split(
-    partition: Contiguous | OfSizes | Equal | ByColumn,
-    rows: int,
+    partition: AnyPartition,
+    labels: np.ndarray,
     agents: int | None,
     column: Any,
     random: np.random.Generator,
@@ -104,8 +106,8 @@ def split(
     Parameters
     ----------
     partition : Partition
-    rows : int
-        Rows that can be held.
+    labels : ndarray, shape (rows,)
+        y of the rows that can be held.
     agents : int or None
         Number of owners that the network asks for.
     column : array_like, shape (rows,), or None
@@ -123,19 +125,17 @@ def split(
     MeaningError
         If there are too few rows, an owner would have none, or the number of owners is not the network's.
     """
+    rows = labels.size
     if isinstance(partition, ByColumn):
-        of_row, labels = owners_of(column, "data.partition.column")
-        check_agents(len(labels), agents, "data.partition.column")
+        of_row, names = owners_of(column, "data.partition.column")
+        check_agents(len(names), agents, "data.partition.column")
         order = np.argsort(of_row, kind="stable")
-        return _cut(order, np.bincount(of_row, minlength=len(labels))), labels
+        return _cut(order, np.bincount(of_row, minlength=len(names))), names
+    if isinstance(partition, Shards | Dirichlet | Unbalanced):
+        number = _number(partition.agents, agents)
+        return divide(partition, labels, number, random), _numbered(number)
     if isinstance(partition, Equal):
-        if partition.agents is not None:
-            check_agents(partition.agents, agents, "data.partition.agents")
-        number = partition.agents or agents
-        if number is None:
-            raise MeaningError(
-                "data.partition.agents", "say how many owners there are, here or in the topology"
-            )
+        number = _number(partition.agents, agents)
         if partition.records is None:
             sizes = np.full(number, rows // number)
             sizes[: rows % number] += 1
@@ -151,14 +151,28 @@ def split(
     if sizes.sum() > rows:
         raise MeaningError(key, f"asks for {sizes.sum()} records, but {rows} rows are there to be held")
     order = random.permutation(rows) if isinstance(partition, OfSizes) else np.arange(rows)
-    return _cut(order, sizes), tuple(map(str, range(len(sizes))))
+    return _cut(order, sizes), _numbered(len(sizes))
+
+
+def _number(given: int | None, agents: int | None) -> int:
+    """Number of owners, said by the partition or by the network."""
+    if given is not None:
+        check_agents(given, agents, "data.partition.agents")
+    number = given or agents
+    if number is None:
+        raise MeaningError("data.partition.agents", "say how many owners there are, here or in the topology")
+    return number
+
+
+def _numbered(owners: int) -> tuple[str, ...]:
+    return tuple(map(str, range(owners)))
 
 
 def _cut(order: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
     return np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])
 
 
-def column_for(partition: Contiguous | OfSizes | Equal | ByColumn, columns: Any) -> Any:
+def column_for(partition: AnyPartition, columns: Any) -> Any:
     """Values that `split` needs, or None.
 
     Raises

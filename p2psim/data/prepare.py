@@ -155,8 +155,8 @@ def _divide(
 ) -> tuple[Held, dict[str, object], tuple[str, ...]]:
     """Shuffle, take the public rows off, and give the others to owners.
 
-    Which rows an owner gets does not depend on features or labels, so this may come before scaling, and
-    rows that nobody gets need no scaling.
+    Which rows an owner gets does not depend on features, nor on how labels are scaled, so this may come before scaling,
+    and rows that nobody gets need no scaling.
     """
     rows = len(table.y)
     order = generator(request.key, SHUFFLE).permutation(rows) if section.shuffle else np.arange(rows)
@@ -167,12 +167,12 @@ def _divide(
     if partition is None and table.held_by is not None:
         partition = ByColumn(column=table.held_by)
     if partition is None:
-        raise MeaningError("data.partition", "say who holds which rows: contiguous, sizes, equal or column")
+        raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
     column = column_for(partition, table.columns)
     warnings = list(table.warnings)
     owners, labels = split(
         partition,
-        len(mine),
+        table.y[mine],
         request.agents,
         None if column is None else np.asarray(column)[mine],
         generator(request.key, PARTITION),

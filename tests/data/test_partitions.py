@@ -11,7 +11,7 @@ sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 
 
 def divide(partition, rows, agents=None, column=None, seed=0):
-    return split(partition, rows, agents, column, np.random.default_rng(seed))
+    return split(partition, np.zeros(rows), agents, column, np.random.default_rng(seed))
 
 
 @given(sizes, st.integers(0, 20), st.booleans())

@@ -220,7 +220,7 @@ def test_overflow_is_an_error(step):
         {"seed": 1.5},
         {"features": ["centre"]},
         {"features": [{"kind": "pca", "components": 0}]},
-        {"partition": "shards"},
+        {"partition": "shard"},
         {"partition": {"kind": "contiguous", "sizes": [-1]}},
         {"shufle": True},
     ],

@@ -143,6 +143,48 @@ def test_the_lending_clubs_own_file(tmp_path):
     assert data.labels == ("AZ", "GA")
 
 
+SPARCS_CSV = """\
+Health Service Area,Hospital County,Facility Id,Facility Name,Age Group,Gender,Length of Stay,Type of Admission,\
+Patient Disposition,Discharge Year,CCS Diagnosis Code,CCS Diagnosis Description,APR Severity of Illness Code,\
+Total Charges,Total Costs
+Western NY,Allegany,37,Cuba Memorial,30 to 49,F,4,Elective,Home,2015,122,Pneumonia,1,$5511.95,$5582.49
+Western NY,Allegany,37,Cuba Memorial,70 or Older,M,120 +,Urgent,Expired,2015,197,Skin infection,3,$4783.20,$5162.82
+Western NY,Erie,213,Mercy,50 to 69,M,,Urgent,Home,2015,3,Sepsis,2,$1.00,$2.00
+Western NY,Erie,213,Mercy,30 to 49,M,2,,Home,2015,3,Sepsis,,$1.00,$2.00
+"""
+
+
+def test_the_users_own_file_of_sparcs(tmp_path):
+    path = tmp_path / "sparcs.csv"
+    path.write_text(SPARCS_CSV)
+    table = load({"kind": "hospital", "path": str(path)})
+    assert table.y.tolist() == [4, 120, 2]
+    by_name = dict(zip(table.names, table.X.T.tolist(), strict=True))
+    assert by_name == {
+        "Age Group": [0, 1, 0],
+        "Gender": [0, 1, 1],
+        "Type of Admission": [0, 1, -1],
+        "CCS Diagnosis Code": [122, 197, 3],
+        "APR Severity of Illness Code": [1, 3, 0],
+    }
+    assert table.notes["rows_without_stay"] == 1
+    assert "1 rows" in table.warnings[0]
+    section = {
+        "source": {"kind": "hospital", "path": str(path)},
+        "partition": {"kind": "column", "column": "Facility Id"},
+    }
+    data = prepare(DataSection.model_validate(section), 0, None)
+    assert data.labels == ("213", "37")
+
+
+def test_a_hospital_file_without_stays(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    assert "no column 'Length of Stay'" in faults(load, {"kind": "hospital", "path": str(path)}).message
+    path.write_text("Length of Stay,b\nlong,2\n")
+    assert "no row has a whole number" in faults(load, {"kind": "hospital", "path": str(path)}).message
+
+
 def test_a_lending_file_without_rates(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")

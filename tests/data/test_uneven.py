@@ -1,0 +1,118 @@
+"""Partitions that make owners unlike."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2psim.data.partitions import split
+from p2psim.data.uneven import Dirichlet, Shards, Unbalanced, proportional
+from p2psim.distributions import Distribution, Lognormal
+from p2psim.errors import MeaningError
+
+LABELS = st.lists(st.integers(0, 4), min_size=12, max_size=80).map(lambda found: np.array(found, dtype=float))
+PARTITIONS = st.sampled_from(
+    [
+        Shards(shards=1),
+        Shards(shards=3),
+        Dirichlet(concentration=5.0),
+        Dirichlet(concentration=100.0, least=2),
+        Unbalanced(sizes=1.0),
+        Unbalanced(sizes=Distribution(exponential=1.0)),
+    ]
+)
+
+
+def divided(partition, labels, agents, seed=0):
+    owners, names = split(partition, labels, agents, None, np.random.default_rng(seed))
+    assert names == tuple(str(i) for i in range(agents))
+    return owners
+
+
+@given(partition=PARTITIONS, labels=LABELS, agents=st.integers(1, 4), seed=st.integers(0, 100))
+def test_every_row_has_one_owner_and_every_owner_a_row(partition, labels, agents, seed):
+    owners = divided(partition, labels, agents, seed)
+    assert sorted(np.concatenate(owners).tolist()) == list(range(labels.size))
+    assert all(rows.size for rows in owners)
+    again = divided(partition, labels, agents, seed)
+    assert all(np.array_equal(one, other) for one, other in zip(owners, again, strict=True))
+
+
+@given(labels=LABELS, agents=st.integers(1, 4), each=st.integers(1, 3))
+def test_shards_are_of_one_size_and_span_few_labels(labels, agents, each):
+    """A shard of sorted rows; with balanced labels it holds at most one change of label more than it must."""
+    owners = divided(Shards(shards=each), labels, agents)
+    assert max(map(len, owners)) - min(map(len, owners)) <= each
+    balanced = np.repeat(np.arange(agents * each), 7).astype(float)
+    for rows in divided(Shards(shards=each), balanced, agents):
+        assert np.unique(balanced[rows]).size == each
+
+
+def test_the_smaller_the_concentration_the_fewer_hold_a_label():
+    """Largest share of a label with anyone: near one for α = .01, near 1/4 for α = 1e4."""
+    labels = np.repeat(np.arange(5), 400).astype(float)
+    largest = {}
+    for concentration in (0.01, 1e4):
+        owners = divided(Dirichlet(concentration=concentration), labels, 4, seed=3)
+        counts = np.array([np.bincount(labels[rows].astype(int), minlength=5) for rows in owners])
+        largest[concentration] = (counts.max(axis=0) / 400).mean()
+    assert largest[0.01] > 0.95
+    assert largest[1e4] == pytest.approx(0.25, abs=0.02)
+
+
+def test_dirichlet_shares_have_their_law():
+    """Var of a share is (1/n)(1 − 1/n)/(nα + 1): 3,000 draws, fixed seed; five standard errors: 6e-7 each."""
+    labels, random, shares = np.zeros(500), np.random.default_rng(0), []
+    for _ in range(3000):
+        owners, _ = split(Dirichlet(concentration=2.0, least=1), labels, 3, None, random)
+        shares.append(owners[0].size / 500)
+    expected = (1 / 3) * (2 / 3) / (3 * 2 + 1)
+    assert np.mean(shares) == pytest.approx(1 / 3, abs=5 * np.sqrt(expected / 3000))
+    assert np.var(shares) == pytest.approx(expected, rel=5 * np.sqrt(2 / 3000))
+
+
+@given(total=st.integers(1, 500), weights=st.lists(st.floats(0, 100), min_size=1, max_size=20))
+def test_proportional_numbers_add_up_and_are_near(total, weights):
+    weights = np.array(weights)
+    total += weights.size
+    sizes = proportional(total, weights)
+    assert sizes.sum() == total
+    assert sizes.min() >= 1
+    if weights.sum() > 0:
+        # In the order of the weights; and exactly proportional where that is whole and at least one.
+        order = np.argsort(weights, kind="stable")
+        assert (np.diff(sizes[order]) >= -1).all()
+
+
+def test_proportional_where_that_is_whole():
+    assert proportional(60, np.array([1.0, 2.0, 3.0])).tolist() == [10, 20, 30]
+    assert proportional(6, np.array([1.0, 0.0, 0.0])).tolist() == [4, 1, 1]
+
+
+def test_unbalanced_sizes_follow_the_draws():
+    heavy = Unbalanced(sizes=Distribution(lognormal=Lognormal(median=1.0, sigma=2.0)))
+    sizes = sorted(len(rows) for rows in divided(heavy, np.zeros(10_000), 50))
+    assert sizes[0] == 1 or sizes[0] < 20
+    assert sizes[-1] > 1_000
+    assert {len(rows) for rows in divided(Unbalanced(sizes=1.0), np.zeros(10_000), 50)} == {200}
+
+
+@pytest.mark.parametrize(
+    ("partition", "labels", "agents", "said"),
+    [
+        (Shards(shards=5), np.zeros(9), 2, "5 shards for each of 2 owners are more than 9 rows"),
+        (
+            Dirichlet(concentration=1.0, least=5),
+            np.zeros(9),
+            2,
+            "5 records for each of 2 owners are more than",
+        ),
+        (Dirichlet(concentration=1.0), np.arange(2000.0), 2, "different numbers: take shards, or unbalanced"),
+        (Dirichlet(concentration=1e-3, least=30), np.zeros(100), 3, "give a larger one, or fewer owners"),
+        (Unbalanced(sizes=1.0), np.zeros(3), 4, "4 owners cannot all have one of 3 rows"),
+        (Shards(agents=3), np.zeros(30), 4, "gives 3 owners, but network.topology asks for 4"),
+    ],
+)
+def test_what_cannot_be_is_refused(partition, labels, agents, said):
+    with pytest.raises(MeaningError, match=said):
+        divided(partition, labels, agents)
