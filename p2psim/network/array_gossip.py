@@ -1,8 +1,18 @@
 """Gossip in the array engine; see :class:`p2psim.network.exchanges.gossip.Gossip` for what happens and why."""
 
 from p2psim.compiled import njit
-from p2psim.network.array_parts import ABLE, EXHAUSTED, RUNNING, SEQ, STATE, commit, make_release, put
-from p2psim.network.events import DELIVER, NONE, OK, SEND
+from p2psim.network.array_parts import (
+    ABLE,
+    EXHAUSTED,
+    RUNNING,
+    SEQ,
+    STATE,
+    commit,
+    end_message,
+    make_release,
+    put,
+)
+from p2psim.network.events import NONE, OK, SEND
 
 PUSH, PULL, PUSH_PULL, EDGE = 2, 3, 4, 5
 
@@ -12,39 +22,42 @@ MOST = 6
 
 @njit()
 def meet(  # type: ignore[no-untyped-def]
-    out, at, now, i, j, wake, mode, limits, goes_on, releases, versions, counters,
+    out, at, now, i, j, link, wake, mode, limits, goes_on, releases, versions, wire, counters,
 ):  # fmt: skip
     """Write what follows when an agent turns to a neighbour, updates being made on hearing; returns the place after."""
     release = NONE
     if mode == EDGE:
         release = make_release(i, limits, goes_on, releases, counters)
     version = NONE if mode == PULL else versions[i]
-    at, heard = _message(out, at, now, i, j, version, wake, release, counters)
-    if mode == PUSH:
-        return _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
-    if mode == EDGE:
+    arrives, heard = _message(out, at, now, i, j, link, version, wake, release, wire, counters)
+    at += 2
+    if arrives and mode == PUSH:
+        at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
+    elif arrives and mode == EDGE:
         if goes_on or releases[j] < limits[j]:
             release = make_release(j, limits, goes_on, releases, counters)
-            at, back = _message(out, at, now, j, i, versions[j], heard, release, counters)
-            at = commit(out, at, now, i, j, back, NONE, versions, counters)
-        if counters[STATE] == RUNNING and counters[ABLE] == 0:
-            counters[STATE] = EXHAUSTED
-        return at
-    at, back = _message(out, at, now, j, i, versions[j], heard, NONE, counters)
-    at = _update(out, at, now, i, j, back, limits, goes_on, releases, versions, counters)
-    if mode == PUSH_PULL and counters[STATE] == RUNNING:
-        at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
+            arrives, back = _message(out, at, now, j, i, link, versions[j], heard, release, wire, counters)
+            at += 2
+            if arrives:
+                at = commit(out, at, now, i, j, back, NONE, versions, counters)
+    elif arrives:
+        arrives, back = _message(out, at, now, j, i, link, versions[j], heard, NONE, wire, counters)
+        at += 2
+        if arrives:
+            at = _update(out, at, now, i, j, back, limits, goes_on, releases, versions, counters)
+        if mode == PUSH_PULL and counters[STATE] == RUNNING:
+            at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
     return at
 
 
 @njit()
-def _message(out, at, now, sender, receiver, version, cause, release, counters):  # type: ignore[no-untyped-def]
-    """Write a send and its delivery; returns the place after, and the delivery's number."""
-    seq = counters[SEQ]
-    put(out, at, seq, now, SEND, sender, receiver, version, cause, release, OK)
-    put(out, at + 1, seq + 1, now, DELIVER, receiver, sender, version, seq, release, OK)
+def _message(out, at, now, sender, receiver, link, version, cause, release, wire, counters):  # type: ignore[no-untyped-def]
+    """Write a send and its end; returns whether it has arrived, and the number of its end."""
+    sent = counters[SEQ]
     counters[SEQ] += 2
-    return at + 2, seq + 1
+    put(out, at, sent, now, SEND, sender, receiver, version, cause, release, OK)
+    arrives = end_message(out, at + 1, sent + 1, now, receiver, sender, link, version, sent, release, wire)
+    return arrives, sent + 1
 
 
 @njit()

@@ -1,13 +1,36 @@
-"""What the patterns of the array engine share: how an event is written, and the counters of a run."""
+"""What the patterns of the array engine share: how events are written, how messages end, and the counters of a run."""
+
+from typing import NamedTuple
+
+import numpy as np
 
 from p2psim.compiled import njit
-from p2psim.network.events import COMMIT, NONE, OK
+from p2psim.network.events import COMMIT, DELIVER, DROP, LOSS, NONE, OK
+from p2psim.streams import uniform
 
 RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED = 0, 1, 2, 3
 
 # Places in the vector of counters that is kept between chunks: the next event's number, commits, the next order of
 # scheduling, agents that may make releases, state of the run, and the commit that ends it.
 SEQ, TOTAL, ORDER, ABLE, STATE, LAST = 0, 1, 2, 3, 4, 5
+
+
+class Wire(NamedTuple):
+    """What becomes of messages.
+
+    Attributes
+    ----------
+    key : ndarray of uint64, shape (2,)
+        Of the purpose ``loss``.
+    chances : ndarray, shape (m,)
+        Probability that a delivery over each entry of `Links.indices` is lost.
+    drawn : ndarray of int64, shape (n + 1,)
+        Draws that each sender has made; the last are the learner's.
+    """
+
+    key: np.ndarray
+    chances: np.ndarray
+    drawn: np.ndarray
 
 
 @njit(inline="always")
@@ -47,3 +70,20 @@ def commit(out, at, now, agent, peer, cause, release, versions, counters):  # ty
     if counters[TOTAL] == counters[LAST]:
         counters[STATE] = BY_COMMITS
     return at + 1
+
+
+@njit()
+def end_message(out, at, seq, now, receiver, sender, link, version, sent, release, wire):  # type: ignore[no-untyped-def]
+    """Write how a message ends at a receiver; returns whether it has arrived.
+
+    Each delivery takes the next draw of its sender, as `channels.loss.open_loss` has it; where ``wire`` is None none is
+    lost.
+    """
+    if wire is not None:
+        draw = uniform(wire.key, sender, wire.drawn[sender])
+        wire.drawn[sender] += 1
+        if draw < wire.chances[link]:
+            put(out, at, seq, now, DROP, receiver, sender, version, sent, release, LOSS)
+            return False
+    put(out, at, seq, now, DELIVER, receiver, sender, version, sent, release, OK)
+    return True

@@ -22,4 +22,7 @@ class NetworkSection(Options):
     clock: Clock | None = Field(None, description="when agents wake; a Poisson clock of rate 1 when absent")
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
     availability: Availability = Field(Always(), description="who is there")
-    engine: Engine = Field("auto", description="auto takes the array engine where the network is ideal")
+    engine: Engine = Field(
+        "auto",
+        description="auto takes the array engine where messages take no time, and are lost independently if at all",
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import numpy as np
 
 from p2psim.errors import InputError, MeaningError
+from p2psim.network.array_scope import beyond_arrays, scope_message
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
 from p2psim.network.events import join
@@ -80,11 +81,6 @@ class Network:
         arrays = links(graph)
         rates = np.array([float(graph.nodes[i].get("rate", 1.0)) for i in range(arrays.agents)])
         return cls(arrays, exchange, channel or Channel(), availability or Always(), rates)
-
-    @property
-    def is_ideal(self) -> bool:
-        """Whether the array engine can make the events."""
-        return self.channel.ideal and self.availability.ideal and self.exchange.array_code is not None
 
     @property
     def by_edge(self) -> bool:
@@ -198,13 +194,11 @@ def simulate_events(
         raise MeaningError(
             "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )
-    if engine == "array" and not network.is_ideal:
-        raise MeaningError(
-            "network.engine",
-            "the array engine needs an ideal network: no delay, loss, service or response time",
-        )
+    beyond = beyond_arrays(pattern, network.channel, network.availability)
+    if engine == "array" and beyond:
+        raise MeaningError("network.engine", scope_message(beyond))
     code = pattern.array_code
-    if network.is_ideal and engine != "simpy" and code is not None:
+    if not beyond and engine != "simpy" and code is not None:
         from p2psim.network.array_engine import ArrayRun
 
         return EventStream(ArrayRun(network, code, rates, streams, limits, commits, time, chunk), "array")

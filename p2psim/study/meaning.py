@@ -11,6 +11,7 @@ from p2psim.errors import Fault, MeaningError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
+from p2psim.network.array_scope import beyond_arrays, scope_message
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.faults import unknown
 from p2psim.study.privacy_meaning import PRIVACY_RULES
@@ -147,12 +148,11 @@ def _silence(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _array_engine(scenario: Scenario) -> Iterator[Fault]:
-    """The array engine makes the events of ideal networks only."""
+    """The array engine makes the events of networks where nothing takes time."""
     network = scenario.network
-    ideal = network.channel.ideal and network.availability.ideal and network.exchange.array_code is not None
-    if network.engine == "array" and not ideal:
-        message = "the array engine needs an ideal network: no latency, loss, absence or service time"
-        yield Fault(f"{message}; auto takes it where it can", "network.engine")
+    beyond = beyond_arrays(network.exchange, network.channel, network.availability)
+    if network.engine == "array" and beyond:
+        yield Fault(f"{scope_message(beyond)}; auto takes it where it can", "network.engine")
 
 
 def _metrics(scenario: Scenario) -> Iterator[Fault]:

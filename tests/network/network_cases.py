@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
+from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
 from p2psim.network.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
@@ -41,10 +42,19 @@ def play(
     seed: int = 0,
     goes_on: bool = False,
     updates: Literal["wake", "hear"] = "wake",
+    availability: AnyAvailability | None = None,
     **how: Any,
 ) -> tuple[np.ndarray, str]:
     """All events of one run, and how it ended."""
-    network = Network(where, exchange, channel or Channel(), rates=rates, goes_on=goes_on, updates=updates)
+    network = Network(
+        where,
+        exchange,
+        channel or Channel(),
+        availability or Always(),
+        rates=rates,
+        goes_on=goes_on,
+        updates=updates,
+    )
     stream = simulate_events(network, Streams(seed), **how)
     return stream.read(), stream.ended
 

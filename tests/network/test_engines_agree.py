@@ -7,9 +7,23 @@ import numpy as np
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network_cases import Broadcast, Gossip, Links, Network, Request, connected_graphs, is_edge, play, star
+from network_cases import (
+    Broadcast,
+    Gossip,
+    Links,
+    Network,
+    Request,
+    connected_graphs,
+    is_edge,
+    of_kind,
+    play,
+    star,
+)
 
 from p2psim.network.array_engine import sift_down
+from p2psim.network.availability import Bernoulli, Renewal
+from p2psim.network.channels import Channel
+from p2psim.network.events import DROP, LEARNER, LOSS
 from p2psim.network.graphs import links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
@@ -17,11 +31,17 @@ from p2psim.randomness import Streams
 
 
 def weighted(graph: "nx.Graph[int]") -> Links:
-    """Weights from tiny to large, the same for the same graph."""
+    """Weights from tiny to large and a loss on each link, the same for the same graph."""
     random = np.random.default_rng(graph.number_of_edges())
     for a, b in graph.edges:
         graph.edges[a, b]["weight"] = float(10.0 ** random.uniform(-3, 3))
+        graph.edges[a, b]["fading"] = float(random.choice([0.0, random.uniform(0, 0.8)]))
     return links(graph)
+
+
+def fading_star(owners: int) -> Links:
+    graph = nx.relabel_nodes(nx.star_graph(owners), {node: node - 1 for node in range(owners + 1)})
+    return weighted(graph)
 
 
 STARS = st.tuples(st.integers(1, 30).map(star), st.just(Request()))
@@ -31,6 +51,9 @@ GOSSIPS = st.builds(
     partner=st.sampled_from(["uniform", "weight"]),
 )
 GRAPHS = st.tuples(connected_graphs().map(weighted), st.just(Broadcast()) | GOSSIPS)
+FADING_STARS = st.tuples(st.integers(1, 30).map(fading_star), st.just(Request()))
+LOSSES = st.sampled_from([0.0, 1e-3, 0.3, 0.8]) | st.just({"edge": "fading"})
+DROPS = st.sampled_from([0.0, 1e-3, 0.5, 0.9])
 RATES = st.floats(0.01, 100.0) | st.just(1.0)
 
 ENDS = (
@@ -75,6 +98,52 @@ class TestEnginesAgree:
         assert ended in ("commits", "time", "exhausted")
         verify([events], where, limits, goes_on, by_edge=is_edge(exchange))
 
+    @settings(max_examples=250, deadline=None)
+    @given(case=FADING_STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
+    def test_where_messages_are_lost_and_wakes_missed(
+        self, case: tuple[Links, Request], end: dict[str, float], seed: int, data: st.DataObject
+    ) -> None:
+        where, exchange = case
+        n = where.agents
+        goes_on = not where.star and data.draw(st.booleans(), label="agents go on without their data")
+        hears = isinstance(exchange, Gossip) and data.draw(st.booleans(), label="updates on hearing")
+        least = 0 if goes_on else 1
+        limits = data.draw(st.none() | st.lists(st.integers(least, 20), min_size=n, max_size=n).map(np.array))
+        drops = data.draw(st.lists(DROPS, min_size=n, max_size=n), label="drops")
+        channel = Channel.model_validate({"loss": data.draw(LOSSES, label="loss")})
+        # Not the chance that everything is lost: then there may be no end.
+        end = {"time": 20.0} | end
+        made = [
+            play(
+                where, exchange, channel, seed=seed, limits=limits, goes_on=goes_on,
+                updates="hear" if hears else "wake", engine=engine, chunk=data.draw(st.integers(1, 400)),
+                availability=Bernoulli.model_validate({"drop": {str(i): drop for i, drop in enumerate(drops)}}),
+                **end,
+            )
+            for engine in ("simpy", "array")
+        ]  # fmt: skip
+        (events, ended), (others, ended_too) = made
+        assert events.tobytes() == others.tobytes()
+        assert ended == ended_too
+        verify([events], where, limits, goes_on, by_edge=is_edge(exchange))
+
+    def test_queries_and_answers_are_lost_each_for_itself(self) -> None:
+        """At loss q a query ends in a commit with chance (1 − q)², and 1 − q of the lost are lost on the way out.
+
+        The bounds are four standard deviations: false alarms 6e-5 each.
+        """
+        loss, size = 0.3, 20_000
+        events, _ = play(star(5), Request(), Channel(loss=loss), commits=size, engine="array")
+        lost = of_kind(events, DROP)
+        assert (lost["outcome"] == LOSS).all()
+        queries, answers = lost[lost["peer"] == LEARNER], lost[lost["agent"] == LEARNER]
+        assert (queries["release"] == -1).all()
+        assert (answers["release"] >= 0).all()
+        # Answers lost before the last commit, and queries lost before its query, are negative binomial.
+        for found, among in ((answers.size, size), (queries.size, size + answers.size)):
+            spread = np.sqrt(among * loss) / (1 - loss)
+            assert abs(found - among * loss / (1 - loss)) < 4 * spread
+
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 10**9), replica=st.integers(0, 100), variant=st.text(max_size=3))
     def test_whatever_the_streams(self, seed: int, replica: int, variant: str) -> None:
@@ -87,6 +156,13 @@ class TestEnginesAgree:
     def test_auto_takes_the_array_engine_where_it_can(self) -> None:
         assert simulate_events(Network(star(2), Request()), Streams(), commits=1).engine == "array"
         assert simulate_events(Network(star(2), Request(service=0.1)), Streams(), commits=1).engine == "simpy"
+        masks = Network(star(2), Request(), Channel(loss=0.5), Bernoulli(drop=0.5))
+        assert simulate_events(masks, Streams(), commits=1).engine == "array"
+        for channel in ({"loss": 0.1, "retransmit": "same"}, {"retransmit": "fresh"}, {"latency": 0.1}):
+            network = Network(star(2), Request(), Channel.model_validate(channel))
+            assert simulate_events(network, Streams(), commits=1).engine == "simpy"
+        away = Network(star(2), Request(), availability=Renewal(up=1.0, down=1.0))
+        assert simulate_events(away, Streams(), commits=1).engine == "simpy"
 
 
 def simple_grid() -> "nx.Graph[int]":

@@ -26,6 +26,8 @@ from network_cases import (
 
 from p2psim.distributions import Distribution
 from p2psim.errors import InputError, MeaningError
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.retransmission import Same
 from p2psim.network.events import SPENT
 from p2psim.network.graphs import links
 from p2psim.network.simulation import simulate_events
@@ -172,14 +174,15 @@ class TestRefused:
         "network",
         [
             Network(star(3), Request(), Channel(latency=0.1)),
-            Network(star(3), Request(), Channel(loss=0.1)),
+            Network(star(3), Request(), Channel(loss=0.1, retransmit=Same())),
+            Network(star(3), Request(), Channel(loss=GilbertElliott(mean=0.1, burst=1.0))),
             Network(star(3), Request(service=0.1)),
             Network(star(3), Request(service=Distribution(exponential=1.0))),
             Network(star(3), Poll()),
         ],
     )
     def test_array_engine_where_it_cannot(self, network: Network) -> None:
-        with pytest.raises(MeaningError, match="array engine needs an ideal network") as caught:
+        with pytest.raises(MeaningError, match="the array engine knows no") as caught:
             simulate_events(network, Streams(), commits=5, engine="array")
         assert caught.value.faults[0].key == "network.engine"
 

@@ -39,8 +39,9 @@ from p2psim.network.metrics import NETWORK_METRICS
         ),
         (
             [("loss: 0.25}", "loss: 0.25}\n  engine: array")],
-            "9:11: network.engine: the array engine needs an ideal network: no latency, loss, absence or service "
-            "time; auto takes it where it can",
+            "9:11: network.engine: the array engine knows no service or response time, latency, airtime, bursts of "
+            "losses, retransmission, nor agents that are away for spans of time; given by "
+            "network.exchange, network.channel.latency; auto takes it where it can",
         ),
         (
             [("loss: 0.25}", "loss: 1.0}")],

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
+import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from p2psim.network.channels.draws import Draws
@@ -110,6 +111,13 @@ def open_loss(loss: float | EdgeValue | GilbertElliott, world: World) -> Losses:
         return lambda sender, receiver, lane: next(fates.of(sender, lane)) < chance(sender, receiver)
     constant = loss
     return lambda sender, receiver, lane: next(fates.of(sender, lane)) < constant
+
+
+def chances(loss: float | EdgeValue, links: Links) -> np.ndarray:
+    """Probability that a delivery over each entry of ``links.indices`` is lost, shape (m,)."""
+    if isinstance(loss, EdgeValue):
+        return loss.column(links, "network.channel.loss", 1.0)
+    return np.full(links.indices.size, loss)
 
 
 def loses_all(loss: float | EdgeValue | GilbertElliott, links: Links) -> bool:
