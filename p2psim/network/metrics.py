@@ -157,10 +157,9 @@ NETWORK_METRICS: dict[str, NetworkMetric] = {
     ),
     "releases": NetworkMetric(lambda seen: float(seen.tally["releases"]), "releases so far, of all agents"),
     "releases_wasted": NetworkMetric(
-        lambda seen: (
-            1 - seen.tally["reached"] / max(seen.tally["releases"], 1) if seen.tally["releases"] else 0.0
-        ),
-        "share of the releases so far that have reached nobody",
+        lambda seen: seen.tally["wasted"] / max(seen.tally["releases"], 1),
+        "share of the releases so far whose message has ended everywhere and reached nobody; one on its way, or "
+        "held for who is away, is not wasted",
     ),
     "links_heard": NetworkMetric(
         lambda seen: float(seen.tally.heard.mean()),

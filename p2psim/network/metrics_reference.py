@@ -62,6 +62,8 @@ class PlainReading:
         self._heard_for = 0.0
         self._made: set[tuple[int, int]] = set()
         self._reached: set[tuple[int, int]] = set()
+        #: Receivers at which a release is still expected.
+        self._expected: dict[tuple[int, int], set[int]] = {}
         self._versions: Counter[int] = Counter()
         self._ages = self._aged = 0
         self._updates: Counter[int] = Counter()
@@ -104,7 +106,7 @@ class PlainReading:
             "staleness": lambda: self._ages / max(self._aged, 1),
             "updates_gini": lambda: _gini(np.array([self._updates[agent] for agent in range(n)])),
             "releases": lambda: len(self._made),
-            "releases_wasted": lambda: len(self._made - self._reached) / max(len(self._made), 1),
+            "releases_wasted": lambda: self._wasted() / max(len(self._made), 1),
             "links_heard": self._links_heard,
             "effective_lambda2": self._lambda2,
         }
@@ -120,6 +122,9 @@ class PlainReading:
     def _send(self, event: Happened) -> None:
         self._messages += 1
         self._release(event)
+        if event.release >= 0:
+            to = self._links.of(event.agent).tolist() if event.peer == NEIGHBOURS else [event.peer]
+            self._expected[event.agent, event.release] = set(to)
         if event.agent == LEARNER and event.peer >= 0:
             self._waited += event.time - self._asked[event.cause]
             self._served += 1
@@ -139,6 +144,7 @@ class PlainReading:
         self._heard.add((event.agent, event.peer))
         if event.release >= 0:
             self._reached.add((event.peer, event.release))
+            self._expected[event.peer, event.release].discard(event.agent)
         if event.version >= 0 and (event.agent == LEARNER or not self._links.star):
             whose = LEARNER if self._links.star else event.peer
             self._answered[event.peer] = max(event.version, self._answered.get(event.peer, -1))
@@ -150,6 +156,8 @@ class PlainReading:
         if event.outcome in _FAILURES and event.peer != NOBODY:
             self._dropped += 1
             self._failed[event.outcome] += 1
+        if event.release >= 0:
+            self._expected[event.peer, event.release].discard(event.agent)
         self._follow(event, ends=True)
 
     def _commit(self, event: Happened) -> None:
@@ -171,6 +179,10 @@ class PlainReading:
     def _release(self, event: Happened) -> None:
         if event.release >= 0 and event.agent != LEARNER:
             self._made.add((event.agent, event.release))
+
+    def _wasted(self) -> int:
+        """Releases sent that have reached nobody, and are expected nowhere any more."""
+        return sum(not there and release not in self._reached for release, there in self._expected.items())
 
     def _follow(self, event: Happened, ends: bool = False) -> None:
         """Take note of what follows from the learner's last query to one owner, and when it ends."""

@@ -7,7 +7,8 @@ State of the compiled pass, kept between pieces of the stream:
 - ``versions`` (n + 1,): commits of each agent, and last of the learner;
 - ``updates`` (n,): commits to which each agent gave, as itself or, on a star, as the owner whose answer was used;
 - ``answered`` (n,): version of the last query of each owner's answer that reached the learner, −1 for none;
-- ``made`` (n,): releases of each agent; ``reached`` (n, capacity): whether a release has reached anybody;
+- ``made`` (n,): releases of each agent;
+- ``awaiting`` (n, capacity): receivers at which the message with a release has not ended, −1 once any has got it;
 - ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
 """
 
@@ -52,7 +53,7 @@ TOTALS = (
     "wakes",
     "turned_away",
     "releases",
-    "reached",
+    "wasted",
     "aged",
     "received",
     "questions",
@@ -61,7 +62,7 @@ TOTALS = (
 )
 (
     COMMITS, MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
-    REACHED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT,
+    WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT,
 ) = range(len(TOTALS))  # fmt: skip
 
 #: Sums: ages in versions of the models that arrived; time that the learner was busy until ``until``, and whether it
@@ -96,7 +97,7 @@ def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, star, totals, sums, versions, updates, answered, made, reached, heard, indptr, indices,
+    events, star, totals, sums, versions, updates, answered, made, awaiting, heard, indptr, indices,
     waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
@@ -116,6 +117,8 @@ def tally(  # type: ignore[no-untyped-def]
                 line[1] += 1
         elif kind == SEND:
             totals[MESSAGES] += 1
+            if event.release >= 0:
+                awaiting[agent, event.release] = 1 if peer >= LEARNER else indptr[agent + 1] - indptr[agent]
             if agent == LEARNER and peer >= 0:
                 totals[SERVED] += 1
                 sums[UNTIL], sums[IS_BUSY] = event.time, 1.0
@@ -130,9 +133,8 @@ def tally(  # type: ignore[no-untyped-def]
             if not star or agent == LEARNER:
                 totals[RECEIVED] += 1
                 totals[QUESTIONS] += event.version < 0
-            if event.release >= 0 and not reached[peer, event.release]:
-                reached[peer, event.release] = True
-                totals[REACHED] += 1
+            if event.release >= 0:
+                awaiting[peer, event.release] = -1
             if event.version >= 0 and (agent == LEARNER or not star):
                 # The versions of a star are the learner's.
                 origin = versions[-1] if star else versions[peer]
@@ -149,6 +151,9 @@ def tally(  # type: ignore[no-untyped-def]
             totals[RETRIES] += 1
             _count_failure(totals, outcome)
         elif kind == DROP:
+            if event.release >= 0 and awaiting[peer, event.release] > 0:
+                awaiting[peer, event.release] -= 1
+                totals[WASTED] += awaiting[peer, event.release] == 0
             if outcome in FAILURES and event.cause >= 0 and peer >= LEARNER:
                 totals[DROPPED] += 1
                 _count_failure(totals, outcome)
@@ -189,7 +194,7 @@ class Tally:
         self._versions = np.zeros(n + 1, np.int64)
         self._answered = np.full(n, -1)
         self._made = np.zeros(n, np.int64)
-        self._reached = np.zeros((n, 8), np.bool_)
+        self._awaiting = np.zeros((n, 8), np.int32)
         self._waiting = np.zeros(8, np.int64), np.zeros(8)
         self._line = np.zeros(2, np.int64)
 
@@ -207,17 +212,18 @@ class Tally:
         self._make_room(events)
         tally(
             events, self.links.star, self.totals, self.sums, self._versions, self.updates,
-            self._answered, self._made, self._reached, self.heard, self.links.indptr, self.links.indices,
+            self._answered, self._made, self._awaiting, self.heard, self.links.indptr, self.links.indices,
             *self._waiting, self._line,
         )  # fmt: skip
         self.time = float(events["time"][-1])
 
     def _make_room(self, events: np.ndarray) -> None:
         most = int(events["release"].max()) + 1
-        if most > self._reached.shape[1]:
-            wider = np.zeros((self._reached.shape[0], max(most, 2 * self._reached.shape[1])), np.bool_)
-            wider[:, : self._reached.shape[1]] = self._reached
-            self._reached = wider
+        agents, room = self._awaiting.shape
+        if most > room:
+            wider = np.zeros((agents, max(most, 2 * room)), np.int32)
+            wider[:, :room] = self._awaiting
+            self._awaiting = wider
         queued = int(np.count_nonzero(events["outcome"] == QUEUED))
         first, last = self._line.tolist()
         seqs, times = self._waiting

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, Round, complete, ring, star
 
 from p2psim.distributions import Distribution
-from p2psim.network.availability import LearnerOutage, Renewal
+from p2psim.network.availability import Always, LearnerOutage, Renewal
 from p2psim.network.channels.retransmission import Fresh, Same
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import KINDS, LEARNER
@@ -115,6 +115,49 @@ def test_every_attempt_counts_where_messages_are_sent_again() -> None:
     for name, expected, count in (("loss_rate", 0.3, attempts), ("delivery", 1 - 0.3**3, ended)):
         spread = math.sqrt(expected * (1 - expected) / count)
         assert NETWORK_METRICS[name].measure(seen) == pytest.approx(expected, abs=4 * spread), name
+
+
+@pytest.mark.parametrize(
+    ("links", "exchange"),
+    [
+        (star(5), Request(service=0.1)),
+        (star(5), Poll()),
+        (star(5), Round()),
+        (ring(7), Broadcast()),
+        (ring(7), Gossip(mode="edge")),
+    ],
+)
+@pytest.mark.parametrize("availability", [Always(), Renewal(up=4.0, down=2.0, messages="held")])
+def test_nothing_is_wasted_before_it_has_failed(
+    links: Links, exchange: ExchangePattern, availability: Always | Renewal
+) -> None:
+    """Where no message is ever lost all releases arrive, or are on their way, at every moment."""
+    slow = Channel(latency=Distribution(exponential=1.0))
+    network = Network(links, exchange, slow, availability)
+    events = simulate_events(network, Streams(4), time=100.0).read()
+    tally, arrived, waited = Tally(links), set(), False
+    for event in np.split(events, events.size):
+        tally.count(event)
+        if event["kind"][0] == KINDS.index("deliver") and event["release"][0] >= 0:
+            arrived.add((int(event["peer"][0]), int(event["release"][0])))
+        waited |= tally["releases"] > len(arrived)
+        assert NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 5.0, NO_TIME)) == 0.0
+    assert waited
+
+
+def test_a_lost_answer_is_a_wasted_release() -> None:
+    """Answers on a star that loses 30 % are wasted independently: binomial, four standard deviations (6e-5)."""
+    network = Network(star(5), Request(), Channel(loss=0.3))
+    tally = Tally(network.links)
+    tally.count(simulate_events(network, Streams(6), commits=5_000).read())
+    wasted = NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 5.0, NO_TIME))
+    assert wasted == pytest.approx(0.3, abs=4 * math.sqrt(0.3 * 0.7 / tally["releases"]))
+    # A broadcast reaches somebody unless both neighbours miss it.
+    network = Network(ring(7), Broadcast(), Channel(loss=0.3))
+    tally = Tally(network.links)
+    tally.count(simulate_events(network, Streams(6), commits=5_000).read())
+    wasted = NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 7.0, NO_TIME))
+    assert wasted == pytest.approx(0.09, abs=4 * math.sqrt(0.09 * 0.91 / tally["releases"]))
 
 
 def test_effective_graph_is_that_of_links_in_use() -> None:
