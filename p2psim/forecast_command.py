@@ -1,11 +1,13 @@
 """``p2psim forecast``: its arguments, what it prints, and what it draws."""
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from p2psim.printing import MOST_ROWS, print_json, print_table
 
 if TYPE_CHECKING:
+    from p2psim.study.forecasting.graph_study import GraphCellForecast
     from p2psim.study.forecasting.study import CellForecast
     from p2psim.study.scenario import Scenario
 
@@ -15,7 +17,11 @@ _MOMENTS = 8
 
 def add_forecast(command: argparse.ArgumentParser) -> None:
     """Add what `forecast` takes beside what all commands on scenarios take."""
-    command.add_argument("scenario", metavar="SCENARIO", help="a scenario file of the asynchronous star")
+    command.add_argument(
+        "scenario",
+        metavar="SCENARIO",
+        help="a scenario file of the asynchronous star, of coordinate descent or of averaging",
+    )
     command.add_argument(
         "--calibrate",
         type=int,
@@ -33,16 +39,29 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
 
 def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
     """Forecast, print and draw; returns the exit code."""
-    from p2psim.study.forecasting.study import forecast_scenario
+    from p2psim.graph_forecast_command import show_graphs
+    from p2psim.study.forecasting.study import CellForecast, forecast_scenario
 
     found = forecast_scenario(scenario, asked.calibrate, asked.best, confirm_cells=asked.confirm_cells)
-    drawn = _draw(found, asked.figures) if asked.figures else []
+    stars = [one for one in found if isinstance(one, CellForecast)]
+    graphs = [one for one in found if not isinstance(one, CellForecast)]
+    drawn = _draw(stars, graphs, asked.figures) if asked.figures else []
     if asked.json:
         print_json({"name": scenario.name, "cells": [one.as_tree() for one in found], "figures": drawn})
         return 0
-    print_table([one.row() for one in found], f"{scenario.name}: expected ψ at the end, and its parts")
+    if stars:
+        _show_stars(stars, asked, scenario.name)
+    if graphs:
+        show_graphs(graphs, scenario.name)
     for reason, where in _reasons(found).items():
         print(f"approximate in {where}: {reason}")
+    for name in drawn:
+        print(f"figure: {name}")
+    return 0
+
+
+def _show_stars(found: "list[CellForecast]", asked: argparse.Namespace, name: str) -> None:
+    print_table([one.row() for one in found], f"{name}: expected ψ at the end, and its parts")
     each = max(3, MOST_ROWS // len(found))
     print_table(_parties(found, each), "\nwhat each owner reaches alone and together")
     longest = max(len(one.parties) for one in found)
@@ -51,12 +70,9 @@ def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
     print_table(_along(found), "\nexpected ψ along the run")
     if asked.best:
         print_table(_best(found), "\nleast forecast for the same budgets")
-    for name in drawn:
-        print(f"figure: {name}")
-    return 0
 
 
-def _reasons(found: "list[CellForecast]") -> dict[str, str]:
+def _reasons(found: "Sequence[CellForecast | GraphCellForecast]") -> dict[str, str]:
     """Why forecasts are approximate, and in which cells."""
     cells: dict[str, list[int]] = {}
     for one in found:
@@ -120,7 +136,14 @@ def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:
     ]
 
 
-def _draw(found: "list[CellForecast]", folder: str) -> list[str]:
+def _draw(stars: "list[CellForecast]", graphs: "list[GraphCellForecast]", folder: str) -> list[str]:
+    from p2psim.graph_forecast_command import draw_graphs
+
+    drawn = draw_graphs(graphs, folder) if graphs else []
+    return [*(_draw_stars(stars, folder) if stars else []), *drawn]
+
+
+def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
     from p2psim.report.forecasts import Drawn, draw_forecasts
 
     return [

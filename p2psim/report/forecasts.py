@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,12 +75,25 @@ def draw_forecasts(cells: Sequence[Drawn], folder: str) -> list[Path]:
             if cell.noise.any():
                 figures[f"forecast-owners{ending}"] = _owners(cell)
                 figures[f"forecast-partners{ending}"] = _partners(cell)
-        into = Path(folder)
-        try:
-            into.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
-        return [path for stem, figure in figures.items() for path in style.save(figure, into, stem)]
+        return save_all(figures, folder)
+
+
+def save_all(figures: Mapping[str, Figure], folder: str) -> list[Path]:
+    """Save figures by the stems of their files.
+
+    Raises
+    ------
+    InputError
+        If nothing can be written there.
+    """
+    from p2psim.report import style
+
+    into = Path(folder)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
+    return [path for stem, figure in figures.items() for path in style.save(figure, into, stem)]
 
 
 def _run(cells: Sequence[Drawn]) -> Figure:

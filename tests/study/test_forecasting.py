@@ -282,6 +282,6 @@ def test_the_command_speaks_json(file, capsys):
     assert len(cell["parties"]) == 3
 
 
-def test_the_command_refuses_other_algorithms(capsys):
-    assert main(["forecast", "scenarios/personalised_graph.yaml"]) == 2
-    assert "forecasts are of async-star" in capsys.readouterr().err
+def test_the_command_refuses_what_has_no_forecast(capsys):
+    assert main(["forecast", "scenarios/push_sum.yaml"]) == 2
+    assert "need messages that take no time" in capsys.readouterr().err

@@ -165,7 +165,7 @@ def test_a_start_with_noise_adds_its_variance():
     chance, loss = some_meetings(4, "ring", 1)
     step = averaging("push", chance, loss)
     x, variances = np.random.default_rng(0).normal(size=(4, 2)), np.array([0.1, 0.2, 0.0, 1.0])
-    noisy, quiet = averaging_path(step, x, 5, variances), averaging_path(step, x, 5)
+    noisy, quiet = averaging_path(step, x, 5, np.diag(variances)), averaging_path(step, x, 5)
     # Noise of variance v in one coordinate of agent i is the mean of starts ±√v away.
     M = np.diag(2 * variances)
     added = [np.trace(one) - one.mean() * 4 for one in islice(commits(step, M, square), 6)]

@@ -1,6 +1,7 @@
 """Forecasts of averaging and coordinate descent on graphs against sums over everything that can happen."""
 
 import itertools
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -27,7 +28,7 @@ def some_graph(agents, kind, seed):
     return W
 
 
-def some_descent(agents, dimension, seed=0, kind="ring", offset=False, start_variances=None):
+def some_descent(agents, dimension, seed=0, kind="ring", offset=False, start_covariance=None):
     """Weights, sizes and curvatures that differ, and steps as B's: α_i = 1/(1 + μ·c_i·λ_max)."""
     random = np.random.default_rng(seed)
     W = some_graph(agents, kind, seed)
@@ -48,9 +49,14 @@ def some_descent(agents, dimension, seed=0, kind="ring", offset=False, start_var
         start,
         optimum,
         chance / chance.sum(),
-        start_variances=start_variances,
+        start_covariance=start_covariance,
         **other,
     )
+
+
+def some_covariance(agents):
+    half = np.random.default_rng(7).normal(size=(agents, agents))
+    return 0.1 * half @ half.T
 
 
 def plain_hessians(model):
@@ -113,6 +119,15 @@ def test_descent_is_the_sum_over_all_orders(agents, dimension, wakes, seed, kind
     found = path(model, wakes)
     gap, noise = enumerated(model, wakes, lambda order: [variances[t, i] for t, i in enumerate(order)])
     assert found.expected[-1] == pytest.approx(gap, rel=1e-9)
+    noisy = path(replace(model, start_covariance=some_covariance(agents)), wakes)
+    S = np.kron(some_covariance(agents), np.eye(dimension))
+    for order in itertools.product(range(agents), repeat=wakes):
+        A = np.eye(agents * dimension)
+        for i in order:
+            A = plain_maps(model)[i] @ A
+        gap += np.prod(model.chance[list(order)]) * np.trace(plain_hessians(model)[1] @ A @ S @ A.T) / 2
+    assert noisy.expected[-1] == pytest.approx(gap, rel=1e-9)
+    assert noisy.expected - found.expected == pytest.approx(noisy.start_noise, rel=1e-6)
     if wakes:
         assert accumulate(found.gain, variances[:wakes])[-1] == pytest.approx(noise, rel=1e-9, abs=1e-12)
 
@@ -195,7 +210,7 @@ def test_wakes_that_count_as_independent_are_nearly_that():
 @settings(max_examples=10, deadline=None)
 @given(agents=st.integers(2, 6), seed=st.integers(0, 99), kind=st.sampled_from(["ring", "complete"]))
 def test_few_polynomials_are_all_steps(agents, seed, kind):
-    model = some_descent(agents, 2, seed, kind, start_variances=np.full(agents, 0.3))
+    model = some_descent(agents, 2, seed, kind, start_covariance=some_covariance(agents))
     short, long = path(model, 700), path(model, 700, exact=True)
     assert short.error > 0 == long.error
     assert short.expected == pytest.approx(long.expected, rel=1e-9, abs=short.error * long.expected[0])
@@ -224,8 +239,7 @@ def test_both_maps_are_what_they_say(agents, dimension, seed):
     maps = plain_maps(model)
     parts = np.array([g * A.T @ Q @ A for g, A in zip(model.chance, maps, strict=True)])
     assert model.dual(Q) == pytest.approx(parts.sum(axis=0), rel=1e-9, abs=1e-9)
-    for i in range(agents):
-        assert model.dual_of(i, Q) == pytest.approx(parts[i], rel=1e-9, abs=1e-9)
+    assert model.dual(np.array([Q, 2 * S])) == pytest.approx(np.array([model.dual(Q), model.dual(2 * S)]))
     primal = sum(g * A @ S @ A.T for g, A in zip(model.chance, maps, strict=True))
     assert model.primal(S) == pytest.approx(primal, rel=1e-9, abs=1e-9)
     mean = sum(g * A @ model.start.ravel() for g, A in zip(model.chance, maps, strict=True))
@@ -235,12 +249,12 @@ def test_both_maps_are_what_they_say(agents, dimension, seed):
 @settings(max_examples=10, deadline=None)
 @given(agents=st.integers(2, 4), wakes=st.integers(1, 4), seed=st.integers(0, 99))
 def test_distances_at_the_end_are_sums_over_all_orders(agents, wakes, seed):
-    model = some_descent(agents, 2, seed, offset=True, start_variances=np.full(agents, 0.2))
+    model = some_descent(agents, 2, seed, offset=True, start_covariance=some_covariance(agents))
     variances = np.random.default_rng(seed).uniform(0, 1, (wakes, agents))
     maps, n, p = plain_maps(model), *model.start.shape
     expected = np.zeros(n)
     for order in itertools.product(range(n), repeat=wakes):
-        z, S = model.start.ravel(), np.kron(np.diag(model.start_variances), np.eye(p))
+        z, S = model.start.ravel(), np.kron(model.start_covariance, np.eye(p))
         for t, i in enumerate(order):
             z, S = maps[i] @ z, maps[i] @ S @ maps[i].T
             block = np.arange(i * p, (i + 1) * p)
@@ -252,7 +266,7 @@ def test_distances_at_the_end_are_sums_over_all_orders(agents, wakes, seed):
 
 
 def test_distances_of_a_long_run_take_few_polynomials():
-    model = some_descent(6, 2, 1, start_variances=np.full(6, 0.2))
+    model = some_descent(6, 2, 1, start_covariance=some_covariance(6))
     variances = np.random.default_rng(0).uniform(0, 1, (900, 6))
     assert distances(model, variances) == pytest.approx(distances(model, variances, exact=True), rel=1e-8)
 

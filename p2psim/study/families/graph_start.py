@@ -58,7 +58,8 @@ def first_models(
         exact = minimise_alone(problem)
         if not private:
             return First(propagate(problem, exact) if start.propagate else exact, exact, fits)
-        alone, loss, real = _perturbed(scenario, problem, exact, bound, replica, start)
+        scales, loss, real = start_scales(scenario, problem, bound, start)
+        alone = _perturbed(scenario, exact, scales, replica)
         models = propagate(problem, alone) if start.propagate else alone
         return First(models, alone, _excess(problem, exact, rule), loss, real)
     if isinstance(start, Given):
@@ -102,15 +103,10 @@ def _read(path: str, shape: tuple[int, int]) -> np.ndarray:
     return models.astype(np.float64)
 
 
-def _perturbed(
-    scenario: Scenario,
-    problem: GraphProblem,
-    alone: np.ndarray,
-    bound: float,
-    replica: int,
-    start: PrivateWarmStart,
+def start_scales(
+    scenario: Scenario, problem: GraphProblem, bound: float, start: PrivateWarmStart
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Minimisers of the agents' own losses with noise for their release, and its loss, claimed and real.
+    """Scale of the noise of each agent's first model, and its loss, claimed and real, shape (n,) each.
 
     Raises
     ------
@@ -130,8 +126,13 @@ def _perturbed(
     claimed = mechanism.sensitivity_of(moves / privacy.scale_records, p)
     worth = allowance(mechanism, np.array([start.epsilon]), privacy.delta or 0.0, privacy.enforcing)
     loss = np.full(problem.agents, float(worth[0]) ** (1 / mechanism.power))
+    return noise_scales(claimed, loss), loss, loss * mechanism.sensitivity_of(moves, p) / claimed
+
+
+def _perturbed(scenario: Scenario, alone: np.ndarray, scales: np.ndarray, replica: int) -> np.ndarray:
+    """Minimisers of the agents' own losses with noise of these scales."""
+    mechanism, agents = scenario.privacy.mechanism, np.arange(len(alone))
     unit = np.empty_like(alone)
-    key, agents = streams_of(scenario, replica).key("start"), np.arange(problem.agents)
-    mechanism.fill_unit(key, agents, np.zeros(problem.agents, np.int64), unit)
-    noisy = on_grid(alone + mechanism.of_scale(unit, noise_scales(claimed, loss)), mechanism.lattice)
-    return noisy, loss, loss * mechanism.sensitivity_of(moves, p) / claimed
+    key = streams_of(scenario, replica).key("start")
+    mechanism.fill_unit(key, agents, np.zeros(agents.size, np.int64), unit)
+    return on_grid(alone + mechanism.of_scale(unit, scales), mechanism.lattice)

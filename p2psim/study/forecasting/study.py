@@ -11,10 +11,12 @@ import numpy as np
 
 from p2psim.errors import InputError, P2PSimError
 from p2psim.study.cells import cells
+from p2psim.study.families import FAMILIES
 from p2psim.study.forecasting.best import Best, best
 from p2psim.study.forecasting.calibrating import Calibration, calibrate
 from p2psim.study.forecasting.collaboration import Alike, Party, parties
 from p2psim.study.forecasting.forecast import Forecast, forecast
+from p2psim.study.forecasting.graph_study import GraphCellForecast, of_graph_cell
 from p2psim.study.forecasting.setting import setting
 from p2psim.study.workspace import Workspace
 
@@ -110,7 +112,7 @@ class CellForecast:
 
 def forecast_scenario(
     scenario: Scenario, replicas: int = 0, search: bool = False, *, confirm_cells: bool = False
-) -> list[CellForecast]:
+) -> list[CellForecast | GraphCellForecast]:
     """Forecast every cell of a scenario.
 
     Parameters
@@ -130,7 +132,7 @@ def forecast_scenario(
     """
     if replicas < 0 or replicas == 1:
         raise InputError(f"pilot replicas must be 0 or at least 2, got {replicas}")
-    found = []
+    found: list[CellForecast | GraphCellForecast] = []
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace = Workspace(Path(directory))
         for cell in cells(scenario, confirm_cells=confirm_cells):
@@ -143,7 +145,13 @@ def forecast_scenario(
     return found
 
 
-def _of_cell(cell: Cell, workspace: Workspace, replicas: int, search: bool) -> CellForecast:
+def _of_cell(
+    cell: Cell, workspace: Workspace, replicas: int, search: bool
+) -> CellForecast | GraphCellForecast:
+    if FAMILIES[cell.scenario.learning.algorithm.kind] == "graph":
+        if search:
+            raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
+        return of_graph_cell(cell, workspace, replicas)
     made = forecast(setting(cell.scenario, workspace.case(cell.scenario, 0)))
     alike = Alike(made.setting)
     return CellForecast(

@@ -129,6 +129,11 @@ class Averaging:
     twice: Meet | None
     effective: float
 
+    @property
+    def commits(self) -> float:
+        """Expected commits of such an exchange."""
+        return 1.0 + (self.twice.total if self.twice is not None else 0.0)
+
     def square(self, M: np.ndarray) -> np.ndarray:
         """E WMWᵀ of an exchange that leads to a commit, shape (n, n)."""
         return _sum(part.square(M) for part in (self.once, self.twice) if part is not None)

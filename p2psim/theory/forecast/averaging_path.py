@@ -45,7 +45,7 @@ class AveragingPath:
 
 
 def averaging_path(
-    step: Averaging, start: np.ndarray, steps: int, variances: np.ndarray | None = None, walk: Walk = commits
+    step: Averaging, start: np.ndarray, steps: int, noise: np.ndarray | None = None, walk: Walk = commits
 ) -> AveragingPath:
     """Walk once.
 
@@ -56,16 +56,18 @@ def averaging_path(
         Expected first models.
     steps : int
         K.
-    variances : ndarray, shape (n,), optional
-        Variance of each coordinate of the noise of a first model; none when left out.
+    noise : ndarray, shape (n, n), optional
+        Covariance between the agents' noise of one coordinate of their first models, alike in all coordinates; none
+        when left out.
     walk : callable
         `commits` or `exchanges`.
     """
-    n, p = start.shape
+    p = start.shape[1]
     # W·1 = 1, so what all have in common may be taken off.
     x = start - start.mean(axis=0)
-    noise = np.zeros(n) if variances is None else p * variances
-    M = x @ x.T + np.diag(noise)
+    M = x @ x.T
+    if noise is not None:
+        M += p * noise
     spread, drift, bias = np.empty((3, steps + 1))
     walks = (
         walk(step, centred(M), moments.spread),

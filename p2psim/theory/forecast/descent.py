@@ -49,8 +49,8 @@ class LinearDescent:
         First models less Θ∘.
     offset : ndarray, shape (n, p)
         Θ∘ − Θ*; zero without clipping.
-    start_variances : ndarray, shape (n,)
-        Variance of each coordinate of the noise of the agents' first models.
+    start_covariance : ndarray, shape (n, n)
+        Between the agents' noise of one coordinate of their first models, alike in all coordinates.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class LinearDescent:
     objective: np.ndarray
     start: np.ndarray
     offset: np.ndarray
-    start_variances: np.ndarray
+    start_covariance: np.ndarray
 
     def __post_init__(self) -> None:
         if not ((self.chance > 0).all() and abs(self.chance.sum() - 1) < 1e-9):
@@ -90,14 +90,19 @@ class LinearDescent:
         return self.weights.toarray() if self.weights.nnz >= _DENSE * n * n else self.weights
 
     def _times(self, blocks: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """(diag(blocks) − W ⊗ I)·right, shape (n·p, m)."""
+        """(diag(blocks) − W ⊗ I)·right, shape (…, n·p, m)."""
         n, p = self.start.shape
-        made = (blocks @ right.reshape(n, p, -1)).reshape(n, -1)
-        made -= self._links @ right.reshape(n, -1)
+        shape = right.shape[:-2]
+        made = (blocks @ right.reshape(*shape, n, p, -1)).reshape(*shape, n, -1)
+        if isinstance(self._links, np.ndarray):
+            made -= self._links @ right.reshape(*shape, n, -1)
+        else:
+            for place in np.ndindex(shape):
+                made[place] -= self._links @ right[place].reshape(n, -1)
         return np.asarray(made.reshape(right.shape))
 
     def curve(self, right: np.ndarray) -> np.ndarray:
-        """K·right, shape (n·p, m)."""
+        """K·right, shape (…, n·p, m)."""
         return self._times(self.blocks, right)
 
     @cached_property
@@ -115,11 +120,6 @@ class LinearDescent:
         flat = away.reshape(-1, 1)
         return float(np.sum(flat * self._times(self.objective, flat)) / 2)
 
-    def own(self, matrix: np.ndarray) -> np.ndarray:
-        """Diagonal blocks of a matrix, a view or a copy of shape (n, p, p)."""
-        n, p = self.start.shape
-        return np.einsum("ipiq->ipq", matrix.reshape(n, p, n, p))
-
     def traces(self, matrix: np.ndarray) -> np.ndarray:
         """Traces of the diagonal blocks, shape (n,)."""
         found: np.ndarray = matrix.diagonal().reshape(self.start.shape).sum(axis=1)
@@ -130,27 +130,18 @@ class LinearDescent:
 
         Parameters
         ----------
-        Q : ndarray, shape (n·p, n·p)
+        Q : ndarray, shape (…, n·p, n·p)
             Symmetric.
         """
         n, p = self.start.shape
-        rate = self.chance * self.step
-        X = rate[:, None, None] * Q.reshape(n, p, -1)
-        X -= (rate * self.step / 2)[:, None, None] * (self.own(Q) @ self.matrix.reshape(n, p, -1))
-        moved = self.curve(X.reshape(self.size, self.size))
+        shape, rate = Q.shape[:-2], (self.chance * self.step)[:, None, None]
+        blocks = np.einsum("...ipiq->...ipq", Q.reshape(*shape, n, p, n, p))
+        X = rate * Q.reshape(*shape, n, p, -1)
+        X -= (rate * self.step[:, None, None] / 2) * (blocks @ self.matrix.reshape(n, p, -1))
+        moved = self.curve(X.reshape(Q.shape))
         made = Q - moved
-        made -= moved.T
+        made -= np.swapaxes(moved, -1, -2)
         return np.asarray(made)
-
-    def dual_of(self, i: int, Q: np.ndarray) -> np.ndarray:
-        """γ_i·A_iᵀQA_i alone."""
-        p = self.start.shape[1]
-        rows = slice(i * p, (i + 1) * p)
-        K, a = self.matrix[rows], self.step[i]
-        half = K.T @ (Q[rows] - (a / 2) * (Q[rows, rows] @ K))
-        made = Q - a * half
-        made -= a * half.T
-        return np.asarray(self.chance[i] * made)
 
     def primal(self, S: np.ndarray) -> np.ndarray:
         """Σ γ_i·A_i·S·A_iᵀ = S − GKS − (GKS)ᵀ + diag(γ_i·a_i²·[KSK]_ii).
@@ -198,7 +189,7 @@ def linear_descent(
     chance: np.ndarray | None = None,
     jacobian: np.ndarray | None = None,
     rest: np.ndarray | None = None,
-    start_variances: np.ndarray | None = None,
+    start_covariance: np.ndarray | None = None,
 ) -> LinearDescent:
     """Maps of coordinate descent.
 
@@ -220,7 +211,7 @@ def linear_descent(
         Of what agents release of ∇L_i, where clipping makes it another than ∇²L_i.
     rest : ndarray, shape (n, p), optional
         Θ∘; Θ* when left out.
-    start_variances : ndarray, shape (n,), optional
+    start_covariance : ndarray, shape (n, n), optional
         Of the noise of the first models; none when left out.
     """
     n, p = start.shape
@@ -237,5 +228,5 @@ def linear_descent(
         objective=objective,
         start=start - at,
         offset=at - optimum,
-        start_variances=np.zeros(n) if start_variances is None else start_variances,
+        start_covariance=np.zeros((n, n)) if start_covariance is None else start_covariance,
     )

@@ -26,7 +26,7 @@ def distances(model: LinearDescent, variances: np.ndarray, exact: bool = False) 
     T, p = len(variances), model.start.shape[1]
     added = variances * model.chance * model.noise_step**2
     z = model.start.ravel()
-    first = np.outer(z, z) + np.diag(np.repeat(model.start_variances, p))
+    first = np.outer(z, z) + np.kron(model.start_covariance, np.eye(p))
     degree = terms(T)
     if not exact and model.spread_is_tame and 2 * degree < T:
         square = _clenshaw(model, added, first, degree)

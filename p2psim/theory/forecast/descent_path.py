@@ -74,15 +74,18 @@ def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
     degree = terms(wakes)
     short = not exact and model.spread_is_tame and 2 * degree < wakes
     walk = chebyshev(model.dual, Q, degree) if short else powers(model.dual, Q, wakes)
-    z, rows = model.start.ravel(), []
+    z, covariance, rows = model.start.ravel(), model.start_covariance, []
+    n, p = model.start.shape
     for one in walk:
-        rows.append(np.concatenate([[z @ one @ z], model.traces(one)]))
+        noise = 0.0
+        if covariance.any():
+            noise = float(np.sum(covariance * np.einsum("iaja->ij", one.reshape(n, p, n, p))))
+        rows.append(np.concatenate([[z @ one @ z, noise], model.traces(one)]))
     values = np.array(rows)
     if short:
         values = np.concatenate([part @ values for part in coefficients(wakes, degree)])
         np.maximum(values, 0.0, out=values)
-    traces = values[:, 1:]
-    start_noise = traces @ model.start_variances
+    start_noise, traces = values[:, 1], values[:, 2:]
     linear, constant, mean_gap = _about_the_optimum(model, wakes)
     return DescentPath(
         expected=values[:, 0] + start_noise + linear + constant,

@@ -18,6 +18,9 @@ import numpy as np
 
 from p2psim.theory.forecast.descent import LinearDescent
 
+#: Numbers in the matrices that are walked at once.
+_AT_ONCE = 4_000_000
+
 
 def known_wakes_noise(
     model: LinearDescent,
@@ -54,44 +57,67 @@ def known_wakes_noise(
     """
     n = model.agents
     found = np.zeros((len(at), n))
+    most = int(at.max(initial=0))
+    together = max(1, _AT_ONCE // ((power + 1) * model.size**2)) if traces is None else n
     with np.errstate(over="raise", invalid="raise"):
-        for i in range(n):
-            parts = (
-                _walk(model, int(at.max()), ratio, power, i)
-                if traces is None
-                else _apart(traces[: int(at.max()), i], ratio, power, float(model.chance[i]))
-            )
-            for row, k in enumerate(at.tolist()):
-                found[row, i] = _at(k, wakes, ratio, float(model.chance[i]), parts[:, :k])
+        for first in range(0, n, together):
+            some = np.arange(first, min(first + together, n))
+            if traces is None:
+                parts = _walk(model, most, ratio, power, some)
+            else:
+                parts = _apart(traces[:most], ratio, power, model.chance)
+            for i, of_one in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
+                for row, k in enumerate(at.tolist()):
+                    found[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_one[:, :k])
     made: np.ndarray = found * variances * model.chance * model.noise_step**2
     return made
 
 
-def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, i: int) -> np.ndarray:
-    """Traces of block i of Q⁰ … Q^d with r = 0 … wakes − 1 wakes between, shape (d + 1, wakes).
+def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, some: np.ndarray) -> np.ndarray:
+    """Traces of some agents' own blocks of Q⁰ … Q^d with r = 0 … wakes − 1 wakes between, shape (d + 1, wakes, some).
 
-    In units of w_t: one wake more before the others makes S into (1 + S)/ω if it is agent i's, else S/ω.
+    In units of w_t: one wake more before the others makes S into (1 + S)/ω if it is the agent's, else S/ω.
     """
-    p = model.start.shape[1]
-    rows = slice(i * p, (i + 1) * p)
-    Q = [model.hessian / 2] + [np.zeros((model.size, model.size)) for _ in range(power)]
-    found = np.empty((power + 1, wakes))
+    size, p = model.size, model.start.shape[1]
+    places = some[:, None] * p + np.arange(p)
+    each = np.arange(some.size)[:, None]
+    # By powers of S, then by agents.
+    Q = np.zeros((power + 1, some.size, size, size))
+    Q[0] = model.hessian / 2
+    found = np.empty((power + 1, wakes, some.size))
     for r in range(wakes):
-        found[:, r] = [np.trace(one[rows, rows]) for one in Q]
-        own = [model.dual_of(i, one) for one in Q[:power]]
+        found[:, r] = Q[:, each, places, places].sum(axis=2)
+        own = _dual_of_each(model, some, Q[:power])
+        Q = model.dual(Q)
         if power == 2:
-            Q[2] = (model.dual(Q[2]) + 2 * own[1] + own[0]) / ratio**2
-        Q[1] = (model.dual(Q[1]) + own[0]) / ratio
-        Q[0] = model.dual(Q[0])
+            Q[2] += 2 * own[1] + own[0]
+            Q[2] /= ratio**2
+        Q[1] += own[0]
+        Q[1] /= ratio
     return found
 
 
-def _apart(traces: np.ndarray, ratio: float, power: int, chance: float) -> np.ndarray:
+def _dual_of_each(model: LinearDescent, some: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """γ_i·A_iᵀQA_i, each agent's of its own matrices, shape (powers, some, n·p, n·p)."""
+    n, p = model.start.shape
+    K = model.matrix.reshape(n, p, -1)[some]
+    a = model.step[some, None, None]
+    each = np.arange(some.size)
+    rows = Q.reshape(len(Q), some.size, n, p, -1)[:, each, some]
+    blocks = rows.reshape(len(Q), some.size, p, n, p)[:, each, :, some]
+    # Two index arrays apart from each other come first in the result.
+    blocks = np.moveaxis(blocks, 0, 1)
+    half = np.swapaxes(K, 1, 2) @ (rows - (a / 2) * (blocks @ K))
+    half += np.swapaxes(half, -1, -2).copy()
+    return np.asarray(model.chance[some, None, None] * (Q - a * half))
+
+
+def _apart(traces: np.ndarray, ratio: float, power: int, chance: np.ndarray) -> np.ndarray:
     """`_walk` where the sum of weights is independent of what becomes of noise."""
-    mean = square = 0.0
-    found = np.empty((power + 1, len(traces)))
+    mean = square = np.zeros(len(chance))
+    found = np.empty((power + 1, *traces.shape))
     for r, trace in enumerate(traces):
-        found[:, r] = np.array([1.0, mean, square])[: power + 1] * trace
+        found[:, r] = np.array([np.ones(len(chance)), mean, square])[: power + 1] * trace
         square = (square + 2 * chance * mean + chance) / ratio**2
         mean = (mean + chance) / ratio
     return found
@@ -111,6 +137,35 @@ def _at(k: int, T: int, ratio: float, chance: float, parts: np.ndarray) -> float
     return float(
         (total**2 + chance * (1 - chance) * squares) @ parts[0] + 2 * total @ parts[1] + parts[2].sum()
     )
+
+
+def unconditional_variances(
+    chance: np.ndarray, steps: int, wakes: int, ratio: float, power: int, variances: np.ndarray
+) -> np.ndarray:
+    """v_i·E[(S_i/w_t)^d] of a release of agent i at step t, shape (steps, n).
+
+    Parameters
+    ----------
+    chance : ndarray, shape (n,)
+        γ_i.
+    steps : int
+        Those from T on are as the last.
+    wakes, ratio, power, variances
+        As in `known_wakes_noise`.
+    """
+    t = np.minimum(np.arange(steps), wakes - 1)[:, None]
+    with np.errstate(over="raise", invalid="raise"):
+        means, squares = (
+            _before(base, wakes)[t] + _following(base, wakes)[wakes - 1 - t] for base in (ratio, ratio**2)
+        )
+        total = 1 + chance * means
+        moment = total if power == 1 else total**2 + chance * (1 - chance) * squares
+    return np.asarray(variances * moment)
+
+
+def _following(base: float, count: int) -> np.ndarray:
+    """Σ base^{−m} over m = 1 … r, for r = 0 … count − 1."""
+    return _before(1 / base, count)
 
 
 def _before(base: float, count: int) -> np.ndarray:

@@ -1,0 +1,206 @@
+"""The numbers that a forecast of a graph takes from a scenario and its data, and what of it is approximate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.errors import MeaningError
+from p2psim.learning.averaging import Averaging
+from p2psim.learning.coordinate_descent import CoordinateDescent
+from p2psim.learning.graph_expansion import graph_balance, graph_expansion
+from p2psim.learning.graph_optimum import minimise_alone, minimise_together, propagate
+from p2psim.learning.starts import PrivateWarmStart
+from p2psim.network.channels.edges import EdgeValue
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.exchanges import Broadcast, Gossip
+from p2psim.network.spectrum import weight_matrix
+from p2psim.study.families import family_of
+from p2psim.study.families.graph import GraphCell
+from p2psim.study.families.graph_setting import algorithm_of
+from p2psim.study.families.graph_start import start_scales
+from p2psim.theory.dropout import answer_frequencies
+from p2psim.theory.forecast import averaging as gossip
+from p2psim.theory.forecast.descent import LinearDescent, linear_descent
+
+if TYPE_CHECKING:
+    from p2psim.study.scenario import Scenario
+    from p2psim.study.workspace import Case
+
+#: Longest state n·p of descent, and most agents of averaging, whose moments are squares of that.
+MOST_NUMBERS = 2_000
+
+
+@dataclass(frozen=True)
+class GraphSetting:
+    """A graph as a forecast sees it.
+
+    Attributes
+    ----------
+    cell : GraphCell
+    step : LinearDescent or Averaging
+        What an update does.
+    frequencies : ndarray, shape (n,)
+        γ_i, the probability that a wake is agent i's.
+    rate : float
+        Steps per unit of time: wakes that are not missed, and of averaging those that lead to a commit.
+    first : ndarray, shape (n, p)
+        Expected first models.
+    first_noise : ndarray, shape (n, n)
+        Covariance between the agents' noise of one coordinate of them.
+    approximate : tuple of str
+        Why the forecast is not exact; empty where it is.
+    """
+
+    cell: GraphCell
+    step: LinearDescent | gossip.Averaging
+    frequencies: np.ndarray
+    rate: float
+    first: np.ndarray
+    first_noise: np.ndarray
+    approximate: tuple[str, ...]
+
+
+def graph_setting(scenario: Scenario, case: Case, replica: int = 0) -> GraphSetting:
+    """Take from a scenario (without a sweep) and its case what a forecast needs.
+
+    Raises
+    ------
+    MeaningError
+        If there is no forecast of such a scenario.
+    """
+    algorithm = scenario.learning.algorithm
+    _check(scenario)
+    cell = family_of(scenario).cell(scenario, case, replica)
+    assert isinstance(cell, GraphCell)
+    network, problem = cell.stage.network, cell.problem
+    assert network.rates is not None
+    assert network.members is not None
+    shares = network.availability.shares(network.members, network.links)
+    frequencies = answer_frequencies(network.rates, shares)
+    wakes = float(network.rates @ shares)
+    first, noise = _first(cell)
+    if isinstance(algorithm, Averaging):
+        if problem.agents > MOST_NUMBERS:
+            raise _too_large("agents", problem.agents)
+        step = _averaging(cell, frequencies)
+        return GraphSetting(cell, step, frequencies, wakes * step.effective, first, noise, ())
+    if problem.agents * problem.dimension > MOST_NUMBERS:
+        raise _too_large("agents times coordinates", problem.agents * problem.dimension)
+    descent = _descent(cell, frequencies, first, noise)
+    return GraphSetting(cell, descent, frequencies, wakes, first, noise, tuple(_reasons(cell)))
+
+
+def _too_large(what: str, number: int) -> MeaningError:
+    return MeaningError("network.topology", f"forecasts take up to {MOST_NUMBERS} {what}, got {number}")
+
+
+def _check(scenario: Scenario) -> None:
+    """Refuse what has no forecast: its steps would depend on the past."""
+    algorithm, network = scenario.learning.algorithm, scenario.network
+    exchange, channel, availability = network.exchange, network.channel, network.availability
+    if isinstance(algorithm, CoordinateDescent):
+        if not isinstance(exchange, Broadcast):
+            message = "forecasts of coordinate-descent need broadcast: otherwise neighbours know older models"
+            raise MeaningError("network.exchange", f"{message}; got {exchange.kind}")
+    elif isinstance(algorithm, Averaging):
+        if not isinstance(exchange, Gossip) or exchange.mode == "edge":
+            got = getattr(exchange, "mode", exchange.kind)
+            raise MeaningError(
+                "network.exchange", f"forecasts of averaging need gossip: push, pull or push-pull; got {got}"
+            )
+    else:
+        raise MeaningError(
+            "learning.algorithm",
+            f"forecasts on graphs are of coordinate-descent and averaging; got {algorithm.kind}",
+        )
+    timeless = channel.latency == 0 and channel.airtime == 0 and channel.bandwidth is None
+    if not timeless:
+        raise MeaningError(
+            "network.channel",
+            "forecasts on graphs need messages that take no time: no latency, airtime or bandwidth",
+        )
+    if isinstance(algorithm, CoordinateDescent) and not channel.ideal:
+        raise MeaningError(
+            "network.channel.loss",
+            "forecasts of coordinate-descent need messages that all arrive: otherwise neighbours know older models",
+        )
+    if isinstance(channel.loss, GilbertElliott) or channel.retransmit.kind != "none":
+        raise MeaningError(
+            "network.channel",
+            "forecasts of averaging need losses that are independent, without retransmission",
+        )
+    if availability.kind not in ("always", "bernoulli"):
+        raise MeaningError(
+            "network.availability",
+            "forecasts on graphs need wakes that are missed independently, always or bernoulli; "
+            f"got {availability.kind}",
+        )
+
+
+def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
+    """Expected first models, and the covariance between agents of one coordinate of their noise."""
+    scenario, problem, n = cell.scenario, cell.problem, cell.problem.agents
+    start, mechanism = algorithm_of(scenario).start, scenario.privacy.mechanism
+    if not isinstance(start, PrivateWarmStart) or not mechanism.is_private:
+        return cell.start, np.zeros((n, n))
+    scales, _, _ = start_scales(scenario, problem, cell.bound, start)
+    variances, alone = mechanism.variance(scales), minimise_alone(problem)
+    if not start.propagate:
+        return alone, np.diag(variances)
+    spread = propagate(problem, np.eye(n))
+    return propagate(problem, alone), spread * variances @ spread.T
+
+
+def _averaging(cell: GraphCell, frequencies: np.ndarray) -> gossip.Averaging:
+    exchange, loss = cell.scenario.network.exchange, cell.scenario.network.channel.loss
+    assert isinstance(exchange, Gossip)
+    assert exchange.mode != "edge"
+    links = weight_matrix(cell.links)
+    lost = np.zeros(links.shape)
+    if isinstance(loss, EdgeValue):
+        rows = np.repeat(np.arange(cell.links.agents), np.diff(cell.links.indptr))
+        lost[rows, cell.links.indices] = loss.column(cell.links, "network.channel.loss", 1.0)
+    else:
+        assert not isinstance(loss, GilbertElliott)
+        lost[:] = loss
+    chances = gossip.partner_chances(links, frequencies, exchange.partner == "weight")
+    return gossip.averaging(exchange.mode, chances, lost)
+
+
+def _descent(cell: GraphCell, frequencies: np.ndarray, first: np.ndarray, noise: np.ndarray) -> LinearDescent:
+    problem, rule = cell.problem, cell.rule
+    optimum = minimise_together(problem)
+    rest = graph_balance(problem, optimum, rule.clip, rule.order)
+    _, curvature = graph_expansion(problem, optimum)
+    jacobian = None
+    if np.isfinite(rule.clip):
+        _, jacobian = graph_expansion(problem, rest, rule.clip, rule.order)
+    return linear_descent(
+        weight_matrix(cell.links),
+        problem.pull,
+        problem.alpha,
+        curvature,
+        first,
+        optimum,
+        frequencies,
+        jacobian,
+        rest,
+        noise,
+    )
+
+
+def _reasons(cell: GraphCell) -> list[str]:
+    problem, algorithm, found = cell.problem, cell.scenario.learning.algorithm, []
+    assert isinstance(algorithm, CoordinateDescent)
+    if problem.loss.kind != "squared":
+        found.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
+    if np.isfinite(cell.rule.clip):
+        found.append("gradients may be clipped: a linear model of those that are not")
+    if algorithm.batch.kind != "whole":
+        found.append("batches: the variance of sampling is not in it")
+    if cell.rule.grid is not None:
+        found.append("rounding to the grid is not in it")
+    return found
