@@ -8,6 +8,7 @@ from forecast_cases import some_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2psim.theory.forecast.answering import answering
 from p2psim.theory.forecast.noise import average_variances
 from p2psim.theory.forecast.synchronous import (
     average_kept,
@@ -20,17 +21,19 @@ from p2psim.theory.forecast.synchronous import (
 FORMS = ["printed", "corrected"]
 
 
-def plain(statistics, steps, form, present, noise, divide):
+def plain(statistics, steps, form, present, noise, q=None, reweight="none"):
     """θ[1 … T] and θ̄[1 … T] as W prints them, and as Shamir and Zhang average; present (R, N), noise (R, N, p)."""
     T, p = len(steps) + 1, statistics.dimension
     e = 1 / np.sqrt(T)
     theta, average = [np.zeros(p)], [np.zeros(p)]
     for k in range(1, T):
         direction = 2 * statistics.l2 * theta[-1]
+        answered = sum(statistics.shares[i] for i in range(statistics.owners) if present[k - 1, i])
         for i in range(statistics.owners):
             if present[k - 1, i]:
                 answer = 2 * (statistics.gram[i] @ theta[-1] - statistics.moment[i]) + noise[k - 1, i]
-                direction = direction + statistics.shares[i] * answer / divide[i]
+                over = {"none": 1.0, "known": 1.0 if q is None else q[i], "answered": answered}[reweight]
+                direction = direction + statistics.shares[i] * answer / over
         new = theta[-1] - steps[k - 1] * direction
         if form == "printed":
             average.append(((k - 1) / (e + k)) * average[-1] + ((e + 1) / (e + k)) * theta[-1])
@@ -40,17 +43,17 @@ def plain(statistics, steps, form, present, noise, divide):
     return np.array(theta), np.array(average)
 
 
-def forecasts(statistics, c1, T, variances, form, q, reweighted):
-    made = synchronous_averaging(statistics, statistics.minimum, c1, T, variances, form, q, reweighted)
+def forecasts(statistics, c1, T, variances, form, q, reweight):
+    made = synchronous_averaging(statistics, statistics.minimum, c1, T, variances, form, q, reweight)
     return made.model, made.average
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("reweighted", [False, True])
-def test_every_outcome_of_who_answers(form, reweighted):
+@pytest.mark.parametrize("reweight", ["none", "known", "answered"])
+def test_every_outcome_of_who_answers(form, reweight):
     """Without noise E[ψ] and the variance are sums over all 2^(N·R) outcomes."""
     statistics, T, q = some_statistics(3, 2, seed=3), 4, np.array([0.3, 1.0, 0.8])
-    steps, divide = averaging_steps(0.05, T), q if reweighted else np.ones(3)
+    steps = averaging_steps(0.05, T)
     first, second = [0.0, 0.0], [0.0, 0.0]
     psi = [0.0, 0.0]
     for bits in itertools.product([0, 1], repeat=9):
@@ -58,11 +61,11 @@ def test_every_outcome_of_who_answers(form, reweighted):
         weight = np.prod(np.where(here, q, 1 - q))
         if weight == 0:
             continue
-        for which, path in enumerate(plain(statistics, steps, form, here, np.zeros((3, 3, 2)), divide)):
+        for which, path in enumerate(plain(statistics, steps, form, here, np.zeros((3, 3, 2)), q, reweight)):
             psi[which] = psi[which] + weight * statistics.excess(path) / statistics.minimum
             first[which] = first[which] + weight * path
             second[which] = second[which] + weight * path**2
-    for which, made in enumerate(forecasts(statistics, 0.05, T, np.zeros((3, 3)), form, q, reweighted)):
+    for which, made in enumerate(forecasts(statistics, 0.05, T, np.zeros((3, 3)), form, q, reweight)):
         np.testing.assert_allclose(made.parts.psi, psi[which], rtol=1e-11)
         np.testing.assert_allclose(made.mean, first[which], rtol=1e-11, atol=1e-14)
         np.testing.assert_allclose(made.variances, second[which] - first[which] ** 2, rtol=1e-9, atol=1e-14)
@@ -86,7 +89,7 @@ def test_noise_shares_are_what_each_draw_of_noise_moves(owners, dimension, T, fo
     here, steps = np.ones((T - 1, owners)), averaging_steps(c1, T)
 
     def run(noise):
-        return np.array(plain(statistics, steps, form, here, noise, np.ones(owners)))
+        return np.array(plain(statistics, steps, form, here, noise))
 
     still = run(np.zeros((T - 1, owners, dimension)))
     shares, spread = np.zeros((2, T, owners)), np.zeros((2, T, dimension))
@@ -96,7 +99,7 @@ def test_noise_shares_are_what_each_draw_of_noise_moves(owners, dimension, T, fo
         moved = run(one) - still
         shares[:, :, i] += np.einsum("wkp,pq,wkq->wk", moved, statistics.hessian, moved)
         spread += moved**2
-    for which, made in enumerate(forecasts(statistics, c1, T, variances, form, None, False)):
+    for which, made in enumerate(forecasts(statistics, c1, T, variances, form, None, "none")):
         np.testing.assert_allclose(
             made.parts.noise, shares[which] / statistics.minimum, rtol=1e-9, atol=1e-15
         )
@@ -107,21 +110,46 @@ def test_noise_shares_are_what_each_draw_of_noise_moves(owners, dimension, T, fo
         np.testing.assert_allclose(made.mean, still[which], rtol=1e-9, atol=1e-13)
 
 
+@given(
+    owners=st.integers(1, 6),
+    seed=st.integers(0, 10**6),
+    spread=st.floats(0, 12),
+    reweight=st.sampled_from(["none", "known", "answered"]),
+)
+def test_moments_of_multipliers_are_sums_over_who_answers(owners, seed, spread, reweight):
+    """Shares may differ by e¹²; some owners always answer."""
+    random = np.random.default_rng(seed)
+    sizes = np.exp(spread * random.random(owners))
+    shares = sizes / sizes.sum()
+    q = np.where(random.random(owners) < 0.2, 1.0, random.uniform(0.01, 1, owners))
+    mean, second = np.zeros(owners), np.zeros((owners, owners))
+    for bits in itertools.product([0.0, 1.0], repeat=owners):
+        Y = np.array(bits)
+        over = {"none": 1.0, "known": q, "answered": max(shares @ Y, 1e-300)}[reweight]
+        weight = np.prod(np.where(Y > 0, q, 1 - q))
+        mean += weight * Y / over
+        second += weight * np.outer(Y / over, Y / over)
+    made = answering(q, shares, reweight)
+    scale = second.max()
+    np.testing.assert_allclose(made.mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(made.covariance + np.outer(mean, mean), second, rtol=1e-9, atol=1e-12 * scale)
+    np.testing.assert_allclose(made.square, np.diag(second), rtol=1e-10)
+
+
 def moderate(statistics):
     """A step at which no outcome is rare and huge at once: half the inverse of the largest curvature."""
     return 0.25 / np.linalg.eigvalsh(statistics.hessian)[-1]
 
 
-def agrees(statistics, steps, T, form, q, reweighted, scales, made, seed, replicas=1000):
+def agrees(statistics, steps, T, form, q, reweight, scales, made, seed, replicas=1000):
     """|z| < 4 at every round: up to 2·20 looks a case, false alarm 2.6e-3; seeds are fixed."""
     random = np.random.default_rng(seed)
     N, p = statistics.owners, statistics.dimension
-    divide = q if reweighted else np.ones(N)
     psi = np.empty((2, replicas, T))
     for replica in range(replicas):
         here = random.random((T - 1, N)) < q
         noise = random.laplace(size=(T - 1, N, p)) * scales[:, None]
-        for which, path in enumerate(plain(statistics, steps, form, here, noise, divide)):
+        for which, path in enumerate(plain(statistics, steps, form, here, noise, q, reweight)):
             psi[which, replica] = statistics.excess(path) / statistics.minimum
     for which, one in enumerate(made):
         error = psi[which].std(axis=0, ddof=1) / np.sqrt(replicas)
@@ -133,19 +161,19 @@ def agrees(statistics, steps, T, form, q, reweighted, scales, made, seed, replic
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("reweighted", [None, False, True])
+@pytest.mark.parametrize("reweight", [None, "none", "known", "answered"])
 @pytest.mark.parametrize("owners", [1, 3])
-def test_forecast_is_the_mean_of_plain_runs(owners, form, reweighted):
+def test_forecast_is_the_mean_of_plain_runs(owners, form, reweight):
     random, T = np.random.default_rng(owners), 16
     statistics = some_statistics(owners, 3, seed=owners)
     step = moderate(statistics)
-    q = np.ones(owners) if reweighted is None else random.uniform(0.4, 1, owners)
+    q = np.ones(owners) if reweight is None else random.uniform(0.4, 1, owners)
     scales = random.uniform(0.5, 3, owners)
     variances = np.broadcast_to(2 * scales**2, (T - 1, owners))
-    made = forecasts(statistics, step, T, variances, form, q, bool(reweighted))
-    agrees(statistics, averaging_steps(step, T), T, form, q, bool(reweighted), scales, made, 5)
+    made = forecasts(statistics, step, T, variances, form, q, reweight or "none")
+    agrees(statistics, averaging_steps(step, T), T, form, q, reweight or "none", scales, made, 5)
     descent = synchronous_descent(
-        statistics, statistics.minimum, step, T, variances, form, q, bool(reweighted)
+        statistics, statistics.minimum, step, T, variances, form, q, reweight or "none"
     )
     assert made[1].parts.noise[-1].sum() > 0.02 * made[1].parts.psi[-1]
     agrees(
@@ -154,7 +182,7 @@ def test_forecast_is_the_mean_of_plain_runs(owners, form, reweighted):
         T,
         form,
         q,
-        bool(reweighted),
+        reweight or "none",
         scales,
         [descent],
         6,
@@ -164,16 +192,16 @@ def test_forecast_is_the_mean_of_plain_runs(owners, form, reweighted):
 
 @pytest.mark.verification
 @pytest.mark.parametrize("owners", [17, 86])
-@pytest.mark.parametrize("reweighted", [None, True])
-def test_forecast_is_the_mean_of_plain_runs_of_many_owners(owners, reweighted):
+@pytest.mark.parametrize("reweight", [None, "known", "answered"])
+def test_forecast_is_the_mean_of_plain_runs_of_many_owners(owners, reweight):
     random, T = np.random.default_rng(owners), 16
     statistics = some_statistics(owners, 3, seed=owners)
     step = moderate(statistics)
-    q = np.ones(owners) if reweighted is None else random.uniform(0.4, 1, owners)
+    q = np.ones(owners) if reweight is None else random.uniform(0.4, 1, owners)
     scales = random.uniform(0.5, 5, owners)
     variances = np.broadcast_to(2 * scales**2, (T - 1, owners))
-    made = forecasts(statistics, step, T, variances, "corrected", q, bool(reweighted))
-    agrees(statistics, averaging_steps(step, T), T, "corrected", q, bool(reweighted), scales, made, 7)
+    made = forecasts(statistics, step, T, variances, "corrected", q, reweight or "none")
+    agrees(statistics, averaging_steps(step, T), T, "corrected", q, reweight or "none", scales, made, 7)
 
 
 def test_budgets_by_the_answer_count_only_the_answers_given():
@@ -188,20 +216,21 @@ def test_budgets_by_the_answer_count_only_the_answers_given():
     for bits in itertools.product([0, 1], repeat=6):
         here = np.array(bits).reshape(3, 2)
         weight = np.prod(np.where(here, q, 1 - q))
-        still = plain(statistics, steps, "corrected", here, np.zeros((3, 2, 1)), np.ones(2))[0][-1]
+        still = plain(statistics, steps, "corrected", here, np.zeros((3, 2, 1)))[0][-1]
         for k, i in itertools.product(range(3), range(2)):
             one = np.zeros((3, 2, 1))
             one[k, i] = np.sqrt(by_answer[i, here[:k, i].sum()])
-            moved = plain(statistics, steps, "corrected", here, one, np.ones(2))[0][-1] - still
+            moved = plain(statistics, steps, "corrected", here, one)[0][-1] - still
             exact[i] += weight * (moved @ statistics.hessian @ moved) / statistics.minimum
     np.testing.assert_allclose(made.parts.noise[-1], exact, rtol=1e-11)
 
 
-def test_owners_that_always_answer_need_no_matrices_and_agree_with_those_that_almost_do():
+@pytest.mark.parametrize("reweight", ["none", "known", "answered"])
+def test_owners_that_always_answer_need_no_matrices_and_agree_with_those_that_almost_do(reweight):
     statistics, T = some_statistics(4, 3), 30
     variances = np.broadcast_to(np.arange(1.0, 5), (T - 1, 4))
-    exact = forecasts(statistics, 0.05, T, variances, "corrected", None, False)
-    almost = forecasts(statistics, 0.05, T, variances, "corrected", np.full(4, 1 - 1e-12), False)
+    exact = forecasts(statistics, 0.05, T, variances, "corrected", None, reweight)
+    almost = forecasts(statistics, 0.05, T, variances, "corrected", np.full(4, 1 - 1e-12), reweight)
     for a, b in zip(exact, almost, strict=True):
         np.testing.assert_allclose(a.parts.noise, b.parts.noise, rtol=1e-9)
         np.testing.assert_allclose(a.variances, b.variances, rtol=1e-6)
@@ -215,7 +244,7 @@ def test_bias_is_that_of_owners_who_seldom_answer_and_weighing_removes_it():
     H = statistics.l2 * np.eye(2) + np.tensordot(statistics.shares * q, statistics.gram, 1)
     limit = np.linalg.solve(H, (statistics.shares * q) @ statistics.moment)
     assert seldom.parts.bias == pytest.approx(statistics.excess(limit) / statistics.minimum, rel=1e-9)
-    weighed = synchronous_descent(statistics, statistics.minimum, 0.1, 10, none, present=q, reweighted=True)
+    weighed = synchronous_descent(statistics, statistics.minimum, 0.1, 10, none, present=q, reweight="known")
     assert weighed.parts.bias == pytest.approx(0, abs=1e-20)
 
 
@@ -232,6 +261,21 @@ def test_printed_descent_freezes_as_rounds_grow():
         left.append(made.parts.psi[-1] / starts)
     assert left[0] < left[1] < left[2]
     assert left[2] == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("present", [None, np.array([0.5, 0.9, 1.0])])
+def test_what_noise_costs_falls_as_the_square_of_budgets_and_of_records(form, present):
+    """W Algorithm 2 at given c₁: slopes of −2 exactly, where W (11) promises −1; a hundredfold from ε = 1 to 10."""
+    statistics, T, xi = some_statistics(3, 2), 30, 1.0
+
+    def cost(epsilon, factor):
+        scales = 2 * xi * T / (factor * statistics.records * epsilon)
+        variances = np.broadcast_to(2 * scales**2, (T - 1, 3))
+        return forecasts(statistics, 0.05, T, variances, form, present, "none")[1].parts.noise[-1].sum()
+
+    assert cost(1.0, 1.0) / cost(10.0, 1.0) == pytest.approx(100, rel=1e-9)
+    assert cost(1.0, 1.0) / cost(1.0, 10.0) == pytest.approx(100, rel=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -33,7 +33,7 @@ SLOW = (
 )
 
 
-def agrees(owners, algorithm, network, reweighted, rounds=20):
+def agrees(owners, algorithm, network, reweight, rounds=20):
     """|z| < 4 at each of 20 rounds: odds of a false alarm 1.3e-3 a case; seeds are fixed."""
     exchange, channel, availability, q = network
     random = np.random.default_rng(owners)
@@ -50,10 +50,13 @@ def agrees(owners, algorithm, network, reweighted, rounds=20):
         horizon=rounds + 1,
         theta_max=1e9,
         form=form,
+        reweight=reweight,
         **{"rho" if kind is SynchronousDescent else "c1": step},
     )
     chance = np.full(owners, q)
-    method = round_method(made, Weighting(1 / chance if reweighted else np.ones(owners), np.ones(owners)))
+    method = round_method(
+        made, Weighting(1 / chance if reweight == "known" else np.ones(owners), np.ones(owners))
+    )
     scales = 2.0 / (sizes * random.uniform(0.01, 0.1, owners))
     links = draw_links(Star(), Given(owners), learner=True)
     world, psi, events = Network(links, exchange, channel, availability), [], np.zeros(0)
@@ -68,7 +71,7 @@ def agrees(owners, algorithm, network, reweighted, rounds=20):
         psi.append(problem.relative_fitness(replay.result().theta))
     mean, error = np.mean(psi, axis=0), np.std(psi, axis=0, ddof=1) / np.sqrt(REPLICAS)
     variances = np.broadcast_to(2 * scales**2, (rounds, owners))
-    arguments = (statistics, statistics.minimum, step, rounds + 1, variances, form, chance, reweighted)
+    arguments = (statistics, statistics.minimum, step, rounds + 1, variances, form, chance, reweight)
     if kind is SynchronousDescent:
         parts = synchronous_descent(*arguments).parts
     else:
@@ -90,19 +93,19 @@ ALGORITHMS = [
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("owners", [1, 3])
 def test_forecast_is_the_mean_of_replicas(owners, algorithm):
-    agrees(owners, algorithm, EVERYBODY, False)
+    agrees(owners, algorithm, EVERYBODY, "none")
 
 
 @pytest.mark.verification
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("owners", [17, 86])
 def test_forecast_is_the_mean_of_replicas_of_many_owners(owners, algorithm):
-    agrees(owners, algorithm, EVERYBODY, False)
+    agrees(owners, algorithm, EVERYBODY, "none")
 
 
 @pytest.mark.verification
 @pytest.mark.parametrize("network", [AWAY, LOST, SLOW])
-@pytest.mark.parametrize("reweighted", [False, True])
-def test_forecast_is_the_mean_of_replicas_where_answers_are_missing(network, reweighted):
-    agrees(3, (SynchronousDescent, "corrected"), network, reweighted)
-    agrees(3, (SynchronousAveraging, "corrected"), network, reweighted)
+@pytest.mark.parametrize("reweight", ["none", "known", "answered"])
+def test_forecast_is_the_mean_of_replicas_where_answers_are_missing(network, reweight):
+    agrees(3, (SynchronousDescent, "corrected"), network, reweight)
+    agrees(3, (SynchronousAveraging, "corrected"), network, reweight)

@@ -5,9 +5,9 @@ round moves θ against
 
     ∇g(θ) + Σ_l (n_l/n)·(Y_l/v_l)·(2(A_l·θ − b_l) + w_l),
 
-Y_l one if owner l answers in time, with probability q_l, independently of all else. v_l is 1, or q_l where answers are
-weighted by the inverse of how often they come. Where all answer, noise and H share eigenvectors, and coordinates along
-them do not mix: p modes of one coordinate. Else there is one mode of p.
+Y_l one if owner l answers in time, with probability q_l, independently of all else; v_l makes up for those who do not,
+as `p2psim.theory.forecast.answering` says. Where all answer, noise and direction share eigenvectors, and coordinates
+along them do not mix: p modes of one coordinate. Else there is one mode of p.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2psim.theory.forecast.answering import Reweight, answering
 from p2psim.theory.forecast.local_model import Quadratic
+
+#: Variances of multipliers below this, relative to the largest, are of rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Rounds:
     weight : ndarray, shape (m, q, q)
         Blocks of H.
     scatter : ndarray, shape (m, q, G·q)
-        G_l side by side, of the owners that may be missing: by how much an answer's gradient varies with its coming.
+        G_l side by side, symmetric: by how much the direction varies with who answers. Chance is made of G variables
+        without correlation, of mean 0 and variance 1.
     scatter_push : ndarray, shape (G, m, q)
         g_l.
     noise_factors : ndarray, shape (N,)
@@ -53,13 +58,13 @@ class Rounds:
     noise_factors: np.ndarray
 
     def scattered(self, cov: np.ndarray) -> np.ndarray:
-        """Σ_l G_l·X·G_lᵀ of each X, shape (J, m, q, q); G_l are symmetric."""
+        """Σ_l G_l·X·G_lᵀ of each X, shape (J, m, q, q)."""
         J, m, q, _ = cov.shape
-        owners = len(self.scatter_push)
-        if owners == 0:
+        G = len(self.scatter_push)
+        if G == 0:
             return np.zeros_like(cov)
-        each = (cov @ self.scatter).reshape(J, m, q, owners, q)
-        found: np.ndarray = self.scatter @ np.swapaxes(each, 2, 3).reshape(J, m, owners * q, q)
+        each = (cov @ self.scatter).reshape(J, m, q, G, q)
+        found: np.ndarray = self.scatter @ np.swapaxes(each, 2, 3).reshape(J, m, G * q, q)
         return found
 
     def thrown(self, z: np.ndarray) -> np.ndarray:
@@ -73,7 +78,7 @@ class Rounds:
 def rounds(
     statistics: Quadratic,
     present: np.ndarray | None = None,
-    reweighted: bool = False,
+    reweight: Reweight = "none",
     start: np.ndarray | None = None,
 ) -> Rounds:
     """Map of a round.
@@ -83,8 +88,8 @@ def rounds(
     statistics : Quadratic
     present : ndarray, shape (N,), optional
         q_l in (0, 1]; 1 when left out.
-    reweighted : bool
-        Whether answers are divided by q_l.
+    reweight : {"none", "known", "answered"}
+        What answers are divided by: 1, q_l, or the share of the records of those who answer in the round.
     start : ndarray, shape (p,), optional
         θ[1]; zero, as in W, when left out.
 
@@ -95,23 +100,19 @@ def rounds(
     """
     N, p = statistics.moment.shape
     chance = np.ones(N) if present is None else np.asarray(present, dtype=float)
-    if not ((chance > 0) & (chance <= 1)).all():
-        raise ValueError(f"probabilities to answer must be above 0 and at most 1, got {chance}")
-    divided = chance if reweighted else np.ones(N)
+    moments = answering(chance, statistics.shares, reweight)
     optimum = statistics.optimum
     # ∇ of owner l's part is 2·share·(A_l z + A_l θ* − b_l).
     turn = 2 * statistics.shares[:, None, None] * statistics.gram
     away = turn @ optimum - 2 * statistics.shares[:, None] * statistics.moment
-    mean = chance / divided
-    drift = 2 * statistics.l2 * np.eye(p) + np.tensordot(mean, turn, 1)
-    push = 2 * statistics.l2 * optimum + mean @ away
-    missing = np.flatnonzero(chance < 1)
-    deviation = np.sqrt(chance * (1 - chance)) / divided
+    drift = 2 * statistics.l2 * np.eye(p) + np.tensordot(moments.mean, turn, 1)
+    push = 2 * statistics.l2 * optimum + moments.mean @ away
     begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
-    noise_factors = statistics.shares**2 * chance / divided**2
-    if len(missing):
-        wide = np.swapaxes(deviation[missing, None, None] * turn[missing], 0, 1).reshape(1, p, -1)
-        thrown = (deviation[missing, None] * away[missing])[:, None]
+    noise_factors = statistics.shares**2 * moments.square
+    if (chance < 1).any():
+        mixed = _uncorrelated(moments.covariance)
+        wide = np.swapaxes(np.tensordot(mixed, turn, 1), 0, 1).reshape(1, p, -1)
+        thrown = (mixed @ away)[:, None]
         return Rounds(
             np.eye(p),
             drift[None],
@@ -134,3 +135,13 @@ def rounds(
         np.zeros((0, p, 1)),
         noise_factors,
     )
+
+
+def _uncorrelated(covariance: np.ndarray) -> np.ndarray:
+    """Rows R with RᵀR the covariance, shape (G, N): combinations of owners, less those without variance."""
+    if not (covariance - np.diag(np.diagonal(covariance))).any():
+        rows: np.ndarray = np.sqrt(covariance)
+    else:
+        values, vectors = np.linalg.eigh(covariance)
+        rows = np.sqrt(np.where(values > _ROUNDING * values[-1], values, 0.0))[:, None] * vectors.T
+    return rows[rows.any(axis=1)]

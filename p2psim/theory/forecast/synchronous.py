@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2psim.theory.forecast.answering import Reweight
 from p2psim.theory.forecast.local_model import Quadratic
 from p2psim.theory.forecast.round_moments import Moments, walk
 from p2psim.theory.forecast.rounds import Rounds, rounds
@@ -96,7 +97,7 @@ def synchronous_descent(
     variances: np.ndarray,
     form: Form = "corrected",
     present: np.ndarray | None = None,
-    reweighted: bool = False,
+    reweight: Reweight = "none",
 ) -> ModelForecast:
     """Forecast of W Algorithm 1.
 
@@ -115,8 +116,8 @@ def synchronous_descent(
         Of the steps.
     present : ndarray, shape (N,), optional
         Probability that an owner answers in a round; 1 when left out.
-    reweighted : bool
-        Whether answers are divided by it.
+    reweight : {"none", "known", "answered"}
+        What answers are divided by: 1, this probability, or the share of the records of those who answer in the round.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def synchronous_descent(
     steps = descent_steps(rho, horizon, form)
     # Both models are the same where nothing of the average is kept.
     kept = np.zeros(len(steps))
-    return _forecast(statistics, minimum, steps, kept, True, variances, present, reweighted).model
+    return _forecast(statistics, minimum, steps, kept, True, variances, present, reweight).model
 
 
 def synchronous_averaging(
@@ -139,13 +140,13 @@ def synchronous_averaging(
     variances: np.ndarray,
     form: Form = "corrected",
     present: np.ndarray | None = None,
-    reweighted: bool = False,
+    reweight: Reweight = "none",
 ) -> SynchronousForecast:
     """Forecast of W Algorithm 2, while the box does not act.
 
     Parameters
     ----------
-    statistics, minimum, horizon, variances, present, reweighted
+    statistics, minimum, horizon, variances, present, reweight
         As in `synchronous_descent`.
     c1 : float
         c₁ > 0.
@@ -159,7 +160,7 @@ def synchronous_averaging(
     """
     steps = averaging_steps(c1, horizon)
     kept = average_kept(horizon, form)
-    return _forecast(statistics, minimum, steps, kept, form == "corrected", variances, present, reweighted)
+    return _forecast(statistics, minimum, steps, kept, form == "corrected", variances, present, reweight)
 
 
 def _forecast(
@@ -170,7 +171,7 @@ def _forecast(
     average_new: bool,
     variances: np.ndarray,
     present: np.ndarray | None,
-    reweighted: bool,
+    reweight: Reweight,
 ) -> SynchronousForecast:
     N = len(statistics.moment)
     if not minimum > 0:
@@ -179,7 +180,7 @@ def _forecast(
         raise ValueError(f"steps must be positive and finite, got {steps}")
     if variances.shape != (len(steps), N):
         raise ValueError(f"variances must have shape {(len(steps), N)}, got {variances.shape}")
-    star = rounds(statistics, present, reweighted)
+    star = rounds(statistics, present, reweight)
     sources, of_owner, scale = _profiles(variances)
     moved = walk(star, steps, kept, average_new, sources)
     shares = star.noise_factors * scale
