@@ -33,6 +33,7 @@ from p2psim.network.array_parts import (
 )
 from p2psim.network.availability import Bernoulli
 from p2psim.network.channels.loss import GilbertElliott, chances
+from p2psim.network.clock_heap import first_ticks, sift_down
 from p2psim.network.events import (
     COMMIT,
     EVENT,
@@ -56,40 +57,6 @@ if TYPE_CHECKING:
 
 REQUEST, BROADCAST = 0, 1
 _REASONS = ("", "commits", "time", "exhausted")
-
-
-@njit(inline="always")
-def _before(times, orders, a, b):  # type: ignore[no-untyped-def]
-    return times[a] < times[b] or (times[a] == times[b] and orders[a] < orders[b])
-
-
-@njit()
-def sift_down(times, orders, agents, place, size):  # type: ignore[no-untyped-def]
-    """Restore the heap below a place; the earliest time, then the lowest order, is on top."""
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            return
-        if child + 1 < size and _before(times, orders, child + 1, child):
-            child += 1
-        if not _before(times, orders, child, place):
-            return
-        times[child], times[place] = times[place], times[child]
-        orders[child], orders[place] = orders[place], orders[child]
-        agents[child], agents[place] = agents[place], agents[child]
-        place = child
-
-
-@njit()
-def _first_ticks(key, rates, times, orders, agents):  # type: ignore[no-untyped-def]
-    """Each agent's first tick, as a heap."""
-    n = times.size
-    for i in range(n):
-        times[i] = exponential(key, i, 0) / rates[i]
-        orders[i] = i
-        agents[i] = i
-    for place in range(n // 2, -1, -1):
-        sift_down(times, orders, agents, place, n)
 
 
 @njit()
@@ -219,7 +186,7 @@ class ArrayRun:
         """Yield chunks of events."""
         n, key = self._links.agents, self._streams.key("clocks")
         times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
-        _first_ticks(key, self._rates, times, orders, agents)
+        first_ticks(key, self._rates, times, orders, agents)
         places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
         counters = np.array([0, 0, n, n, RUNNING, self._commits])
         room = self._chunk + max(1 + MOST, 3 + int(np.diff(self._links.indptr).max()))

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heappush
 from typing import Any
 
 import simpy
 from simpy.events import NORMAL
 
-__all__ = ["NORMAL", "Clock"]
+__all__ = ["NORMAL", "Ticks"]
 
 
-class Clock(simpy.Event):
-    """Ticks of one agent: an event that has its value from the start, and is set again when it has rung.
+class Ticks(simpy.Event):
+    """The ticks of all agents: one event, which is set again for the next tick when it has rung.
+
+    So SimPy's queue holds one entry for all clocks, and stays short.
 
     Parameters
     ----------
     env : simpy.Environment
-    rings : list of one callable
-        Called with the clock; the same list serves all clocks.
-    agent : int
-    gaps : iterator of float
-        Times between ticks, without end.
+    ticks : iterator of (float, int)
+        Time and agent of each, in order, without end.
+    tick : callable
+        Called with the agent at each.
     """
 
     def __init__(
-        self,
-        env: simpy.Environment,
-        rings: list[Callable[[Any], None]],
-        agent: int,
-        gaps: Iterator[float],
+        self, env: simpy.Environment, ticks: Iterator[tuple[float, int]], tick: Callable[[int], None]
     ):
-        self.env, self.callbacks = env, rings
+        self.env = env
         self._ok, self._value = True, None
-        self.agent, self.gaps = agent, gaps
-        env.schedule(self, NORMAL, next(gaps))
+        queue, numbers = env._queue, env._eid
+        time, agent = next(ticks)
+
+        def ring(_: Any) -> None:
+            nonlocal time, agent
+            tick(agent)
+            self.callbacks = rings
+            time, agent = next(ticks)
+            # The time itself, not a delay: the sum of clock and gap must not be rounded twice.
+            heappush(queue, (time, NORMAL, next(numbers), self))
+
+        rings: list[Callable[[Any], None]] = [ring]
+        self.callbacks = rings
+        heappush(queue, (time, NORMAL, next(numbers), self))

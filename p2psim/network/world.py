@@ -11,6 +11,7 @@ import numpy as np
 import simpy
 
 from p2psim.distributions import Distribution, sample
+from p2psim.network.clock_heap import ticks
 from p2psim.network.events import (
     COMMIT,
     DELIVER,
@@ -29,9 +30,8 @@ from p2psim.network.events import (
 )
 from p2psim.network.log import EventLog
 from p2psim.network.members import Members
-from p2psim.network.timers import NORMAL, Clock
+from p2psim.network.timers import Ticks
 from p2psim.randomness import Streams
-from p2psim.streams import exponentials
 
 if TYPE_CHECKING:
     from p2psim.network.simulation import Network
@@ -44,7 +44,7 @@ Message = tuple[int, int, int, int, int, Ended, Ended]
 
 
 def _write_nothing(*_: float) -> int:
-    """Stand for the log's ``write`` once the run is over."""
+    """Stand for what the log writes once the run is over."""
     return NONE
 
 
@@ -109,6 +109,7 @@ class World:
         self._last_commit = commits
         self._over = self.env.event()
         self._write: Callable[..., int] = self.log.write
+        self._write_update: Callable[..., int] = self.log.write_update
         self.fresh = network.channel.fresh
         self._medium = network.channel.open(self, network.vectors)
         if time is not None:
@@ -124,7 +125,7 @@ class World:
 
     def wake(self, agent: int, outcome: int = OK) -> int:
         """Write that an agent's clock ticked."""
-        return self._write(self.env.now, WAKE, agent, NOBODY, NONE, NONE, NONE, outcome)
+        return self._write(self.env._now, WAKE, agent, NOBODY, NONE, NONE, NONE, outcome)
 
     def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
         """Write an update of a model (of the learner: agent −1), and end the run if it was the last."""
@@ -133,14 +134,14 @@ class World:
             version = self.commits
         else:
             version = self.versions[agent] = self.versions[agent] + 1
-        seq = self._write(self.env.now, COMMIT, agent, peer, version, cause, release, OK)
+        seq = self._write(self.env._now, COMMIT, agent, peer, version, cause, release, OK)
         if self.commits == self._last_commit:
             self.end("commits")
         return seq
 
     def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
         """Write that something an agent was to do will not be done."""
-        return self._write(self.env.now, DROP, agent, peer, version, cause, NONE, outcome)
+        return self._write(self.env._now, DROP, agent, peer, version, cause, NONE, outcome)
 
     def release(self, agent: int) -> int:
         """Number of the release that an agent makes now, touching its data; `NONE` if it may make no more."""
@@ -168,11 +169,30 @@ class World:
     ) -> int:
         """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``."""
         peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
-        seq = self._write(self.env.now, SEND, sender, peer, version, cause, release, OK)
+        seq = self._write(self.env._now, SEND, sender, peer, version, cause, release, OK)
         if release != NONE:
             self._answers_in_flight += len(receivers)
         self._medium.carry(sender, receivers, seq, version, release, heard, lost)
         return seq
+
+    def update_and_tell(self, agent: int, receivers: Sequence[int], ended: Ended) -> None:
+        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step."""
+        if self.commits + 1 == self._last_commit:
+            # The run ends before the send.
+            self.commit(agent, NOBODY, self.wake(agent), self.release(agent))
+            return
+        if self._limits is None:
+            release = self.releases[agent]
+            self.releases[agent] = release + 1
+        else:
+            release = self.release(agent)
+        self.commits += 1
+        version = self.versions[agent] = self.versions[agent] + 1
+        peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
+        seq = self._write_update(self.env._now, agent, peer, version, release)
+        if release != NONE:
+            self._answers_in_flight += len(receivers)
+        self._medium.carry(agent, receivers, seq, version, release, ended, ended)
 
     # What the channel tells
 
@@ -182,7 +202,7 @@ class World:
 
     def retry(self, sender: int, receiver: int, version: int, cause: int, release: int, outcome: int) -> None:
         """Write that a message is sent again to one receiver, and why."""
-        self._write(self.env.now, RETRY, sender, receiver, version, cause, release, outcome)
+        self._write(self.env._now, RETRY, sender, receiver, version, cause, release, outcome)
 
     def arrive(
         self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
@@ -195,10 +215,13 @@ class World:
             else:
                 self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
             return
-        delivery = self._write(self.env.now, DELIVER, receiver, sender, version, seq, release, OK)
+        delivery = self._write(self.env._now, DELIVER, receiver, sender, version, seq, release, OK)
         heard(sender, receiver, delivery, version, release)
         if release != NONE:
-            self._end_flight()
+            # As in `_end_flight`, without the call.
+            self._answers_in_flight -= 1
+            if not self._active:
+                self.settle()
 
     def fail(
         self,
@@ -212,7 +235,7 @@ class World:
         outcome: int,
     ) -> None:
         """Drop a message on its way to one receiver."""
-        drop = self._write(self.env.now, DROP, receiver, sender, version, seq, release, outcome)
+        drop = self._write(self.env._now, DROP, receiver, sender, version, seq, release, outcome)
         lost(sender, receiver, drop, version, release)
         if release != NONE:
             self._end_flight()
@@ -276,7 +299,7 @@ class World:
         self._absences[agent] += 1
         if self._absences[agent] == 1:
             self.present[agent] = 0
-            self._write(self.env.now, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
+            self._write(self.env._now, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
 
     def _join(self, agent: int) -> None:
         self._absences[agent] -= 1
@@ -284,7 +307,7 @@ class World:
             return
         self.present[agent] = 1
         peer, version = (NOBODY, NONE) if agent == LEARNER else self._model_on_return(agent)
-        self._write(self.env.now, JOIN, agent, peer, version, NONE, NONE, OK)
+        self._write(self.env._now, JOIN, agent, peer, version, NONE, NONE, OK)
         for message in self._held.pop(agent, ()):
             self.arrive(*message)
         for tell in self.returned:
@@ -333,26 +356,14 @@ class World:
 
     def start_clocks(self, tick: Callable[[int], None]) -> None:
         """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
-        schedule, present, misses = self.env.schedule, self.present, self._misses
+        present, misses = self.present, self._misses
 
-        def ring(clock: Clock) -> None:
-            clock.callbacks = rings
-            agent = clock.agent
+        def tick_unless_absent(agent: int) -> None:
             # Whether a wake is missed is drawn for each, also for one who is away.
             if (misses is None or not misses[agent]()) and present[agent]:
                 tick(agent)
-            schedule(clock, NORMAL, next(clock.gaps))
 
-        rings: list[Callable[[Clock], None]] = [ring]
-        for agent in range(self.links.agents):
-            Clock(self.env, rings, agent, self._gaps(agent))
-
-    def _gaps(self, agent: int) -> Iterator[float]:
-        """Times between the ticks of an agent."""
-        key, rate, place = self.streams.key("clocks"), self.rates[agent], 0
-        while True:
-            yield from (exponentials(key, agent, place, BLOCK) / rate).tolist()
-            place += BLOCK
+        Ticks(self.env, ticks(self.streams.key("clocks"), self.rates), tick_unless_absent)
 
     def after(self, delay: float, act: Callable[[], None]) -> None:
         """Call ``act`` after a delay; at once, and before anything else, if the delay is zero."""
@@ -365,7 +376,7 @@ class World:
         """End the run: nothing is written from here on."""
         if not self.ended:
             self.ended = reason
-            self._write = _write_nothing
+            self._write = self._write_update = _write_nothing
             self._over.succeed()
 
     def run(self) -> Generator[np.ndarray, None, None]:

@@ -20,9 +20,9 @@ from network_cases import (
     star,
 )
 
-from p2psim.network.array_engine import sift_down
 from p2psim.network.availability import Bernoulli, Renewal
 from p2psim.network.channels import Channel
+from p2psim.network.clock_heap import sift_down
 from p2psim.network.events import DROP, LEARNER, LOSS
 from p2psim.network.graphs import links
 from p2psim.network.simulation import simulate_events

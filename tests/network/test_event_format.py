@@ -7,7 +7,7 @@ import pytest
 from network_cases import Broadcast, Channel, Gossip, Poll, Request, complete, glue, play, ring, star
 
 from p2psim.network import events as format_
-from p2psim.network.events import EVENT, EVENT_STRUCT
+from p2psim.network.events import COMMIT, EVENT, EVENT_STRUCT, SEND, WAKE
 from p2psim.network.log import EventLog
 
 #: The format as it is documented: name, type, offset in bytes.
@@ -62,6 +62,20 @@ class TestLayout:
         written = [tuple(event[name].item() for name in names) for event in glue(*chunks)]
         assert written == [(seq, *row) for seq, row in enumerate(rows)]
         assert log.rest().size == 0
+
+    @pytest.mark.parametrize("chunk", [1, 2, 3, 4, 7])
+    def test_log_writes_an_update_as_its_three_events(self, chunk: int) -> None:
+        at_once, one_by_one = EventLog(chunk), EventLog(chunk)
+        for i in range(9):
+            assert at_once.write(i, WAKE, 8, -2, -1, -1, -1, 2) == 4 * i
+            assert at_once.write_update(i + 0.5, i, i - 3, i + 5, i - 1) == 4 * i + 3
+            one_by_one.write(i, WAKE, 8, -2, -1, -1, -1, 2)
+            wake = one_by_one.write(i + 0.5, WAKE, i, -2, -1, -1, -1, 0)
+            commit = one_by_one.write(i + 0.5, COMMIT, i, -2, i + 5, wake, i - 1, 0)
+            one_by_one.write(i + 0.5, SEND, i, i - 3, i + 5, commit, i - 1, 0)
+        parts = [[*(log.take() for _ in range(36 // chunk)), log.rest()] for log in (at_once, one_by_one)]
+        assert [part.tobytes() for part in parts[0]] == [part.tobytes() for part in parts[1]]
+        assert sum(part.size for part in parts[0]) == 36
 
 
 CASES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from p2psim.network.events import NOBODY, SPENT
+from p2psim.network.events import SPENT
 from p2psim.options import Options
 
 if TYPE_CHECKING:
@@ -38,11 +38,8 @@ class Broadcast(Options):
         def tick(agent: int) -> None:
             if world.is_spent(agent) and not world.goes_on:
                 world.wake(agent, SPENT)
-                return
-            wake = world.wake(agent)
-            release = world.release(agent)
-            commit = world.commit(agent, NOBODY, wake, release)
-            world.send(agent, neighbours[agent], world.versions[agent], commit, release, hear, hear)
+            else:
+                world.update_and_tell(agent, neighbours[agent], hear)
 
         world.start_clocks(tick)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.network.events import NOBODY, NONE, SPENT
+from p2psim.network.events import NONE, SPENT
 from p2psim.network.exchanges.broadcast import hear
 from p2psim.options import Options
 
@@ -88,7 +88,7 @@ class _Meetings:
         self._key, self._indptr, self._indices = (
             world.streams.key("peers"),
             links.indptr,
-            links.indices.tolist(),
+            links.indices,
         )
         by_weight = options.partner == "weight"
         self._running = partners.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
@@ -99,15 +99,16 @@ class _Meetings:
         choices = self._choices[agent]
         if choices is None:
             choices = self._choices[agent] = self._partners(agent)
-        return (self._indices[next(choices)],)
+        return (next(choices),)
 
     def _partners(self, agent: int) -> Iterator[int]:
-        """Places of an agent's next partners among all links, without end."""
+        """An agent's next partners, without end."""
         from p2psim.network.world import BLOCK
 
         place = 0
         while True:
-            yield from self._draw(self._key, agent, place, BLOCK, self._indptr, self._running).tolist()
+            places = self._draw(self._key, agent, place, BLOCK, self._indptr, self._running)
+            yield from self._indices[places].tolist()
             place += BLOCK
 
     def _wake(self, agent: int) -> int | None:
@@ -130,12 +131,11 @@ class _Meetings:
 
     def push(self, agent: int) -> None:
         """Update on waking, and tell a neighbour."""
-        world, wake = self._world, self._wake(agent)
-        if wake is None:
-            return
-        release = world.release(agent)
-        commit = world.commit(agent, NOBODY, wake, release)
-        world.send(agent, self._partner(agent), world.versions[agent], commit, release, hear, hear)
+        world = self._world
+        if world.is_spent(agent) and not world.goes_on:
+            world.wake(agent, SPENT)
+        else:
+            world.update_and_tell(agent, self._partner(agent), hear)
 
     def tell(self, agent: int) -> None:
         """Tell a neighbour, which then updates."""
