@@ -269,6 +269,8 @@ def _completed(node: Node, axes: list[Axis]) -> Node:
 
 def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, list[Any]]:
     """Check each value of the sweep by itself, and make it explicit; what is wrong is added to the faults."""
+    from p2psim.study.cells import value_at
+
     found: dict[str, list[Any]] = {}
     if not isinstance(node.content, dict):
         return found
@@ -282,6 +284,8 @@ def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, l
                 except InputError as error:
                     faults += error.faults
                     continue
-                explicit_value = find(cell.nodes(), steps_of(key))
-                found[key].append(plain(explicit_value if explicit_value is not None else value))
+                try:
+                    found[key].append(explicit(value_at(cell, steps_of(key))))
+                except (AttributeError, LookupError, ValueError):
+                    found[key].append(plain(value))
     return found

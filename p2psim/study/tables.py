@@ -104,8 +104,8 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
         use_byte_stream_split=floats,
         write_page_checksum=True,
     ) as writer:
-        for group in _groups(_pieces(name, holders)):
-            writer.write_table(_assemble(group, schema, columns, dictionaries), row_group_size=ROW_GROUP)
+        for group in _groups(_pieces(name, holders, body, dictionaries)):
+            writer.write_table(_assemble(group, schema, columns), row_group_size=ROW_GROUP)
     return True
 
 
@@ -200,19 +200,22 @@ def _full_schema(name: str, columns: "dict[str, pa.Array]", body: "pa.Schema") -
 _Piece = tuple[int, int, "pa.Table"]
 
 
-def _pieces(name: str, runs: Sequence[Placed]) -> Iterator[_Piece]:
-    """Rows of each simulation in turn. The maps of few parts are open at a time."""
+def _pieces(
+    name: str, runs: Sequence[Placed], body: "pa.Schema", dictionaries: "dict[str, pa.Array]"
+) -> Iterator[_Piece]:
+    """Rows of each simulation in turn, all with the same columns. The maps of few parts are open at a time."""
     parts = {run.source.path: run.source for run in runs if isinstance(run.source, StoredPart)}
 
     @lru_cache(maxsize=128)
     def table_of(path: Path) -> Any:
-        return parts[path].table(name)
+        # A whole part at once: its simulations may have few rows each.
+        return _conformed(parts[path].table(name), body, dictionaries)
 
     for run in runs:
         start, count = run.source.place(name, run.key) or (0, 0)
         if isinstance(run.source, Earlier):
             for rows in run.source.rows(name, start, count):
-                yield run.cell, run.replica, rows
+                yield run.cell, run.replica, _conformed(rows, body, dictionaries)
         else:
             yield run.cell, run.replica, table_of(run.source.path).slice(start, count)
 
@@ -235,18 +238,14 @@ def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
         yield group
 
 
-def _assemble(
-    group: list[_Piece],
-    schema: "pa.Schema",
-    columns: "dict[str, pa.Array]",
-    dictionaries: "dict[str, pa.Array]",
-) -> "pa.Table":
+def _assemble(group: list[_Piece], schema: "pa.Schema", columns: "dict[str, pa.Array]") -> "pa.Table":
     import pyarrow as pa
 
     counts = [rows.num_rows for _, _, rows in group]
     cells = np.repeat(np.array([cell for cell, _, _ in group], np.int32), counts)
     replicas = np.repeat(np.array([replica for _, replica, _ in group], np.int32), counts)
-    arrays: list[pa.Array] = []
+    body = pa.concat_tables([rows for _, _, rows in group]).combine_chunks()
+    arrays: list[Any] = []
     for field in schema:
         if field.name == "cell":
             arrays.append(pa.array(cells))
@@ -255,24 +254,28 @@ def _assemble(
         elif field.name in columns:
             arrays.append(columns[field.name].take(pa.array(cells)))
         else:
-            arrays.append(_joined(field, [rows for _, _, rows in group], dictionaries))
+            arrays.append(body.column(field.name))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _joined(field: "pa.Field", pieces: "list[pa.Table]", dictionaries: "dict[str, pa.Array]") -> "pa.Array":
-    """One column of all pieces as a single array, nulls where a piece lacks it."""
+def _conformed(rows: "pa.Table", body: "pa.Schema", dictionaries: "dict[str, pa.Array]") -> "pa.Table":
+    """Rows with all columns of the whole table, nulls in those that they lack, and its dictionaries."""
     import pyarrow as pa
 
-    chunks = []
-    for rows in pieces:
+    columns = []
+    for field in body:
         if field.name not in rows.schema.names:
-            chunks.append(pa.nulls(rows.num_rows, field.type))
-            continue
-        for chunk in rows.column(field.name).chunks:
+            nothing = pa.nulls(rows.num_rows, pa.int32() if field.name in dictionaries else field.type)
             if field.name in dictionaries:
-                chunk = _recoded(chunk, dictionaries[field.name])
-            chunks.append(chunk.cast(field.type))
-    return pa.concat_arrays(chunks) if chunks else pa.array([], field.type)
+                nothing = pa.DictionaryArray.from_arrays(nothing, dictionaries[field.name])
+            columns.append(nothing)
+            continue
+        column = rows.column(field.name)
+        chunks = column.chunks
+        if field.name in dictionaries:
+            chunks = [_recoded(chunk, dictionaries[field.name]) for chunk in chunks]
+        columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
+    return pa.Table.from_arrays(columns, schema=body)
 
 
 def _recoded(chunk: "pa.Array", dictionary: "pa.Array") -> "pa.DictionaryArray":
