@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from p2psim.forecast_statistics import add_statistics, export_statistics, refuse_export_options
 from p2psim.printing import MOST_ROWS, print_json, print_table
 
 if TYPE_CHECKING:
@@ -35,14 +36,25 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
         help="also search the horizon, ρ and allocation that make the forecast least for the budgets",
     )
     command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
+    add_statistics(command)
 
 
 def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
     """Forecast, print and draw; returns the exit code."""
     from p2psim.graph_forecast_command import show_graphs
+    from p2psim.study.forecasting.exchange import read_parties
     from p2psim.study.forecasting.study import CellForecast, forecast_scenario
 
-    found = forecast_scenario(scenario, asked.calibrate, asked.best, confirm_cells=asked.confirm_cells)
+    if asked.export_statistics:
+        return export_statistics(scenario, asked)
+    refuse_export_options(asked)
+    found = forecast_scenario(
+        scenario,
+        asked.calibrate,
+        asked.best,
+        statistics=read_parties(asked.statistics),
+        confirm_cells=asked.confirm_cells,
+    )
     stars = [one for one in found if isinstance(one, CellForecast)]
     graphs = [one for one in found if not isinstance(one, CellForecast)]
     drawn = _draw(stars, graphs, asked.figures) if asked.figures else []

@@ -22,7 +22,7 @@ MOST_OWNERS = 10_000
 
 
 @dataclass(frozen=True)
-class Party:
+class Prospect:
     """One owner's reasons.
 
     Attributes
@@ -56,13 +56,13 @@ class Party:
         return self.together < self.alone
 
 
-def parties(forecast: Forecast) -> list[Party]:
+def parties(forecast: Forecast) -> list[Prospect]:
     """Isolated and collaborating ψ of every owner."""
     setting, parts = forecast.setting, forecast.parts
     budgets = setting.cell.stage.plan.budget
     factors = _break_even_factors(forecast)
     return [
-        Party(
+        Prospect(
             label=setting.cell.case.labels[i],
             records=int(setting.cell.problem.records[i]),
             epsilon=float(budgets[i]),

@@ -14,6 +14,7 @@ from p2psim.learning.star_expansion import balance, expansion
 from p2psim.privacy.allocations import UNLIMITED, Geometric, Releases
 from p2psim.study.families import family_of
 from p2psim.study.families.star import StarCell
+from p2psim.study.forecasting.exchange import EXCHANGED
 from p2psim.theory.dropout import answer_frequencies
 from p2psim.theory.forecast.linear_star import LinearStar, linear_star
 from p2psim.theory.forecast.local_model import LocalModel
@@ -104,6 +105,18 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
 
 def _model(cell: StarCell) -> LocalModel:
     problem, rule = cell.problem, cell.rule
+    if problem.loss.kind == "squared" and (cell.case.problem_id == EXCHANGED or rule.how == FROM_SUMS):
+        # Sums over the records are all there is to know.
+        return LocalModel(
+            problem.records.astype(float),
+            problem.gram,
+            problem.moment,
+            problem.l2,
+            problem.optimum,
+            np.tensordot(problem.shares, problem.gram, 1) + problem.l2 * np.eye(problem.dimension),
+            problem.minimum,
+            problem.relative_fitness(problem.isolated_optima),
+        )
     clip = np.inf if rule.how == FROM_SUMS else rule.clip
     at = balance(problem, clip, rule.order)
     gradients, jacobians = expansion(problem, at, clip, rule.order)
@@ -128,7 +141,12 @@ def _reasons(cell: StarCell) -> list[str]:
     network, exchange, found = cell.stage.network, scenario.network.exchange.kind, []
     if problem.loss.kind != "squared":
         found.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
-    if cell.rule.how != FROM_SUMS and np.isfinite(cell.rule.clip):
+    sensitivity = scenario.privacy.sensitivity
+    if cell.case.problem_id == EXCHANGED:
+        found += cell.case.warnings
+        if sensitivity is not None and sensitivity.kind == "clip":
+            found.append("statistics do not show which gradients are clipped: none is taken to be")
+    elif cell.rule.how != FROM_SUMS and np.isfinite(cell.rule.clip):
         found.append("gradients may be clipped: a linear model of those that are not")
     if problem.box_is_active:
         found.append("the box acts on the minimiser")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from p2psim.study.cells import cells
 from p2psim.study.families import FAMILIES
 from p2psim.study.forecasting.best import Best, best
 from p2psim.study.forecasting.calibrating import Calibration, calibrate
-from p2psim.study.forecasting.collaboration import Alike, Party, parties
+from p2psim.study.forecasting.collaboration import Alike, Prospect, parties
+from p2psim.study.forecasting.exchange import Party, case_of, check_family
 from p2psim.study.forecasting.forecast import Forecast, forecast
 from p2psim.study.forecasting.graph_study import GraphCellForecast, of_graph_cell
 from p2psim.study.forecasting.setting import setting
@@ -33,7 +35,7 @@ class CellForecast:
     ----------
     cell : Cell
     forecast : Forecast
-    parties : list of Party
+    parties : list of Prospect
     alike : Alike
         The same with any number of average owners.
     break_even : int or None
@@ -44,7 +46,7 @@ class CellForecast:
 
     cell: Cell
     forecast: Forecast
-    parties: list[Party]
+    parties: list[Prospect]
     alike: Alike
     break_even: int | None
     best: Best | None
@@ -111,7 +113,12 @@ class CellForecast:
 
 
 def forecast_scenario(
-    scenario: Scenario, replicas: int = 0, search: bool = False, *, confirm_cells: bool = False
+    scenario: Scenario,
+    replicas: int = 0,
+    search: bool = False,
+    *,
+    statistics: Sequence[Party] = (),
+    confirm_cells: bool = False,
 ) -> list[CellForecast | GraphCellForecast]:
     """Forecast every cell of a scenario.
 
@@ -122,6 +129,8 @@ def forecast_scenario(
         Pilot replicas to run beside each forecast; 0 for none.
     search : bool
         Search the best horizon, step and allocation for the budgets of each cell.
+    statistics : sequence of Party
+        What parties have exchanged, to forecast from instead of the scenario's data.
     confirm_cells : bool
         Accept any number of cells.
 
@@ -132,12 +141,14 @@ def forecast_scenario(
     """
     if replicas < 0 or replicas == 1:
         raise InputError(f"pilot replicas must be 0 or at least 2, got {replicas}")
+    if replicas and statistics:
+        raise InputError("pilot replicas need the records; calibrate where the data is")
     found: list[CellForecast | GraphCellForecast] = []
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace = Workspace(Path(directory))
         for cell in cells(scenario, confirm_cells=confirm_cells):
             try:
-                found.append(_of_cell(cell, workspace, replicas, search))
+                found.append(_of_cell(cell, workspace, replicas, search, statistics))
             except InputError as error:
                 raise InputError(*(scenario.locate(fault) for fault in error.faults)) from error
             except P2PSimError as error:
@@ -146,13 +157,16 @@ def forecast_scenario(
 
 
 def _of_cell(
-    cell: Cell, workspace: Workspace, replicas: int, search: bool
+    cell: Cell, workspace: Workspace, replicas: int, search: bool, statistics: Sequence[Party]
 ) -> CellForecast | GraphCellForecast:
+    if statistics:
+        check_family(cell.scenario)
     if FAMILIES[cell.scenario.learning.algorithm.kind] == "graph":
         if search:
             raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
         return of_graph_cell(cell, workspace, replicas)
-    made = forecast(setting(cell.scenario, workspace.case(cell.scenario, 0)))
+    case = case_of(cell.scenario, statistics) if statistics else workspace.case(cell.scenario, 0)
+    made = forecast(setting(cell.scenario, case))
     alike = Alike(made.setting)
     return CellForecast(
         cell,
