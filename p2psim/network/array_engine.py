@@ -7,7 +7,7 @@ missed wakes are masks: each is a draw at a place of its sender's, or its agent'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,7 @@ from p2psim.network.array_parts import (
     make_release,
     put,
 )
+from p2psim.network.array_rounds import fill as fill_rounds
 from p2psim.network.availability import Bernoulli
 from p2psim.network.channels.loss import GilbertElliott, chances
 from p2psim.network.clock_heap import first_ticks, sift_down
@@ -47,6 +48,7 @@ from p2psim.network.events import (
     WAKE,
 )
 from p2psim.network.exchanges.gossip import Gossip
+from p2psim.network.exchanges.rounds import Round
 from p2psim.network.members import Members
 from p2psim.network.partners import draw_link, running_weights
 from p2psim.randomness import Streams
@@ -55,8 +57,12 @@ from p2psim.streams import exponential, uniform
 if TYPE_CHECKING:
     from p2psim.network.simulation import Network
 
-REQUEST, BROADCAST = 0, 1
+#: Patterns; those from 2 on but the last are ways of gossip (`p2psim.network.array_gossip`).
+REQUEST, BROADCAST, ROUND = 0, 1, 6
 _REASONS = ("", "commits", "time", "exhausted")
+
+#: Writes events to an array, and returns how many.
+Fill = Callable[[np.ndarray], int]
 
 
 @njit()
@@ -163,51 +169,69 @@ class ArrayRun:
         time: float | None,
         chunk: int,
     ):
-        self._links = network.links
-        self._goes_on = network.goes_on
-        self._hears = network.updates == "hear"
-        exchange = network.exchange
-        by_weight = isinstance(exchange, Gossip) and exchange.partner == "weight"
-        self._running = (
-            running_weights(network.links.indptr, network.links.weights) if by_weight else np.empty(0)
-        )
-        self._misses = _misses(network)
-        self._wire = _wire(network, streams)
-        self._pattern = pattern
-        self._rates = rates
-        self._streams = streams
-        self._limits = limits if limits is not None else np.full(network.links.agents, np.iinfo(np.int64).max)
-        self._commits = commits if commits is not None else np.iinfo(np.int64).max
+        n, most = network.links.agents, np.iinfo(np.int64).max
+        self._network, self._pattern, self._rates, self._streams = network, pattern, rates, streams
+        self._misses, self._wire = _misses(network), _wire(network, streams)
+        self._limits = limits if limits is not None else np.full(n, most)
         self._time = time if time is not None else np.inf
         self._chunk = chunk
-        self.ended = ""
+        self._counters = np.array([0, 0, n, n, RUNNING, commits if commits is not None else most])
+
+    @property
+    def ended(self) -> str:
+        """How the run ended; empty while it goes on."""
+        return _REASONS[self._counters[STATE]]
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
-        n, key = self._links.agents, self._streams.key("clocks")
-        times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
-        first_ticks(key, self._rates, times, orders, agents)
-        places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
-        counters = np.array([0, 0, n, n, RUNNING, self._commits])
-        room = self._chunk + max(1 + MOST, 3 + int(np.diff(self._links.indptr).max()))
-        kept = np.empty(0, EVENT)
-        while counters[STATE] == RUNNING:
+        fill, least = self._rounds() if self._pattern == ROUND else self._wakes()
+        room, kept = self._chunk + least, np.empty(0, EVENT)
+        while self._counters[STATE] == RUNNING:
             out = np.zeros(room, EVENT)  # the padding too: streams are compared byte by byte
             out[: kept.size] = kept
-            written = _fill(
-                out[kept.size :], self._pattern, self._hears, key, self._streams.key("peers"),
-                self._streams.key("availability"), self._rates, self._misses, self._links.indptr, self._links.indices,
-                self._running, self._limits, self._goes_on, self._time, times, orders, agents, places, begun,
-                releases, versions, self._wire, counters,
-            )  # fmt: skip
-            out = out[: kept.size + written]
-            self.ended = _REASONS[counters[STATE]]
+            out = out[: kept.size + fill(out[kept.size :])]
             whole = out.size - out.size % self._chunk
             for start in range(0, whole, self._chunk):
                 yield out[start : start + self._chunk]
             kept = out[whole:]
         if kept.size:
             yield kept
+
+    def _wakes(self) -> tuple[Fill, int]:
+        """What writes events wake by wake, and the room that it needs for one."""
+        links, exchange, key = self._network.links, self._network.exchange, self._streams.key("clocks")
+        by_weight = isinstance(exchange, Gossip) and exchange.partner == "weight"
+        running = running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
+        n = links.agents
+        times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
+        first_ticks(key, self._rates, times, orders, agents)
+        places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
+        hears, goes_on = self._network.updates == "hear", self._network.goes_on
+        peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
+
+        def fill(out: np.ndarray) -> int:
+            return _fill(
+                out, self._pattern, hears, key, peer_key, miss_key, self._rates, self._misses,
+                links.indptr, links.indices, running, self._limits, goes_on, self._time,
+                times, orders, agents, places, begun, releases, versions, self._wire, self._counters,
+            )  # fmt: skip
+
+        return fill, max(1 + MOST, 3 + int(np.diff(links.indptr).max()))
+
+    def _rounds(self) -> tuple[Fill, int]:
+        """What writes events round by round, and the room that it needs for one."""
+        exchange, n = self._network.exchange, self._network.links.agents
+        assert isinstance(exchange, Round)
+        now, heard, releases = np.zeros(1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        miss_key = self._streams.key("availability")
+
+        def fill(out: np.ndarray) -> int:
+            return fill_rounds(
+                out, exchange.interval, miss_key, self._misses, self._limits, self._time, now, heard, releases,
+                self._wire, self._counters,
+            )  # fmt: skip
+
+        return fill, 2 + 3 * n
 
 
 # None stands for no mask, of which the compiler makes code of its own, as fast as if there were no masks at all.

@@ -91,7 +91,9 @@ class Network:
 class Run(Protocol):
     """What an engine offers of one run."""
 
-    ended: str
+    @property
+    def ended(self) -> str:
+        """How the run ended; empty while it goes on."""
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""

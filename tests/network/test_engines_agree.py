@@ -13,6 +13,7 @@ from network_cases import (
     Links,
     Network,
     Request,
+    Round,
     connected_graphs,
     is_edge,
     of_kind,
@@ -44,14 +45,17 @@ def fading_star(owners: int) -> Links:
     return weighted(graph)
 
 
-STARS = st.tuples(st.integers(1, 30).map(star), st.just(Request()))
+ASKING = st.just(Request()) | st.builds(
+    Round, interval=st.sampled_from([0.01, 0.1, 0.3]), deadline=st.just(0.05)
+)
+STARS = st.tuples(st.integers(1, 30).map(star), ASKING)
 GOSSIPS = st.builds(
     Gossip,
     mode=st.sampled_from(["push", "pull", "push-pull", "edge"]),
     partner=st.sampled_from(["uniform", "weight"]),
 )
 GRAPHS = st.tuples(connected_graphs().map(weighted), st.just(Broadcast()) | GOSSIPS)
-FADING_STARS = st.tuples(st.integers(1, 30).map(fading_star), st.just(Request()))
+FADING_STARS = st.tuples(st.integers(1, 30).map(fading_star), ASKING)
 LOSSES = st.sampled_from([0.0, 1e-3, 0.3, 0.8]) | st.just({"edge": "fading"})
 DROPS = st.sampled_from([0.0, 1e-3, 0.5, 0.9])
 RATES = st.floats(0.01, 100.0) | st.just(1.0)

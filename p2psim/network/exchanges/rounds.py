@@ -41,8 +41,8 @@ class Round(Options):
 
     @property
     def array_code(self) -> int | None:
-        """Only SimPy runs this."""
-        return None
+        """Code in the array engine; answers that take time need SimPy."""
+        return 6 if self.response == 0 else None
 
     def needs_delivery(self, _: str) -> bool:
         """Whether there is no commit without a message that arrives: a round without answers is one, too."""
