@@ -135,9 +135,14 @@ def check_availability(network: Network) -> None:
 
 
 def _digest(links: Links) -> str:
+    """Short hash of who is linked with whom, and of all numbers that links have: channels may take any of them."""
     made = hashlib.blake2b(digest_size=16)
     for array in (links.indptr, links.indices, links.weights):
         made.update(array.tobytes())
+    for name, values in sorted(links.attributes.items()):
+        # The length tells where a name ends.
+        made.update(f"{len(name)} {name}".encode())
+        made.update(values.tobytes())
     return made.hexdigest()
 
 
