@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -68,6 +68,19 @@ class Weighting:
     def rate(self) -> float:
         """Of the staleness; 0 where there is none."""
         return getattr(self.staleness, "rate", 0.0)
+
+    def settled(self, frequencies: np.ndarray) -> Weighting:
+        """The same with what estimates tend to in place of estimates; of the age of answers nothing is said.
+
+        Parameters
+        ----------
+        frequencies : ndarray, shape (N,)
+            γ_i, as in `inverse_frequencies`.
+        """
+        if not self.estimated:
+            return self
+        learner = self.at_learner * inverse_frequencies(frequencies)
+        return replace(self, at_learner=learner, estimated=False)
 
     def of_answer(self, owner: int, age: int, counts: np.ndarray) -> float:
         """Weight of one answer at the learner: the plain form of what the kernel does.

@@ -3,12 +3,13 @@
 Along one eigenvector that all owners' Hessians share, let x be the deviation of θ_L that noise causes and
 y_i that of θ_i. When owner i answers, with m = (x + y_i)/2,
 
-    x ← a·m,   y_i ← b_i·m − lr_i·w_i,   a = 1 − c_L·ρ/T²,   b_i = 1 − ρ/(2T²) − h_i,
+    x ← a·m,   y_i ← b_i·m − lr_i·u_i·w_i,   a = 1 − c_L·ρ/T²,   b_i = 1 − ρ/(2T²) − h_i,
 
-where h_i = lr_i·λ_i and w_i is Laplace noise of scale s_i (variance 2s_i²). Second moments therefore obey a
-linear recursion; its fixed point is the noise floor. With c_L = 1/2, ρ/T² neglected and equal owners it is
-the closed form of `noise_floor`. Neither projection nor clipping is modelled: a floor that fills Θ
-(`box_filling`) is only a sign that ψ saturates, not a forecast of it.
+where h_i = r_i·lr_i·λ_i and w_i is Laplace noise of scale s_i (variance 2s_i²); r_i is the factor on owner i's
+gradient, and u_i the part of it that the learner applies, and so to the noise as well (both 1 without reweighting).
+Second moments therefore obey a linear recursion; its fixed point is the noise floor. With c_L = 1/2, ρ/T² neglected,
+equal owners and no reweighting it is the closed form of `noise_floor`. Neither projection nor clipping is modelled: a
+floor that fills Θ (`box_filling`) is only a sign that ψ saturates, not a forecast of it.
 """
 
 from dataclasses import dataclass
@@ -120,9 +121,9 @@ def stationary_moments(
     Parameters
     ----------
     h : array_like, shape (p, N)
-        lr_i times the eigenvalue of H_i.
+        r_i·lr_i times the eigenvalue of H_i.
     noise_variance : array_like, shape (N,) or (p, N)
-        Variance that an answer adds to θ_i along an eigenvector: 2·(lr_i·s_i)².
+        Variance that an answer adds to θ_i along an eigenvector: 2·(lr_i·u_i·s_i)².
     wake_shares : array_like, shape (N,), optional
         γ_i > 0, summing to 1; equal by default.
     learner_decay, owner_decay : float
@@ -189,6 +190,8 @@ def noise_floor_unequal(
     wake_shares: ArrayLike | None = None,
     learner_decay: float = 0.0,
     owner_decay: float = 0.0,
+    reweights: ArrayLike = 1.0,
+    learner_weights: ArrayLike | None = None,
 ) -> float:
     """Limit of the noise's part of E[f(θ_L)] − f* for owners that differ but share eigenvectors.
 
@@ -205,11 +208,16 @@ def noise_floor_unequal(
         Weight of the regulariser.
     wake_shares, learner_decay, owner_decay
         As in `stationary_moments`.
+    reweights : array_like, shape (N,)
+        r_i, on the gradient (F, Remark 4): it multiplies h_i.
+    learner_weights : array_like, shape (N,), optional
+        u_i; all of r_i when left out. An owner that weighs its answer multiplies its sensitivity: that is in s_i.
     """
     lam = np.asarray(eigenvalues, dtype=float)
-    lr, s, n = (np.asarray(v, dtype=float) for v in (steps, scales, records))
+    lr, s, n, r = (np.asarray(v, dtype=float) for v in (steps, scales, records, reweights))
+    u = r if learner_weights is None else np.asarray(learner_weights, dtype=float)
     moments = stationary_moments(
-        (lr[:, None] * lam).T, 2 * (lr * s) ** 2, wake_shares, learner_decay, owner_decay
+        ((lr * r)[:, None] * lam).T, 2 * (lr * u * s) ** 2, wake_shares, learner_decay, owner_decay
     )
     return float(0.5 * np.sum((2 * l2 + n @ lam / n.sum()) * moments.learner))
 

@@ -76,6 +76,46 @@ def test_an_exact_forecast_is_the_mean_of_runs(changes, workspace):
     assert measured.mean[-1] < measured.mean[0]
 
 
+@pytest.mark.parametrize(
+    "weighs",
+    [
+        {},
+        {"reweight": "known"},
+        {"reweight": "known", "reweight_at": "owner"},
+        {"reweight": "estimated"},
+        {"form": "printed", "reweight": "known"},
+    ],
+    ids=["not reweighted", "by the learner", "by owners", "estimated", "printed"],
+)
+def test_check_knows_the_noise_that_a_forecast_tends_to(weighs, workspace):
+    """With one feature owners share their eigenvector, so that the floor is exact; the recursion is another way."""
+    algorithm = {f"learning.algorithm.{key}": value for key, value in weighs.items()}
+    one = scenario(
+        {
+            **LINEAR,
+            "data.source.dimension": 1,
+            "learning.algorithm.horizon": 2000,
+            "network.clock": {"rate": {"0": 1.0, "1": 2.0, "2": 0.3}},
+            **algorithm,
+        }
+    )
+    found = made(one, workspace)
+    floor = found.setting.cell.assess().facts["noise floor of ψ"]
+    assert floor == pytest.approx(found.parts.noise[-1].sum(), rel=1e-6)
+
+
+def test_estimated_frequencies_count_as_known(workspace):
+    """In the long run estimates are what they estimate: (count + 1)/(k + N) tends to γ."""
+    rates = {"network.clock": {"rate": {"0": 1.0, "1": 2.0, "2": 0.3}}}
+    known, estimated = (
+        made(scenario({**LINEAR, **rates, "learning.algorithm.reweight": how}), workspace)
+        for how in ("known", "estimated")
+    )
+    assert np.array_equal(known.psi, estimated.psi)
+    facts = [found.setting.cell.assess().facts for found in (known, estimated)]
+    assert facts[0]["h"] == facts[1]["h"]
+
+
 def test_data_that_replicas_draw_anew_have_forecasts_each(workspace):
     one = scenario({**LINEAR, "data.redraw": "replica"})
     measured = calibrate(one, workspace, 100)

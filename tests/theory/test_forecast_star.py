@@ -151,18 +151,21 @@ def test_noise_tends_to_the_floor_of_equal_owners(owners):
     assert noise == pytest.approx(np.full(owners, noise.mean()))
 
 
-def test_noise_tends_to_the_floor_of_owners_that_differ():
-    """Shared eigenvectors, unequal sizes, budgets and frequencies."""
+@pytest.mark.parametrize("weighs", ["nobody", "learner", "owner"])
+def test_noise_tends_to_the_floor_of_owners_that_differ(weighs):
+    """Shared eigenvectors, unequal sizes, budgets and frequencies, with and without reweighting."""
     records, gamma = np.array([10.0, 30.0, 60.0]), np.array([0.5, 0.2, 0.3])
     eigenvalues = np.array([[0.4, 1.0], [1.5, 0.3], [0.8, 0.8]])  # of owners' Hessians
     scales, step, l2 = np.array([0.5, 0.1, 0.2]), 0.2, 0.05
     gram = np.array([np.diag(v / 2) for v in eigenvalues])
     statistics = Statistics(records, gram, np.ones((3, 2)), np.full(3, 50.0), l2)
-    found = path(linear_star(statistics, step, "corrected", gamma), 4000)
+    reweights = np.ones(3) if weighs == "nobody" else 1 / (3 * gamma)
+    at_learner = np.ones(3) if weighs == "owner" else reweights
+    found = path(linear_star(statistics, step, "corrected", gamma, reweights, at_learner), 4000)
     noise = accumulate(found.gain, np.broadcast_to(2 * scales**2, (4000, 3)))[-1].sum()
     steps = 3 * step * records / records.sum()
     floor = noise_floor_unequal(
-        eigenvalues, steps, scales, records, l2, gamma, learner_decay=step * l2, owner_decay=step * l2
+        eigenvalues, steps, scales, records, l2, gamma, step * l2, step * l2, reweights, at_learner
     )
     assert noise == pytest.approx(floor, rel=1e-6)
 

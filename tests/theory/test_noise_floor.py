@@ -217,3 +217,18 @@ def test_box_filling_tells_the_budgets_of_three_banks_apart() -> None:
 def test_infinite_budget_has_no_noise() -> None:
     np.testing.assert_array_equal(floors.horizon_scales(1.0, 10, [5, 5], [np.inf, 1.0]), [0.0, 4.0])
     assert floors.noise_floor([1.0], 1.0, 0.0, 3) == 0
+
+
+def test_reweighting_multiplies_the_noise_of_small_steps():
+    """F, Remark 4: the second moment of a commit's noise becomes Σ v_i/(N²γ_i).
+
+    As the step vanishes the floor is proportional to it: θ_L + Σθ_i moves by noise and drift alone, and r_i = 1/(Nγ_i)
+    leaves the drift as it is. 11.835 times for γ = (.8, .19, .01), from pencil and paper.
+    """
+    gamma, h = np.array([0.8, 0.19, 0.01]), 1e-7
+    equal = floors.noise_floor_unequal(np.ones((3, 1)), [h] * 3, [1.0] * 3, [10] * 3)
+    assert equal == pytest.approx(floors.noise_floor_small_step(1, h, 1.0, 3), rel=1e-4)
+    reweighted = floors.noise_floor_unequal(
+        np.ones((3, 1)), [h] * 3, [1.0] * 3, [10] * 3, wake_shares=gamma, reweights=1 / (3 * gamma)
+    )
+    assert reweighted / equal == pytest.approx((1 / 0.8 + 1 / 0.19 + 1 / 0.01) / 9, rel=1e-4)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.learning.losses import Hinge
+from p2psim.learning.weighting import Weighting
 from p2psim.network.events import EVENT
+from p2psim.study.families.frequencies import long_run_frequencies
 from p2psim.study.families.stage import Assessment, delta_warning, privacy_of
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
@@ -41,7 +43,9 @@ def assess(cell: StarCell) -> Assessment:
     private = privacy_of(plan)
     if not isinstance(problem.loss, Hinge):
         # A gradient that counts r times is a step r times as long.
-        h = star.steepness(steps, problem.hessian_peaks()) * _reweights(cell)
+        frequencies, weighting = _weighing(cell)
+        reweights = weighting.at_learner * weighting.at_owner
+        h = star.steepness(steps, problem.hessian_peaks()) * reweights
         hessians = problem.loss.curvature * problem.gram
         contraction = star.contraction(cell.rho, horizon, problem.l2, problem.records, hessians)
         facts |= {
@@ -55,7 +59,8 @@ def assess(cell: StarCell) -> Assessment:
         known = plan.allocation.kind not in ("geometric", "contraction", "list") and not plan.sampled
         variances = plan.mechanism.variance(np.array([one.scale for one in private]))
         if known and problem.loss.kind == "squared" and np.isfinite(variances).all():
-            floor, filling = _noise(cell, steps, variances, hessians)
+            moved = (steps * weighting.at_learner) ** 2 * variances
+            floor, filling = _noise(cell, steps * reweights, moved, hessians, frequencies)
             facts |= {"noise floor of ψ": floor, "box filling": filling}
             warnings += _filling_warnings(filling)
     events = horizon * _EVENTS_A_COMMIT[cell.scenario.network.exchange.kind]
@@ -70,26 +75,41 @@ def assess(cell: StarCell) -> Assessment:
     )
 
 
-def _reweights(cell: StarCell) -> np.ndarray | float:
-    weighting = cell.method.weighting
-    return 1.0 if weighting is None else weighting.at_learner * weighting.at_owner
+def _weighing(cell: StarCell) -> tuple[np.ndarray, Weighting]:
+    """How often each owner answers, and what its answers are multiplied by, in the long run."""
+    frequencies, _ = long_run_frequencies(cell.stage.network)
+    weighting = cell.method.weighting or Weighting.equal(cell.problem.owners)
+    return frequencies, weighting.settled(frequencies)
 
 
 def _noise(
-    cell: StarCell, steps: np.ndarray, variances: np.ndarray, hessians: np.ndarray
+    cell: StarCell, steps: np.ndarray, variances: np.ndarray, hessians: np.ndarray, frequencies: np.ndarray
 ) -> tuple[float, float]:
     """Expected ψ from noise alone after convergence, and how far noise fills the box.
 
-    In the eigenvectors of the mean Hessian: exact for as far as owners share them, and neither clipping nor the box
-    acts.
+    In the eigenvectors of the mean Hessian: exact for as far as owners share them, answer independently of the past,
+    and neither clipping nor the box acts.
+
+    Parameters
+    ----------
+    cell : StarCell
+    steps : ndarray, shape (N,)
+        r_i·lr_i.
+    variances : ndarray, shape (N,)
+        Variance of what the noise of an answer moves a coordinate of θ_i by.
+    hessians : ndarray, shape (N, p, p)
+    frequencies : ndarray, shape (N,)
     """
-    problem = cell.problem
+    problem, method = cell.problem, cell.method
     if not variances.any():
         return 0.0, 0.0
     mean = np.tensordot(problem.shares, hessians, axes=1)
     _, basis = np.linalg.eigh(mean)
     own = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
-    moments = floors.stationary_moments((steps[:, None] * own).T, steps**2 * variances)
+    pull = method.step * problem.l2
+    moments = floors.stationary_moments(
+        (steps[:, None] * own).T, variances, frequencies, 2 * method.learner_weight * pull, pull
+    )
     spread = np.sqrt(np.maximum(moments.learner, 0.0))
     floor = 0.5 * float(np.sum((2 * problem.l2 + problem.shares @ own) * moments.learner)) / problem.minimum
     return floor, floors.box_filling(spread, problem.theta_max, basis)

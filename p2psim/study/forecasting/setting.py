@@ -13,9 +13,9 @@ from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star_expansion import balance, expansion
 from p2psim.privacy.allocations import UNLIMITED, Geometric, Releases
 from p2psim.study.families import family_of
+from p2psim.study.families.frequencies import long_run_frequencies
 from p2psim.study.families.star import StarCell
 from p2psim.study.forecasting.exchange import EXCHANGED
-from p2psim.theory.dropout import answer_frequencies
 from p2psim.theory.forecast.linear_star import LinearStar, linear_star
 from p2psim.theory.forecast.local_model import LocalModel
 from p2psim.theory.forecast.noise import average_variances, geometric_variances
@@ -61,8 +61,8 @@ class Setting:
         self, model: LocalModel | None = None, step: float | None = None, together: bool = False
     ) -> LinearStar:
         """The star, or one of as many owners with another model or step α."""
-        weighting = self.cell.method.weighting
-        assert weighting is not None
+        assert self.cell.method.weighting is not None
+        weighting = self.cell.method.weighting.settled(self.frequencies)
         return linear_star(
             self.model if model is None else model,
             self.cell.method.step if step is None else step,
@@ -91,15 +91,10 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
         )
     cell = family_of(scenario).cell(scenario, case, replica)
     assert isinstance(cell, StarCell)
-    network = cell.stage.network
-    assert network.members is not None
-    assert network.rates is not None
-    shares = network.availability.shares(network.members, network.links)
+    frequencies, known = long_run_frequencies(cell.stage.network)
     reasons = list(_reasons(cell))
-    if np.isnan(shares).any():
-        shares = np.ones(shares.size)
+    if not known:
         reasons.append("how often owners are there is not known beforehand: taken as always")
-    frequencies = answer_frequencies(network.rates, shares)
     return Setting(cell, _model(cell), frequencies, tuple(reasons))
 
 
