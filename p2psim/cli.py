@@ -72,7 +72,9 @@ def _add_run(commands: _Commands) -> None:
         "--jobs", type=int, metavar="N", help="number of processes; by default one a core if worth it"
     )
     run.add_argument("--executor", choices=("local", "dask"), default="local", help="who does the work")
-    run.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask scheduler")
+    run.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of the Dask scheduler; without it a cluster is started here"
+    )
     run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
     run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
     run.add_argument("--cell", type=int, metavar="I", help="run this cell alone (with --replica)")

@@ -13,8 +13,9 @@ from p2psim.errors import FolderError, InputError, SimulationError
 from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
+from p2psim.study.clusters import connect, run_dask
 from p2psim.study.describing import describe, describe_failures, with_stops, without_empty
-from p2psim.study.executors import EXECUTORS, connect, run_dask, run_local
+from p2psim.study.executors import EXECUTORS, available_cores, run_local
 from p2psim.study.progress import WAYS, shown
 from p2psim.study.work import Work
 
@@ -84,7 +85,7 @@ def run(
     executor : {"local", "dask"}
         Who does the work.
     scheduler : str, optional
-        Address of the Dask scheduler.
+        Address of the Dask scheduler; without one a cluster of `jobs` processes is started on this machine.
     check_events : bool
         Check the invariants of every event stream.
     only : (cell, replica), optional
@@ -156,7 +157,9 @@ def _run_into(
         workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
         if content is not None and not work.items and _is_complete(content, grid, work):
             return {}
-        client = stack.enter_context(connect(options.scheduler)) if options.executor == "dask" else None
+        client = None
+        if options.executor == "dask":
+            client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
         # From here on the folder changes: the input is known to be good.
         if not folder.exists():
             _create(folder)

@@ -1,44 +1,176 @@
-"""The workers of a Dask cluster give the same bytes as this process."""
+"""A Dask cluster gives the same bytes as this process, whatever becomes of its workers and of its scheduler."""
 
+import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import distributed
 import pytest
 import small_study as small
 
 import p2psim
-from p2psim.study import batches
+from p2psim.errors import SimulationError
+from p2psim.study import batches, manifest, store
 
 pytestmark = pytest.mark.verification
 
 
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a cluster of two processes on this machine; gone with the tests."""
-    with distributed.LocalCluster(
-        n_workers=2,
+def cluster_of(workers: int, directory: Path) -> Any:
+    return distributed.LocalCluster(
+        n_workers=workers,
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
         dashboard_address=None,
-        local_directory=str(tmp_path_factory.mktemp("dask")),
-    ) as cluster:
+        local_directory=str(directory),
+    )
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a cluster of three processes on this machine; gone with the tests."""
+    with cluster_of(3, tmp_path_factory.mktemp("dask")) as cluster:
         yield cluster.scheduler_address
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of this process alone."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    p2psim.run(small.scenario(replicas=30), folder, progress=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BATCH_SECONDS", 0.02)
+
+
+def pids_of(scheduler: str) -> dict[str, int]:
+    """Process of each worker, by its address."""
+    with distributed.Client(scheduler) as client:
+        found: dict[str, int] = client.run(os.getpid)
+    return found
+
+
 @pytest.mark.parametrize("redraw", ["never", "replica"])
-def test_a_cluster_changes_no_byte(
-    scheduler: str, tmp_path: Path, redraw: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batches, "BATCH_SECONDS", 0.001)
+def test_a_cluster_changes_no_byte(scheduler: str, tmp_path: Path, redraw: str) -> None:
     study = small.scenario(data=small.tree()["data"] | {"redraw": redraw})
     p2psim.run(study, tmp_path / "here", progress=False)
     p2psim.run(study, tmp_path / "there", progress=False, executor="dask", scheduler=scheduler)
-    with distributed.Client(scheduler) as client:
-        workers = set(client.run(os.getpid).values())
-    assert len(workers) == 2
+    workers = set(pids_of(scheduler).values())
+    assert len(workers) == 3
     assert os.getpid() not in workers
     assert small.digests(tmp_path / "there") == small.digests(tmp_path / "here")
     assert set(small.digests(tmp_path / "there")) == set(small.RESULTS)
+
+
+def test_replicas_until_an_interval_is_narrow_are_the_same(scheduler: str, tmp_path: Path) -> None:
+    until = {"metric": "relative_fitness", "width": 0.2}
+    study = small.scenario(replicas={"until": until, "least": 5, "most": 40})
+    p2psim.run(study, tmp_path / "here", progress=False)
+    p2psim.run(study, tmp_path / "there", progress=False, executor="dask", scheduler=scheduler)
+    assert small.digests(tmp_path / "there") == small.digests(tmp_path / "here")
+    here, there = (manifest.read(tmp_path / name).cells for name in ("here", "there"))
+    assert [cell.stopped for cell in there] == [cell.stopped for cell in here]
+
+
+def killing(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Halt a worker when the first batch is kept, so that it has work, and kill it at the fifth."""
+    victim, *_ = pids_of(scheduler).values()
+    keep, sent = store.add_part, [signal.SIGSTOP, None, None, None, signal.SIGKILL]
+    killed: list[int] = []
+
+    def keep_and_kill(*part: Any) -> None:
+        keep(*part)
+        what = sent.pop(0) if sent else None
+        if what is not None:
+            os.kill(victim, what)
+        if what == signal.SIGKILL:
+            killed.append(victim)
+
+    monkeypatch.setattr(store, "add_part", keep_and_kill)
+    return killed
+
+
+def test_a_worker_killed_in_the_middle_changes_no_byte(
+    scheduler: str,
+    undisturbed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """And each simulation is counted once."""
+    killed = killing(scheduler, monkeypatch)
+    folder = tmp_path / "run"
+    study = small.scenario(replicas=30)
+    p2psim.run(study, folder, progress="json", executor="dask", scheduler=scheduler)
+    assert killed
+    assert killed[0] not in pids_of(scheduler).values()
+    assert small.digests(folder) == small.digests(undisturbed)
+    told = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+    assert told[-1]["done"] == told[-1]["total"] == 60
+    assert sum(told[-1]["workers"].values()) == 60
+    assert len(manifest.read(folder).runs) == 60
+
+
+def test_a_cluster_is_started_where_none_is_named(undisturbed: Path, tmp_path: Path) -> None:
+    """By the command, whose main module the workers must not run again."""
+    path = tmp_path / "study.yaml"
+    path.write_text(small.scenario(replicas=30).to_yaml())
+    command = [sys.executable, "-m", "p2psim", "run", str(path), "--out", str(tmp_path / "run")]
+    command += ["--executor", "dask", "--jobs", "2", "--progress", "json"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert small.digests(tmp_path / "run") == small.digests(undisturbed)
+    told = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
+    assert told[-1]["done"] == 60
+
+
+#: A scheduler in a process of its own, with two workers, until it is told to end.
+SCHEDULER = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+
+async def live():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None) as scheduler:
+        async with Worker(scheduler.address, nthreads=1, local_directory=sys.argv[1]):
+            print(scheduler.address, flush=True)
+            await asyncio.sleep(600)
+
+asyncio.run(live())
+"""
+
+
+def test_a_scheduler_that_is_lost_loses_nothing(undisturbed: Path, scheduler: str, tmp_path: Path) -> None:
+    """The run ends and says so; it goes on with another scheduler."""
+    folder, study = tmp_path / "run", small.scenario(replicas=30)
+    with subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        keep, kept = store.add_part, 0
+
+        def keep_and_kill(*part: Any) -> None:
+            nonlocal kept
+            keep(*part)
+            kept += 1
+            if kept == 3:
+                process.kill()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "add_part", keep_and_kill)
+            began = time.monotonic()
+            with pytest.raises(SimulationError, match="cluster"):
+                p2psim.run(study, folder, progress=False, executor="dask", scheduler=address)
+            assert time.monotonic() - began < 60
+    assert 0 < len(list(folder.glob("parts/*"))) - 1 < 60
+    p2psim.run(study, folder, progress=False, executor="dask", scheduler=scheduler)
+    assert small.digests(folder) == small.digests(undisturbed)

@@ -1,0 +1,156 @@
+"""Batches on a Dask cluster: of other machines, or one that is started on this one.
+
+Each batch carries all that it needs: its cells, and how to prepare their data. Nothing else lies on the cluster, so
+that a worker may come, go or be replaced at any time, and a batch be done by another worker. It is written once, by
+the parent, when the first of its results has come.
+"""
+
+import atexit
+import importlib
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.errors import InputError, MissingSourceError, SimulationError
+from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+
+if TYPE_CHECKING:
+    from p2psim.study.cells import Cell
+    from p2psim.study.workspace import Workspace
+
+#: Seconds until whoever answers nothing, or has lost its scheduler, is given up.
+PATIENCE = 10.0
+
+# Of a Dask worker: workspace of each study.
+_OWN_WORKSPACES: "dict[str, Workspace]" = {}
+
+
+def _work_remotely(
+    study: str, cells: "Mapping[int, Cell]", items: Sequence[Item], options: BatchOptions
+) -> BatchResult:
+    """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
+    from p2psim.study.workspace import Workspace
+
+    if study not in _OWN_WORKSPACES:
+        directory = tempfile.mkdtemp(prefix="p2psim-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        _OWN_WORKSPACES[study] = Workspace(Path(directory))
+    result = run_batch(cells, items, _OWN_WORKSPACES[study], options, prepare=True)
+    return replace(result, worker=f"{platform.node()}:{result.worker}")
+
+
+@contextmanager
+def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
+    """Connect to a Dask cluster, before anything is written.
+
+    Parameters
+    ----------
+    scheduler : str or None
+        Address of its scheduler, ``tcp://host:8786``. Without one a cluster is started on this machine, and ended with
+        the block.
+    workers : int
+        Processes of the cluster that is started.
+
+    Yields
+    ------
+    distributed.Client
+
+    Raises
+    ------
+    MissingSourceError
+        If ``distributed`` is not installed.
+    InputError
+        If nothing answers at the address.
+    """
+    try:
+        # Untyped, hence Any.
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingSourceError('pip install "p2psim[dask]"') from None
+    if scheduler is None:
+        with (
+            tempfile.TemporaryDirectory(prefix="p2psim-dask-") as directory,
+            distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                local_directory=directory,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=PATIENCE)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(f"--scheduler {scheduler}: cannot be reached ({error})") from None
+    with client:
+        yield client
+
+
+def run_dask(
+    client: Any,
+    cells: "Sequence[Cell]",
+    items: Sequence[Item],
+    options: BatchOptions,
+    study: str,
+    more: Callable[[], Sequence[Item]] | None = None,
+) -> Generator[BatchResult, None, None]:
+    """Do all batches on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        From `connect`.
+    cells, items, options
+        As for :func:`p2psim.study.batches.run_batch`.
+    study : str
+        A name for this run, so that workers know their data of it.
+    more
+        As for :class:`p2psim.study.batches.Schedule`.
+
+    Raises
+    ------
+    SimulationError
+        If the cluster is lost, its scheduler restarted perhaps.
+    """
+    distributed: Any = importlib.import_module("distributed")
+    schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
+    futures = distributed.as_completed()
+    waiting: dict[Any, Sequence[Item]] = {}
+    try:
+        while True:
+            while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
+                own = {position: cells[position] for position, _ in batch}
+                future = client.submit(_work_remotely, study, own, batch, options, pure=False)
+                waiting[future] = batch
+                futures.add(future)
+            if not waiting:
+                if schedule.refill():
+                    continue
+                return
+            future = next(futures)
+            batch = waiting.pop(future)
+            try:
+                result = future.result()
+            except distributed.KilledWorker:
+                # The cluster has tried it on several workers, and each has died.
+                if schedule.lose(batch):
+                    yield given_up(cells, batch[0], "was ended on each of several computers", "dask")
+                continue
+            except (OSError, distributed.CancelledError) as error:
+                raise SimulationError(
+                    f"the cluster has lost a batch ({type(error).__name__}: {error}); what was finished is kept, "
+                    "run again to go on"
+                ) from None
+            schedule.learn(result)
+            yield result
+    finally:
+        client.cancel(list(waiting))
