@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from p2psim.theory.forecast.descent import linear_descent
 from p2psim.theory.forecast.descent_end import distances
+from p2psim.theory.forecast.descent_orders import Orders, sampled
 from p2psim.theory.forecast.descent_path import coefficients, path, terms
 from p2psim.theory.forecast.descent_totals import known_wakes_noise
 from p2psim.theory.forecast.split import accumulate
@@ -195,18 +196,6 @@ def test_the_ring_of_five(mu, wakes, uniform, printed, corrected):
     assert gap(rate ** (1 / 3)) == pytest.approx(corrected, rel=0.01)
 
 
-def test_wakes_that_count_as_independent_are_nearly_that():
-    """Twenty agents, 30 wakes each: what is neglected is of the order of an agent's share of the wakes."""
-    model = some_descent(20, 1, 3)
-    T = 600
-    traces = path(model, T, exact=True).gain / (model.chance * model.noise_step**2)
-    at = np.array([T])
-    exact = known_wakes_noise(model, T, 1.0, 2, np.ones(20), at)
-    near = known_wakes_noise(model, T, 1.0, 2, np.ones(20), at, traces)
-    assert near == pytest.approx(exact, rel=0.15)
-    assert near != pytest.approx(exact, rel=1e-3)
-
-
 @settings(max_examples=10, deadline=None)
 @given(agents=st.integers(2, 6), seed=st.integers(0, 99), kind=st.sampled_from(["ring", "complete"]))
 def test_few_polynomials_are_all_steps(agents, seed, kind):
@@ -269,6 +258,55 @@ def test_distances_of_a_long_run_take_few_polynomials():
     model = some_descent(6, 2, 1, start_covariance=some_covariance(6))
     variances = np.random.default_rng(0).uniform(0, 1, (900, 6))
     assert distances(model, variances) == pytest.approx(distances(model, variances, exact=True), rel=1e-8)
+
+
+def orders_of(model, **changes):
+    """A run of 40 commits in which nothing ends, with variances that grow with an agent's releases."""
+    n, p = model.start.shape
+    half = np.linalg.cholesky(model.start_covariance) if model.start_covariance.any() else np.zeros((n, n))
+    made = Orders(
+        limits=np.full(n, 100),
+        spent="silent",
+        alpha=np.full(n, 0.5),
+        rest=np.random.default_rng(5).normal(size=(n, p)),
+        anchor=np.zeros((n, p)),
+        start_factor=half,
+        variances=lambda agents, numbers, steps: 0.3 * (1 + agents) * (1 + steps / 40),
+        commits=40,
+        time=None,
+        rate=2.0,
+    )
+    return replace(made, **changes)
+
+
+def test_averages_over_drawn_orders_are_the_moments():
+    """|z| < 4 of the gap at each of four commits; parts and distances within a few per cent. Fixed seeds."""
+    model = some_descent(4, 2, 2, offset=True, start_covariance=some_covariance(4))
+    points = np.array([1, 10, 25, 40])
+    found = sampled(model, orders_of(model), "commits", points, 1500, 0)
+    exact = path(model, 40)
+    variances = 0.3 * (1 + np.arange(4)) * (1 + np.arange(40)[:, None] / 40)
+    noise = accumulate(exact.gain, variances)[points]
+    total = found.noiseless + found.start + found.noise.sum(axis=1)
+    assert (np.abs(total - exact.expected[points] - noise.sum(axis=1)) < 4 * found.error).all()
+    assert found.noise == pytest.approx(noise, rel=0.1)
+    assert found.start == pytest.approx(exact.start_noise[points], rel=0.15)
+    assert found.noiseless == pytest.approx((exact.expected - exact.start_noise)[points], rel=0.12)
+    assert found.mean_gap == pytest.approx(exact.mean_gap[points], rel=0.1)
+    assert found.apart == pytest.approx(distances(model, variances), rel=0.1)
+
+
+def test_silent_agents_end_a_run_and_keep_their_models():
+    """Two releases each, all made long before as many commits as are asked for: eight commits, and no more noise."""
+    model = some_descent(4, 2, 2)
+    how = orders_of(
+        model, limits=np.full(4, 2), variances=lambda agents, numbers, steps: np.ones(len(agents))
+    )
+    found = sampled(model, how, "commits", np.array([8, 20, 40]), 20, 0)
+    assert found.noise[0] == pytest.approx(found.noise[2])
+    assert found.noiseless[1] == pytest.approx(found.noiseless[2])
+    alike = sampled(model, replace(how, spent="coast"), "commits", np.array([1, 40]), 20, 0)
+    assert alike.noise[1].sum() < found.noise[2].sum()
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,11 @@ class AveragingForecast:
         return self.setting.approximate
 
     @property
+    def error(self) -> np.ndarray:
+        """Standard error of what is expected: none, shape (moments,)."""
+        return np.zeros(len(self.spread))
+
+    @property
     def expected(self) -> np.ndarray:
         """What is compared with runs."""
         return self.spread
@@ -87,7 +92,7 @@ def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
 
 
 def _walked(setting: GraphSetting, step: Averaging, steps: int, whole: bool = False) -> AveragingPath:
-    noise = setting.first_noise if setting.first_noise.any() else None
+    noise = setting.first_factor @ setting.first_factor.T
     if whole:
         return averaging_path(step, setting.first, steps, noise, exchanges)
     return averaging_path(step, setting.first, steps, noise)

@@ -88,6 +88,6 @@ def graph_calibrate(
         measured.append(np.append(series.value[held], series.value[-1]))
         expected.append(at.expected)
     away = np.array(measured) - np.array(expected)
-    error = away.std(axis=0, ddof=1) / np.sqrt(replicas)
+    error = np.hypot(away.std(axis=0, ddof=1) / np.sqrt(replicas), at.error)
     calibration = Calibration(moments.points, np.mean(expected, axis=0), np.mean(measured, axis=0), error)
     return calibration, float(np.mean(seconds[1:]))

@@ -5,21 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.study.forecasting.graph_moments import Moments, moments_of
-from p2psim.study.forecasting.graph_noise import noise_at, overruns_in_time
+from p2psim.study.forecasting.graph_noise import noise_at, release_variances, wants_orders
 from p2psim.study.forecasting.graph_setting import GraphSetting
-from p2psim.study.forecasting.setting import overruns
 from p2psim.theory.forecast.descent import LinearDescent
 from p2psim.theory.forecast.descent_end import distances
+from p2psim.theory.forecast.descent_orders import Orders, sampled, vectors
 from p2psim.theory.forecast.descent_path import DescentPath, path
 
-#: Probability that an agent makes all its releases, from which on it is told.
-_RUNS_OUT = 1e-3
+#: Orders of wakes that are drawn: so many, and fewer if they take longer than so many seconds.
+_ORDERS, _FEWEST, _SECONDS = 200, 30, 10.0
 
 #: Numbers of wakes at which noise is summed up; between them it is a cubic spline.
 _NODES = 600
@@ -52,8 +53,12 @@ class DescentForecast:
         E‖θ_i − θ*_i‖² at the end.
     apart_alone : ndarray, shape (n,)
         ‖θ_i − θ*_i‖² of the minimiser of the agent's own loss; NaN for an agent without records.
+    orders : int
+        Over how many drawn orders of wakes it is an average; 0 where it is not.
+    error : ndarray, shape (moments,)
+        Standard error of that average; 0 where it is none.
     approximate : tuple of str
-        Why it is not exact; empty where it is.
+        Why it is not exact, apart from that; empty where it is.
     """
 
     setting: GraphSetting
@@ -66,6 +71,8 @@ class DescentForecast:
     alone: float
     apart: np.ndarray
     apart_alone: np.ndarray
+    orders: int
+    error: np.ndarray
     approximate: tuple[str, ...]
 
     @property
@@ -92,7 +99,7 @@ class DescentForecast:
 
 
 def descent_forecast(setting: GraphSetting) -> DescentForecast:
-    """Forecast a cell.
+    """Forecast a cell: by moments where they close, else along orders of wakes that are drawn.
 
     Raises
     ------
@@ -103,59 +110,95 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
     """
     model, cell = setting.step, setting.cell
     assert isinstance(model, LinearDescent)
-    stage, plan = cell.stage, cell.stage.plan
+    stage = cell.stage
     moments, wakes = moments_of(cell.scenario.record.every, stage.commits, stage.time, setting.rate)
-    nodes = _nodes(moments)
-    walked, noise, variances, reasons = _walk(setting, model, moments, wakes, nodes)
-    reasons = [*setting.approximate, *reasons]
-    if plan.clairvoyant and stage.commits is None:
-        reasons.append("known wakes of a run that ends by time: as many as are expected")
-    if stage.commits is None:
-        tail = overruns_in_time(plan, setting.rate * setting.frequencies * float(stage.time or 0.0))
-    else:
-        tail = overruns(plan, setting.frequencies, stage.commits)
-    if tail > _RUNS_OUT:
-        reasons.append(f"an agent makes all its releases with probability {tail:.2g}, and is taken to go on")
-    bias = model.gap(model.offset)
-    optimum = minimise_together(cell.problem)
-    alone = minimise_alone(cell.problem)
-    held = cell.problem.records > 0
-    at = moments.chances
+    bias, optimum, alone = (
+        model.gap(model.offset),
+        minimise_together(cell.problem),
+        minimise_alone(cell.problem),
+    )
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            parts = (
+                _of_orders(setting, model, moments, wakes)
+                if wants_orders(model, stage.plan, stage, setting.rate)
+                else _of_moments(setting, model, moments, wakes)
+            )
+    except FloatingPointError:
+        raise SimulationError("the expected objective grows beyond all numbers") from None
     return DescentForecast(
         setting,
         moments,
         bias,
-        at @ walked.mean_gap - bias,
-        # A variance; below 0 by rounding alone.
-        at @ np.maximum(walked.expected - walked.start_noise - walked.mean_gap, 0.0),
-        at @ walked.start_noise,
-        _at_moments(moments, nodes, noise),
+        parts.mean_gap - bias,
+        # A variance; below 0 by rounding, or by chance of the orders.
+        np.maximum(parts.noiseless - parts.mean_gap, 0.0),
+        parts.start,
+        parts.noise,
         float(cell.problem.objective(alone) - cell.problem.objective(optimum)),
-        distances(model, variances[:wakes]),
-        np.where(held, ((alone - optimum) ** 2).sum(axis=1), np.nan),
-        tuple(reasons),
+        parts.apart,
+        np.where(cell.problem.records > 0, ((alone - optimum) ** 2).sum(axis=1), np.nan),
+        parts.orders,
+        parts.error,
+        setting.approximate,
     )
 
 
-def _walk(
-    setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int, nodes: np.ndarray
-) -> tuple[DescentPath, np.ndarray, np.ndarray, list[str]]:
-    """A short walk where its error does not matter, a full one where it may."""
-    plan = setting.cell.stage.plan
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            for exact in (False, True):
-                walked = _kept_path(model, moments.most, exact)
-                noise, variances, reasons = noise_at(model, walked, plan, wakes, nodes)
-                if not walked.error:
-                    break
-                largest = walked.gain.max(axis=0) * walked.error
-                unknown = walked.error * walked.expected[0] + (variances.sum(axis=0) * largest).sum()
-                if unknown <= _ACCEPTED * (walked.expected[-1] + noise[-1].sum()):
-                    break
-    except FloatingPointError:
-        raise SimulationError("the expected objective grows beyond all numbers") from None
-    return walked, noise, variances, reasons
+@dataclass(frozen=True)
+class _Parts:
+    noiseless: np.ndarray
+    mean_gap: np.ndarray
+    start: np.ndarray
+    noise: np.ndarray
+    apart: np.ndarray
+    orders: int
+    error: np.ndarray
+
+
+def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
+    cell = setting.cell
+    plan, scenario = cell.stage.plan, cell.scenario
+    how = Orders(
+        limits=plan.releases,
+        spent=scenario.privacy.when_spent,
+        alpha=cell.problem.alpha,
+        rest=minimise_together(cell.problem) + model.offset,
+        anchor=cell.anchor,
+        start_factor=setting.first_factor,
+        variances=partial(release_variances, plan),
+        commits=cell.stage.commits,
+        time=cell.stage.time,
+        rate=setting.rate,
+    )
+    # So many that they take about as long as is borne; a wake takes some time whatever its size.
+    degree = model.weights.nnz / model.agents
+    p = cell.problem.dimension
+    seconds = wakes * (5e-5 + 1e-9 * p * (p + degree) * vectors(model))
+    orders = int(np.clip(_SECONDS / seconds, _FEWEST, _ORDERS))
+    found = sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
+    return _Parts(found.noiseless, found.mean_gap, found.start, found.noise, found.apart, orders, found.error)
+
+
+def _of_moments(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
+    plan, nodes = setting.cell.stage.plan, _nodes(moments)
+    # A short walk where its error does not matter, a full one where it may.
+    for exact in (False, True):
+        walked = _kept_path(model, moments.most, exact)
+        noise, variances = noise_at(model, walked, plan, wakes, nodes)
+        largest = walked.gain.max(axis=0) * walked.error
+        unknown = walked.error * walked.expected[0] + (variances.sum(axis=0) * largest).sum()
+        if unknown <= _ACCEPTED * (walked.expected[-1] + noise[-1].sum()):
+            break
+    at = moments.chances
+    return _Parts(
+        noiseless=at @ (walked.expected - walked.start_noise),
+        mean_gap=at @ walked.mean_gap,
+        start=at @ walked.start_noise,
+        noise=_at_moments(moments, nodes, noise),
+        apart=distances(model, variances[:wakes]),
+        orders=0,
+        error=np.zeros(len(at)),
+    )
 
 
 #: Walks of models, by all that they depend on: cells that differ in noise alone share one.

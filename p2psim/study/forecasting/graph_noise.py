@@ -8,19 +8,23 @@ from p2psim.errors import MeaningError
 from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
 from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.plan import Plan
-from p2psim.study.forecasting.setting import answer_variances
+from p2psim.study.families.stage import Stage
+from p2psim.study.forecasting.setting import answer_variances, overruns
 from p2psim.theory.forecast.descent import LinearDescent
 from p2psim.theory.forecast.descent_path import DescentPath
 from p2psim.theory.forecast.descent_totals import known_wakes_noise, unconditional_variances
 
-#: Multiplications for which noise that knows all wakes is forecast exactly.
-_EXACT_WORK = 2e11
+#: Numbers that are moved for noise that knows all wakes, up to which it is forecast exactly.
+_EXACT_WORK = 2e10
+
+#: Probability that an agent makes all its releases, from which on orders are drawn.
+RUNS_OUT = 1e-6
 
 
 def noise_at(
     model: LinearDescent, walked: DescentPath, plan: Plan, wakes: int, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """What noise adds to E[Q_L] after some numbers of wakes, by agent; variances; and what of it is approximate.
+) -> tuple[np.ndarray, np.ndarray]:
+    """What noise adds to E[Q_L] after some numbers of wakes, by agent, and variances.
 
     Parameters
     ----------
@@ -29,7 +33,7 @@ def noise_at(
         Of as many wakes as any of ``at`` at least.
     plan : Plan
     wakes : int
-        T, wakes of the run, as far as they are known before it.
+        T, wakes of the run.
     at : ndarray of int, shape (moments,)
 
     Returns
@@ -37,46 +41,61 @@ def noise_at(
     noise : ndarray, shape (moments, n)
     variances : ndarray, shape (wakes walked, n)
         Of a coordinate of a release, if the wake t is agent i's.
-    approximate : list of str
 
     Raises
     ------
     MeaningError
         If the variance of the mechanism is not known, or too large for a number.
     """
-    if plan.clairvoyant:
-        return _of_all_wakes(model, walked, plan, wakes, at)
-    variances = answer_variances(plan, model.chance, len(walked.gain))
-    noise = np.array([(walked.gain[:k] * variances[:k][::-1]).sum(axis=0) for k in at.tolist()])
-    return noise, variances, []
-
-
-def _of_all_wakes(
-    model: LinearDescent, walked: DescentPath, plan: Plan, wakes: int, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    if plan.sampled:
-        raise MeaningError(
-            "privacy.allocation", f"{plan.allocation.kind} with known wakes has no forecast for batches"
-        )
+    if not plan.clairvoyant:
+        variances = answer_variances(plan, model.chance, len(walked.gain))
+        return np.array([(walked.gain[:k] * variances[:k][::-1]).sum(axis=0) for k in at.tolist()]), variances
     power, ratio = 2 // plan.mechanism.power, _ratio(plan)
-    whole = plan.mechanism.variance(
-        noise_scales(plan.claimed_sensitivity, plan.allowance ** (1 / plan.mechanism.power))
-    )
-    reasons = []
-    work = 2.0 * model.agents * (power + 1) * wakes * model.size**2 * min(model.size, 8)
-    traces = None
-    if work > _EXACT_WORK:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            traces = np.nan_to_num(walked.gain / (model.chance * model.noise_step**2))
-        reasons.append("when an agent wakes is taken to be independent of how often it does in all")
+    losses = plan.allowance ** (1 / plan.mechanism.power)
+    whole = plan.mechanism.variance(noise_scales(plan.claimed_sensitivity, losses))
     try:
-        noise = known_wakes_noise(model, wakes, ratio, power, whole, np.minimum(at, wakes), traces)
-        variances = unconditional_variances(model.chance, len(walked.gain), wakes, ratio, power, whole)
+        return (
+            known_wakes_noise(model, wakes, ratio, power, whole, at),
+            unconditional_variances(model.chance, len(walked.gain), wakes, ratio, power, whole),
+        )
     except FloatingPointError:
         raise MeaningError(
             "privacy.allocation", "the variance of some releases overflows: C is too small for so many"
         ) from None
-    return noise, variances, reasons
+
+
+def wants_orders(model: LinearDescent, plan: Plan, stage: Stage, rate: float) -> bool:
+    """Whether moments do not close: releases may end, or scales depend on wakes in ways that are too much to walk."""
+    if stage.commits is None:
+        tail = _overruns_in_time(plan, rate * model.chance * float(stage.time or 0.0))
+    else:
+        tail = overruns(plan, model.chance, stage.commits)
+    if tail > RUNS_OUT:
+        return True
+    if not plan.clairvoyant:
+        return False
+    wakes = stage.commits or 0
+    work = 4.0 * model.agents * (2 // plan.mechanism.power + 1) * wakes * model.size**2
+    return stage.commits is None or work > _EXACT_WORK or plan.sampled
+
+
+def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Variance of a coordinate of each release of a whole run, shape (releases,).
+
+    Raises
+    ------
+    MeaningError
+        If the variance of the mechanism is not known.
+    """
+    if not plan.mechanism.is_private:
+        return np.zeros(agents.size)
+    made = Releases(agents, numbers, steps)
+    found = np.asarray(plan.mechanism.variance(plan.scales(made, plan.totals([made]))))
+    if np.isnan(found).any():
+        raise MeaningError(
+            "privacy.mechanism", "the variance of its noise is not known, so nothing can be forecast"
+        )
+    return found
 
 
 def _ratio(plan: Plan) -> float:
@@ -87,7 +106,7 @@ def _ratio(plan: Plan) -> float:
     return float(np.exp(weights[0] - weights[1]))
 
 
-def overruns_in_time(plan: Plan, expected: np.ndarray) -> float:
+def _overruns_in_time(plan: Plan, expected: np.ndarray) -> float:
     """Largest probability that an agent wakes more often than it may release, its wakes Poisson of these means."""
     from scipy.stats import poisson
 

@@ -48,8 +48,8 @@ class GraphSetting:
         Steps per unit of time: wakes that are not missed, and of averaging those that lead to a commit.
     first : ndarray, shape (n, p)
         Expected first models.
-    first_noise : ndarray, shape (n, n)
-        Covariance between the agents' noise of one coordinate of them.
+    first_factor : ndarray, shape (n, n)
+        A square root of the covariance between the agents' noise of one coordinate of them: covariance = BBᵀ.
     approximate : tuple of str
         Why the forecast is not exact; empty where it is.
     """
@@ -59,7 +59,7 @@ class GraphSetting:
     frequencies: np.ndarray
     rate: float
     first: np.ndarray
-    first_noise: np.ndarray
+    first_factor: np.ndarray
     approximate: tuple[str, ...]
 
 
@@ -81,16 +81,16 @@ def graph_setting(scenario: Scenario, case: Case, replica: int = 0) -> GraphSett
     shares = network.availability.shares(network.members, network.links)
     frequencies = answer_frequencies(network.rates, shares)
     wakes = float(network.rates @ shares)
-    first, noise = _first(cell)
+    first, factor = _first(cell)
     if isinstance(algorithm, Averaging):
         if problem.agents > MOST_NUMBERS:
             raise _too_large("agents", problem.agents)
         step = _averaging(cell, frequencies)
-        return GraphSetting(cell, step, frequencies, wakes * step.effective, first, noise, ())
+        return GraphSetting(cell, step, frequencies, wakes * step.effective, first, factor, ())
     if problem.agents * problem.dimension > MOST_NUMBERS:
         raise _too_large("agents times coordinates", problem.agents * problem.dimension)
-    descent = _descent(cell, frequencies, first, noise)
-    return GraphSetting(cell, descent, frequencies, wakes, first, noise, tuple(_reasons(cell)))
+    descent = _descent(cell, frequencies, first, factor @ factor.T)
+    return GraphSetting(cell, descent, frequencies, wakes, first, factor, tuple(_reasons(cell)))
 
 
 def _too_large(what: str, number: int) -> MeaningError:
@@ -141,17 +141,16 @@ def _check(scenario: Scenario) -> None:
 
 
 def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
-    """Expected first models, and the covariance between agents of one coordinate of their noise."""
+    """Expected first models, and a square root of the covariance between agents of one coordinate of their noise."""
     scenario, problem, n = cell.scenario, cell.problem, cell.problem.agents
     start, mechanism = algorithm_of(scenario).start, scenario.privacy.mechanism
     if not isinstance(start, PrivateWarmStart) or not mechanism.is_private:
         return cell.start, np.zeros((n, n))
     scales, _, _ = start_scales(scenario, problem, cell.bound, start)
-    variances, alone = mechanism.variance(scales), minimise_alone(problem)
+    deviations, alone = np.sqrt(mechanism.variance(scales)), minimise_alone(problem)
     if not start.propagate:
-        return alone, np.diag(variances)
-    spread = propagate(problem, np.eye(n))
-    return propagate(problem, alone), spread * variances @ spread.T
+        return alone, np.diag(deviations)
+    return propagate(problem, alone), propagate(problem, np.eye(n)) * deviations
 
 
 def _averaging(cell: GraphCell, frequencies: np.ndarray) -> gossip.Averaging:

@@ -87,6 +87,8 @@ class GraphCellForecast:
                 "λ₂": made.rates.mean,
                 "r": made.rates.square,
             }
+        if made.error.any():
+            row["± of orders"] = float(made.error[-1])
         row["exact"] = not made.approximate
         if self.calibration is not None and self.cost is not None:
             row |= {
@@ -176,7 +178,9 @@ class GraphCellForecast:
                 "order": made.order.tolist(),
                 "start": made.start.tolist(),
                 "noise": made.noise.sum(axis=1).tolist(),
+                "error": made.error.tolist(),
             }
+            tree["orders"] = made.orders
             tree |= {"bias": made.bias, "local_models": made.alone, "run": run, "agents": self._agents()}
         else:
             run |= {"drift": made.drift.tolist(), "bias": made.bias.tolist()}

@@ -115,10 +115,27 @@ class LinearDescent:
         """H, shape (n·p, n·p)."""
         return self._times(self.objective, np.eye(self.size))
 
+    def mix_of(self, i: int, right: np.ndarray) -> np.ndarray:
+        """Σ_j (W_ij/D_ii)·right_j of one agent, shape (n, p, m) to (p, m)."""
+        first, last = self.weights.indptr[i], self.weights.indptr[i + 1]
+        near, weights = self.weights.indices[first:last], self.weights.data[first:last]
+        return np.asarray(np.tensordot(weights / weights.sum(), right[near], 1))
+
+    def curve_of(self, i: int, right: np.ndarray) -> np.ndarray:
+        """(K·right)_i, shape (n, p, m) to (p, m)."""
+        first, last = self.weights.indptr[i], self.weights.indptr[i + 1]
+        near, weights = self.weights.indices[first:last], self.weights.data[first:last]
+        return np.asarray(self.blocks[i] @ right[i] - np.tensordot(weights, right[near], 1))
+
+    def gaps(self, away: np.ndarray) -> np.ndarray:
+        """Half of vᵀ·H·v of each column v, shape (n, p, m) to (m,)."""
+        flat = away.reshape(self.size, -1)
+        found: np.ndarray = np.einsum("sm,sm->m", flat, self._times(self.objective, flat)) / 2
+        return found
+
     def gap(self, away: np.ndarray) -> float:
-        """Q_L − Q_L* at Θ* + away, shape (n, p): half of awayᵀ·H·away."""
-        flat = away.reshape(-1, 1)
-        return float(np.sum(flat * self._times(self.objective, flat)) / 2)
+        """Q_L − Q_L* at Θ* + away, shape (n, p)."""
+        return float(self.gaps(away[:, :, None])[0])
 
     def traces(self, matrix: np.ndarray) -> np.ndarray:
         """Traces of the diagonal blocks, shape (n,)."""

@@ -29,7 +29,6 @@ def known_wakes_noise(
     power: int,
     variances: np.ndarray,
     at: np.ndarray,
-    traces: np.ndarray | None = None,
 ) -> np.ndarray:
     """What noise adds to E[Q_L] at some steps of a run of exactly T wakes, by agent, shape (records, n).
 
@@ -46,9 +45,6 @@ def known_wakes_noise(
         v_i, variance of a coordinate of a release that takes the whole budget.
     at : ndarray of int, shape (records,)
         Steps k.
-    traces : ndarray, shape (T, n), optional
-        tr[Q_k]_ii where known: then wakes of i after a release count as independent of what becomes of its noise. An
-        approximation, and much cheaper; exact when left out.
 
     Raises
     ------
@@ -58,14 +54,11 @@ def known_wakes_noise(
     n = model.agents
     found = np.zeros((len(at), n))
     most = int(at.max(initial=0))
-    together = max(1, _AT_ONCE // ((power + 1) * model.size**2)) if traces is None else n
+    together = max(1, _AT_ONCE // ((power + 1) * model.size**2))
     with np.errstate(over="raise", invalid="raise"):
         for first in range(0, n, together):
             some = np.arange(first, min(first + together, n))
-            if traces is None:
-                parts = _walk(model, most, ratio, power, some)
-            else:
-                parts = _apart(traces[:most], ratio, power, model.chance)
+            parts = _walk(model, most, ratio, power, some)
             for i, of_one in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
                 for row, k in enumerate(at.tolist()):
                     found[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_one[:, :k])
@@ -110,17 +103,6 @@ def _dual_of_each(model: LinearDescent, some: np.ndarray, Q: np.ndarray) -> np.n
     half = np.swapaxes(K, 1, 2) @ (rows - (a / 2) * (blocks @ K))
     half += np.swapaxes(half, -1, -2).copy()
     return np.asarray(model.chance[some, None, None] * (Q - a * half))
-
-
-def _apart(traces: np.ndarray, ratio: float, power: int, chance: np.ndarray) -> np.ndarray:
-    """`_walk` where the sum of weights is independent of what becomes of noise."""
-    mean = square = np.zeros(len(chance))
-    found = np.empty((power + 1, *traces.shape))
-    for r, trace in enumerate(traces):
-        found[:, r] = np.array([np.ones(len(chance)), mean, square])[: power + 1] * trace
-        square = (square + 2 * chance * mean + chance) / ratio**2
-        mean = (mean + chance) / ratio
-    return found
 
 
 def _at(k: int, T: int, ratio: float, chance: float, parts: np.ndarray) -> float:
