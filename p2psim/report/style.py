@@ -22,6 +22,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
 COLOURS = 9
 
+#: A log axis for a swept number from this ratio of its largest and smallest value on.
+WIDE = 20
+
 #: Characters of a line of a legend, where it can be broken.
 LEGEND_LINE = 36
 
@@ -125,6 +128,36 @@ def plain_ticks(axes: "Axes", values: ArrayLike) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def number_axis(axes: "Axes", values: ArrayLike) -> None:
+    """Ticks of a horizontal axis of numbers: logarithmic where they are positive and span more than `WIDE`."""
+    import numpy as np
+
+    numbers = np.asarray(values, dtype=float)
+    if numbers.min() > 0 and numbers.max() >= WIDE * numbers.min():
+        axes.set_xscale("log")
+        plain_ticks(axes, numbers)
+    else:
+        few_ticks(axes)
+
+
+def log_ticks(axes: "Axes") -> None:
+    """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, without others between them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def key_label(key: str) -> str:
+    """Label of the axis of a swept key: its last word; the owners of a star and ε have names of their own."""
+    named = {"network.topology.agents": "owners N (number)", "privacy.epsilon": AXIS_LABELS["epsilon"]}
+    last = key.split(".")[-1]
+    word = ".".join(key.split(".")[-2:]) if last.isdecimal() else last.replace("_", " ")
+    return named.get(key, f"{word} (number)")
 
 
 def few_ticks(axes: "Axes") -> None:

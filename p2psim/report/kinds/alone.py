@@ -30,7 +30,7 @@ def draw_alone(source: Source) -> "dict[str, Figure]":
     named = labels(source.swept, together)
     figure = style.new_figure(8.4, 4.8)
     axes = figure.add_subplot()
-    axes.set_xscale("log")
+    style.log_ticks(axes)
     if source.log is not False:
         axes.set_yscale("log", nonpositive="mask")
     axes.plot(

@@ -13,13 +13,9 @@ from p2psim.report.kinds.finals import swept_number
 from p2psim.report.source import FITNESS, Float, Source
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ALONE = "isolated_fitness"
-
-#: A log horizontal axis from this ratio of largest and smallest x on.
-WIDE = 20
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,8 @@ def draw_collaboration(source: Source) -> "dict[str, Figure]":
         axes.plot(drawn[0].x, drawn[0].alone, color="black", linestyle=":", linewidth=1.8, label="alone")
     else:
         axes.plot([], [], color="0.3", linestyle=":", linewidth=1.8, label="alone, in the line's colour")
-    _axis(axes, key, np.unique(np.concatenate([line.x for line in drawn])))
+    style.number_axis(axes, np.concatenate([line.x for line in drawn]))
+    axes.set_xlabel(style.key_label(key))
     axes.set_ylabel(style.metric_label(FITNESS))
     if log:
         style.few_decades(axes, every)
@@ -139,23 +136,6 @@ def _alike(drawn: list[Line]) -> bool:
         len(line.x) == len(drawn[0].x) and np.allclose(line.alone, drawn[0].alone, rtol=1e-9, atol=0)
         for line in drawn
     )
-
-
-def _axis(axes: "Axes", key: str, x: Float) -> None:
-    axes.set_xlabel(style.AXIS_LABELS["epsilon"] if key == "privacy.epsilon" else _words(key))
-    if x.min() > 0 and x.max() >= WIDE * x.min():
-        axes.set_xscale("log")
-        style.plain_ticks(axes, x)
-    else:
-        style.few_ticks(axes)
-
-
-def _words(key: str) -> str:
-    """Name an axis: the owners of a star have a name of their own."""
-    if key == "network.topology.agents":
-        return "owners N (number)"
-    last = key.split(".")[-1]
-    return f"{'.'.join(key.split('.')[-2:]) if last.isdecimal() else last.replace('_', ' ')} (number)"
 
 
 def _remarks(source: Source, drawn: list[Line], symbol: str) -> list[str]:

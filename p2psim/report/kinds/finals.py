@@ -194,9 +194,12 @@ def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bo
         axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
         for place, values in parts:
             _mean(axes, place, values.mean())
-    axes.set_xlabel(f"{key.split('.')[-1]} (number)")
+    axes.set_xlabel(style.key_label(key))
     ticks = sorted(set(table[key].astype(float).tolist()))
-    axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+    if source.key is None:
+        axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+    else:
+        style.number_axis(axes, ticks)
     axes.set_ylabel(style.metric_label(metric))
     style.add_title(axes, source.title(f"{metric.replace('_', ' ')} at the end"))
     style.add_legend(figure, axes)
