@@ -1,0 +1,97 @@
+"""Figures of W and F: slopes, orderings and crossing points that the page on the papers states.
+
+Cells share their random numbers, so that ratios between budgets vary far less than ψ itself: with the seeds of the
+scenarios nothing here is a matter of chance beyond what is said.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import p2psim
+from p2psim.study.scenario import Scenario
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+PAPERS = sorted([*SCENARIOS.glob("f_*.yaml"), *SCENARIOS.glob("w_*.yaml")])
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+def test_each_has_a_figure_and_a_place_on_the_page(path: Path) -> None:
+    assert Scenario.load(path).figure
+    assert f"p2psim run scenarios/{path.name}" in PAGE.read_text(encoding="utf-8")
+
+
+def ends(name: str, folder: Path, *changes: str):
+    """Mean final value of each metric by the swept keys, over replicas (and owners)."""
+    result = p2psim.run(Scenario.load(SCENARIOS / name, changes), folder, jobs=1, progress="none")
+    last = result.metrics["step"] == result.metrics.groupby("cell")["step"].transform("max")
+    by = [*result.swept, "metric"]
+    return result.metrics[last].groupby(by, observed=True)["value"].mean()
+
+
+@pytest.mark.verification
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("f_fig4_epsilon.yaml", []),
+        # Generated: few gradients are long enough to be clipped, and what clipping moves would depend on the noise.
+        ("w_fig5_size.yaml", ["sweep.data.source.points=[30000]"]),
+    ],
+)
+def test_what_noise_adds_falls_with_the_square_of_epsilon(
+    name: str, changes: list[str], tmp_path: Path
+) -> None:
+    budgets = [0.3, 1.0, 3.0]
+    psi, noiseless = (
+        ends(
+            name,
+            tmp_path / str(len(each)),
+            "replicas=10",
+            f"sweep.privacy.epsilon=[{', '.join(each)}]",
+            *changes,
+        )
+        for each in (["0.3", "1", "3"], [".inf"])
+    )
+    added = psi.to_numpy() - noiseless.item()
+    assert np.polyfit(np.log(budgets), np.log(added), 1)[0] == pytest.approx(-2, abs=0.05)
+    # A hundredfold from the first to the last, which is ten times as large.
+    assert added[0] / added[-1] == pytest.approx(100, rel=0.1)
+
+
+@pytest.mark.verification
+def test_twenty_partners_pay_at_ten_where_budgets_follow_the_answers(tmp_path: Path) -> None:
+    """F, partners: at N = 20 and ε = 10 joining pays with capped budgets, not with T answers budgeted for."""
+    psi = ends(
+        "f_fig6_partners.yaml",
+        tmp_path / "run",
+        "replicas=10",
+        "sweep.privacy.epsilon=[10]",
+        "sweep.zip={network.topology.agents: [5, 20], learning.algorithm.rho.h: [0.03, 0.105]}",
+    )
+    cap, horizon = "cap(tail=1e-06)", "horizon"
+
+    def pays(allocation: str, agents: int) -> bool:
+        here = psi.loc[allocation].xs(agents, level="network.topology.agents").droplevel([0, 1])
+        return bool(here["relative_fitness"] < here["isolated_fitness"])
+
+    assert [pays(cap, 5), pays(cap, 20), pays(horizon, 5), pays(horizon, 20)] == [False, True, False, False]
+
+
+@pytest.mark.verification
+def test_a_fixed_rho_freezes_the_printed_algorithms(tmp_path: Path) -> None:
+    """F Theorem 2 and W Algorithm 1: without noise, ψ goes back to that of θ = 0 as T grows."""
+    rounds = ends("w_frozen.yaml", tmp_path / "w", "replicas=1", "sweep.learning.algorithm.horizon=[300]")
+    printed, corrected = rounds["printed"].item(), rounds["corrected"].item()
+    star = ends(
+        "f_thm2_fixed_rho.yaml",
+        tmp_path / "f",
+        "replicas=1",
+        "sweep.privacy.epsilon=[.inf]",
+        "sweep.learning.algorithm.horizon=[1000, 10000]",
+    )
+    # The learner alone starts at ψ(0) = 6.75.
+    assert corrected < 1e-3 < 6.7 < printed < 6.8
+    short, long = star.xs("relative_fitness", level="metric")[np.inf]
+    assert short < 1e-3 < 1 < long < 6.8
