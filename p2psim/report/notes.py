@@ -36,7 +36,11 @@ def run_notes(source: Source) -> list[str]:
             some = "" if raised == cells else f" (in {raised} of {cells} cells)"
             out.append(text.format(scale=_scale(source)) + some + ".")
     # What is wrong with the printed forms of other algorithms concerns their steps, not what they minimise.
-    wrong = ", which minimises another objective" if source.says("learning.algorithm.kind") == "async-star" else ""
+    wrong = (
+        ", which minimises another objective"
+        if source.says("learning.algorithm.kind") == "async-star"
+        else ""
+    )
     if _form(source) == "printed":
         out.append(f"Form printed: the update as the paper prints it{wrong}.")
     elif "learning.algorithm.form" in source.swept:
