@@ -114,14 +114,18 @@ def test_an_exact_forecast_is_the_mean_of_runs(changes, workspace):
     assert seconds > 0
 
 
-@pytest.mark.parametrize("spent", ["silent", "coast", "anchored"])
 @pytest.mark.parametrize(
-    "changes",
+    ("spent", "changes"),
     [
-        {"privacy.allocation": {"kind": "cap", "releases": 4}},
-        {"privacy.allocation": {"kind": "contraction", "rate": 0.95}, "record.every": {"time": 2.0}},
-        {"privacy.allocation": {"kind": "cap", "releases": 2}, **TIMED, **DROPS, **CLOCKS},
-        {"privacy.allocation": KNOWN, **TIMED},
+        ("silent", {"privacy.allocation": {"kind": "cap", "releases": 4}}),
+        ("coast", {"privacy.allocation": {"kind": "cap", "releases": 4}}),
+        ("anchored", {"privacy.allocation": {"kind": "cap", "releases": 4}}),
+        (
+            "anchored",
+            {"privacy.allocation": {"kind": "contraction", "rate": 0.95}, "record.every": {"time": 2.0}},
+        ),
+        ("coast", {"privacy.allocation": {"kind": "cap", "releases": 2}, **TIMED, **DROPS, **CLOCKS}),
+        ("silent", {"privacy.allocation": KNOWN, **TIMED}),
     ],
 )
 def test_orders_are_drawn_where_releases_end_or_wakes_are_known(spent, changes, workspace):

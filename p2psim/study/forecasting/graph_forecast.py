@@ -20,7 +20,7 @@ from p2psim.theory.forecast.descent_orders import Orders, sampled, vectors
 from p2psim.theory.forecast.descent_path import DescentPath, path
 
 #: Orders of wakes that are drawn: so many, and fewer if they take longer than so many seconds.
-_ORDERS, _FEWEST, _SECONDS = 200, 30, 10.0
+_ORDERS, _FEWEST, _SECONDS = 2_000, 30, 3.0
 
 #: Numbers of wakes at which noise is summed up; between them it is a cubic spline.
 _NODES = 600
@@ -170,10 +170,9 @@ def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wa
         time=cell.stage.time,
         rate=setting.rate,
     )
-    # So many that they take about as long as is borne; a wake takes some time whatever its size.
-    degree = model.weights.nnz / model.agents
-    p = cell.problem.dimension
-    seconds = wakes * (5e-5 + 1e-9 * p * (p + degree) * vectors(model))
+    # So many that they take about as long as is borne.
+    degree, p = model.weights.nnz / model.agents, cell.problem.dimension
+    seconds = wakes * (2e-6 + 2e-9 * p * (p + degree) * vectors(model))
     orders = int(np.clip(_SECONDS / seconds, _FEWEST, _ORDERS))
     found = sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
     return _Parts(found.noiseless, found.mean_gap, found.start, found.noise, found.apart, orders, found.error)

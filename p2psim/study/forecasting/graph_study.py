@@ -87,8 +87,7 @@ class GraphCellForecast:
                 "λ₂": made.rates.mean,
                 "r": made.rates.square,
             }
-        if made.error.any():
-            row["± of orders"] = float(made.error[-1])
+        row["± of orders"] = float(made.error[-1]) if made.error.any() else None
         row["exact"] = not made.approximate
         if self.calibration is not None and self.cost is not None:
             row |= {

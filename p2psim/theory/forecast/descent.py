@@ -115,17 +115,27 @@ class LinearDescent:
         """H, shape (n·p, n·p)."""
         return self._times(self.objective, np.eye(self.size))
 
-    def mix_of(self, i: int, right: np.ndarray) -> np.ndarray:
-        """Σ_j (W_ij/D_ii)·right_j of one agent, shape (n, p, m) to (p, m)."""
-        first, last = self.weights.indptr[i], self.weights.indptr[i + 1]
-        near, weights = self.weights.indices[first:last], self.weights.data[first:last]
-        return np.asarray(np.tensordot(weights / weights.sum(), right[near], 1))
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """D_ii, shape (n,)."""
+        return np.asarray(self.weights.sum(axis=1)).ravel()
 
-    def curve_of(self, i: int, right: np.ndarray) -> np.ndarray:
-        """(K·right)_i, shape (n, p, m) to (p, m)."""
-        first, last = self.weights.indptr[i], self.weights.indptr[i + 1]
-        near, weights = self.weights.indices[first:last], self.weights.data[first:last]
-        return np.asarray(self.blocks[i] @ right[i] - np.tensordot(weights, right[near], 1))
+    @cached_property
+    def _near(self) -> tuple[np.ndarray, np.ndarray]:
+        """Neighbours of each agent and their weights, shape (n, most); filled up with itself, of weight zero."""
+        counts = np.diff(self.weights.indptr)
+        places = np.arange(counts.max()) < counts[:, None]
+        near = np.repeat(np.arange(self.agents)[:, None], counts.max(), axis=1)
+        weights = np.zeros(near.shape)
+        near[places], weights[places] = self.weights.indices, self.weights.data
+        return near, weights
+
+    def near_sums(self, rows: np.ndarray, agents: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Σ_j W_ij·X_bj for some pairs of b and i, shape (…, n, p, m) by b to (pairs, p, m)."""
+        near, weights = self._near[0][agents], self._near[1][agents]
+        around = X[rows[:, None], near].reshape(*near.shape, -1)
+        found: np.ndarray = (weights[:, None, :] @ around)[:, 0].reshape(len(rows), *X.shape[2:])
+        return found
 
     def gaps(self, away: np.ndarray) -> np.ndarray:
         """Half of vᵀ·H·v of each column v, shape (n, p, m) to (m,)."""

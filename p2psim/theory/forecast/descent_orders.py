@@ -23,7 +23,10 @@ from p2psim.theory.forecast.descent import LinearDescent
 Spent = Literal["silent", "coast", "anchored"]
 
 #: Vectors for noise: each agent has as many as fit.
-_VECTORS = 600
+_VECTORS = 100
+
+#: Numbers in the models of orders that are followed side by side.
+_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
@@ -125,15 +128,17 @@ def sampled(
     """
     random = np.random.Generator(np.random.PCG64(seed))
     n, p = model.start.shape
-    totals, means = [], np.zeros((len(points), n, p))
-    sums = np.zeros((len(points), n + 2))
-    apart = np.zeros(n)
-    for _ in range(orders):
-        parts, mean, distances = _along(model, how, _draw(model, how, random), axis, points, random)
-        totals.append(parts.sum(axis=1))
-        sums += parts / orders
-        means += mean / orders
-        apart += distances / orders
+    together = int(np.clip(_AT_ONCE // (model.size * (2 + vectors(model))), 1, orders))
+    totals: list[np.ndarray] = []
+    means, sums, apart = np.zeros((len(points), n, p)), np.zeros((len(points), n + 2)), np.zeros(n)
+    for first in range(0, orders, together):
+        drawn = [_draw(model, how, random) for _ in range(min(together, orders - first))]
+        batch = _Batch(model, how, drawn, axis, points, random)
+        batch.play()
+        totals.extend(batch.parts.sum(axis=2))
+        sums += batch.parts.sum(axis=0) / orders
+        means += batch.means.sum(axis=0) / orders
+        apart += batch.apart.sum(axis=0) / orders
     error = np.std(totals, axis=0, ddof=1) / np.sqrt(orders)
     optimum = how.rest - model.offset
     return Sampled(
@@ -182,57 +187,117 @@ def _numbers(agents: np.ndarray, how: Orders) -> np.ndarray:
     return np.where(numbers < how.limits[agents], numbers, -1)
 
 
-def _along(
-    model: LinearDescent,
-    how: Orders,
-    order: _Order,
-    axis: Literal["commits", "time"],
-    points: np.ndarray,
-    random: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Parts of the gap (moments, 2 + n), mean models (moments, n, p), and squared distances at the end (n,)."""
-    n, p = model.start.shape
-    each = vectors(model) // n
-    # The mean, noise of the start, and each agent's vectors.
-    X = np.zeros((n, p, 2 + n * each))
-    X[:, :, 0] = model.start + how.rest
-    if how.start_factor.any():
-        X[:, :, 1] = how.start_factor @ random.choice([-1.0, 1.0], (n, p))
-    anchors = np.zeros_like(X) if how.spent == "anchored" else None
-    if anchors is not None:
-        anchors[:, :, 0] = how.anchor
-    pushed = model.curve(how.rest.reshape(-1, 1)).reshape(n, p)
-    releases = order.numbers >= 0
-    steps = np.zeros(len(order.agents))
-    steps[releases] = model.noise_step[order.agents[releases]] * np.sqrt(
-        how.variances(order.agents[releases], order.numbers[releases], order.before[releases])
-    )
-    signs = random.choice([-1.0, 1.0], (len(order.agents), p))
-    stops = np.searchsorted(order.times if axis == "time" else order.before, points[:-1], side=_SIDES[axis])
-    optimum = how.rest - model.offset
-    parts, means = np.empty((len(points), 2 + n)), np.empty((len(points), n, p))
-    first = 0
-    for row, stop in enumerate([*stops.tolist(), len(order.agents)]):
-        for t in range(first, max(first, stop)):
-            i, number = int(order.agents[t]), int(order.numbers[t])
-            if number >= 0:
-                X[i] -= model.step[i] * model.curve_of(i, X)
-                X[i, :, 0] += model.step[i] * pushed[i]
-                X[i, :, 2 + i * each + number % each] += steps[t] * signs[t]
-                if anchors is not None:
-                    anchors[i] = X[i]
-            elif how.spent == "coast":
-                X[i] += how.alpha[i] * (model.mix_of(i, X) - X[i])
-            elif anchors is not None:
-                pull = model.noise_step[i] / how.alpha[i]
-                X[i] = (model.mix_of(i, X) + pull * anchors[i]) / (1 + pull)
-        first = max(first, stop)
-        means[row] = X[:, :, 0]
-        away = X.copy()
-        away[:, :, 0] -= optimum
-        gaps = model.gaps(away)
-        parts[row] = np.concatenate([gaps[:2], gaps[2:].reshape(n, each).sum(axis=1)])
-    return parts, means, (away**2).sum(axis=(1, 2))
+class _Batch:
+    """Several orders side by side.
+
+    Attributes
+    ----------
+    parts : ndarray, shape (orders, moments, 2 + n)
+        Of the gap: of the mean, of the noise of the start, and of each agent's noise.
+    means : ndarray, shape (orders, moments, n, p)
+        Mean models.
+    """
+
+    def __init__(
+        self,
+        model: LinearDescent,
+        how: Orders,
+        drawn: list[_Order],
+        axis: Literal["commits", "time"],
+        points: np.ndarray,
+        random: np.random.Generator,
+    ):
+        self._model, self._how = model, how
+        (n, p), B, rows = model.start.shape, len(drawn), len(points)
+        self._each = vectors(model) // n
+        lengths = np.array([len(one.agents) for one in drawn])
+        shape = B, int(lengths.max(initial=0))
+        self._agents, self._numbers, self._steps = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)
+        stops = np.empty((B, rows), np.int64)
+        for b, one in enumerate(drawn):
+            made = one.numbers >= 0
+            self._agents[b, : lengths[b]], self._numbers[b, : lengths[b]] = one.agents, one.numbers
+            variances = how.variances(one.agents[made], one.numbers[made], one.before[made])
+            self._steps[b, : lengths[b]][made] = model.noise_step[one.agents[made]] * np.sqrt(variances)
+            when = one.times if axis == "time" else one.before
+            stops[b] = np.append(np.searchsorted(when, points[:-1], side=_SIDES[axis]), lengths[b])
+        self._signs = random.choice([-1.0, 1.0], (*shape, p))
+        # Which order is looked at, for which moment, in the order of the wakes.
+        self._order = np.argsort(stops, axis=None, kind="stable")
+        self._stops = stops.reshape(-1)[self._order]
+        # The mean, noise of the start, and each agent's vectors.
+        self._X = np.zeros((B, n, p, 2 + n * self._each))
+        self._X[..., 0] = model.start + how.rest
+        if how.start_factor.any():
+            self._X[..., 1] = how.start_factor @ random.choice([-1.0, 1.0], (B, n, p))
+        self._anchors = np.zeros_like(self._X if how.spent == "anchored" else np.empty(0))
+        if how.spent == "anchored":
+            self._anchors[..., 0] = how.anchor
+        self._pushed = model.curve(how.rest.reshape(-1, 1)).reshape(n, p)
+        self._optimum = how.rest - model.offset
+        self.parts, self.means = np.empty((B, rows, 2 + n)), np.empty((B, rows, n, p))
+
+    def play(self) -> None:
+        """Go through all wakes, and look where that is wanted."""
+        looked = 0
+        for t in range(self._agents.shape[1] + 1):
+            until = int(np.searchsorted(self._stops, t, side="right"))
+            if until > looked:
+                self._look(*np.divmod(self._order[looked:until], self.parts.shape[1]))
+                looked = until
+            if t < self._agents.shape[1]:
+                self._wake(t)
+
+    @property
+    def apart(self) -> np.ndarray:
+        """‖θ_i − θ*_i‖², noise averaged over, as it is now, shape (orders, n)."""
+        means = ((self._X[..., 0] - self._optimum) ** 2).sum(axis=2)
+        found: np.ndarray = means + (self._X[..., 1:] ** 2).sum(axis=(2, 3))
+        return found
+
+    def _look(self, orders: np.ndarray, rows: np.ndarray) -> None:
+        """Note the gap's parts, of some orders for some moments."""
+        n, each = self._model.agents, self._each
+        # An order may be looked at for several moments at once.
+        some, back = np.unique(orders, return_inverse=True)
+        away = self._X[some]
+        self.means[orders, rows] = away[back, ..., 0]
+        away[..., 0] -= self._optimum
+        gaps = self._model.gaps(np.moveaxis(away, 0, 2).reshape(*self._model.start.shape, -1))
+        gaps = gaps.reshape(some.size, -1)
+        made = np.concatenate([gaps[:, :2], gaps[:, 2:].reshape(some.size, n, each).sum(axis=2)], axis=1)
+        self.parts[orders, rows] = made[back]
+
+    def _wake(self, t: int) -> None:
+        """The wake t of all orders that have one."""
+        agents, numbers = self._agents[:, t], self._numbers[:, t]
+        releasing = np.flatnonzero((agents >= 0) & (numbers >= 0))
+        if releasing.size:
+            self._release(t, releasing, agents[releasing], numbers[releasing])
+        spent = np.flatnonzero((agents >= 0) & (numbers < 0))
+        if spent.size and self._how.spent != "silent":
+            self._go_on(spent, agents[spent])
+
+    def _release(self, t: int, b: np.ndarray, i: np.ndarray, numbers: np.ndarray) -> None:
+        model, X = self._model, self._X
+        step, own = model.step[i, None, None], X[b, i]
+        own -= step * (model.blocks[i] @ own - model.near_sums(b, i, X))
+        own[..., 0] += model.step[i, None] * self._pushed[i]
+        place = 2 + i * self._each + numbers % self._each
+        own[np.arange(b.size), :, place] += self._steps[b, t, None] * self._signs[b, t]
+        X[b, i] = own
+        if self._how.spent == "anchored":
+            self._anchors[b, i] = own
+
+    def _go_on(self, b: np.ndarray, i: np.ndarray) -> None:
+        model, X, how = self._model, self._X, self._how
+        mix = model.near_sums(b, i, X) / model.degrees[i, None, None]
+        if how.spent == "coast":
+            X[b, i] += how.alpha[i, None, None] * (mix - X[b, i])
+        else:
+            # μ·c_i.
+            pull = (model.noise_step[i] / how.alpha[i])[:, None, None]
+            X[b, i] = (mix + pull * self._anchors[b, i]) / (1 + pull)
 
 
 #: A wake at the very time of a moment comes before it; and of k commits, the wakes before which fewer were made.
