@@ -21,7 +21,7 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "scenario",
         metavar="SCENARIO",
-        help="a scenario file of the asynchronous star, of coordinate descent or of averaging",
+        help="a scenario file of a central learner, of coordinate descent or of averaging",
     )
     command.add_argument(
         "--calibrate",
@@ -33,7 +33,7 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--best",
         action="store_true",
-        help="also search the horizon, ρ and allocation that make the forecast least for the budgets",
+        help="also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
     )
     command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
     add_statistics(command)
@@ -124,7 +124,7 @@ def _along(found: "list[CellForecast]") -> list[dict[str, Any]]:
             rows.append(
                 {
                     "cell": one.cell.index,
-                    "answers": k,
+                    "answers or rounds": k,
                     "ψ": float(parts.psi[k]),
                     "without noise": float(parts.noiseless[k]),
                     "noise": float(parts.noise[k].sum()),
@@ -138,7 +138,7 @@ def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:
         {
             "cell": one.cell.index,
             "horizon": one.best.horizon,
-            "rho": one.best.rho,
+            "ρ or c₁": one.best.c1 if one.best.rho is None else one.best.rho,
             "allocation": one.best.allocation,
             "ψ": one.best.psi,
             "ψ as it is": one.forecast.psi,

@@ -13,10 +13,12 @@ from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.star_expansion import balance, expansion
 from p2psim.study.forecasting.best import best
 from p2psim.study.forecasting.calibrating import calibrate
+from p2psim.study.forecasting.changing import changed
 from p2psim.study.forecasting.collaboration import Alike, parties
 from p2psim.study.forecasting.forecast import forecast
-from p2psim.study.forecasting.setting import answer_variances, changed, overruns, setting
+from p2psim.study.forecasting.setting import setting
 from p2psim.study.forecasting.study import forecast_scenario
+from p2psim.study.forecasting.variances import answer_variances, overruns
 from p2psim.study.workspace import Workspace
 
 #: What makes the small star one whose iterates are linear.
@@ -223,7 +225,7 @@ def test_the_best_choice_reaches_what_it_promises(workspace):
     written = scenario(
         {**LINEAR, "privacy.allocation": {"kind": kind, key: float(number)}}
     ).privacy.allocation
-    again = made(changed(one, choice.horizon, choice.rho, written), workspace)
+    again = made(changed(one, choice.horizon, choice.rho, allocation=written), workspace)
     assert again.psi == pytest.approx(choice.psi, rel=1e-9)
     assert choice.psi < found.psi
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2psim.errors import MeaningError, SimulationError
+from p2psim.learning.async_star import AsyncStar
 from p2psim.privacy.allocations import Allocation, Cap, Geometric, Horizon
 from p2psim.study.cells import display
-from p2psim.study.forecasting.forecast import walk
-from p2psim.study.forecasting.setting import Setting, answer_variances, overruns, with_plan
-from p2psim.theory.forecast.local_model import LocalModel
-from p2psim.theory.forecast.split import accumulate
-from p2psim.theory.forecast.star_path import Path
+from p2psim.study.families.rounds import RoundsCell
+from p2psim.study.families.star import StarCell
+from p2psim.study.forecasting.changing import with_plan
+from p2psim.study.forecasting.setting import Setting
+from p2psim.study.forecasting.variances import answer_variances, overruns
+from p2psim.study.forecasting.walks import StarWalk
+from p2psim.theory.forecast.star_path import path
 
-#: Largest h_i of the steps that are tried; all are sure to be stable.
+#: Largest h_i of the star's steps that are tried, all sure to be stable; of rounds, the first step times the largest
+#: curvature, and in Algorithm 1 times the condition number as well, since its steps fall as 1/k.
 STEEPNESS = np.geomspace(2.0, 0.005, 10)
 
 #: Horizons that are tried, as multiples of the scenario's.
@@ -33,7 +37,8 @@ class Best:
     Attributes
     ----------
     horizon : int
-    rho : float
+    rho, c1 : float or None
+        Whichever the algorithm has.
     allocation : str
         As in a scenario.
     psi : float
@@ -41,52 +46,96 @@ class Best:
     """
 
     horizon: int
-    rho: float
+    rho: float | None
+    c1: float | None
     allocation: str
+    psi: float
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A horizon, the parameter ρ or c₁, an allocation, and the E[ψ] that they reach."""
+
+    horizon: int
+    parameter: float
+    allocation: Allocation
     psi: float
 
 
 def best(setting: Setting) -> Best:
     """Search horizons, steps and allocations for the least forecast.
 
-    A path depends on the step alone, not on the horizon or the budgets, so one serves all of these. The search takes
-    owners' second moments along the eigenvectors of all together; what it finds is forecast anew with all of them.
-
     Raises
     ------
     SimulationError
         If nothing that is tried has a forecast.
     """
-    cell = setting.cell
-    shares = cell.problem.records / cell.problem.records.sum()
-    weighting = cell.method.weighting
-    assert weighting is not None
+    horizons = sorted({max(2, round(setting.horizon * factor)) for factor in HORIZONS})
+    of_star = isinstance(setting.cell, StarCell)
+    found = list(_stars(setting, horizons) if of_star else _rounds(setting, horizons))
+    if not found:
+        raise SimulationError("no step that was tried has a forecast")
+    least = min(found, key=lambda one: one.psi)
+    psi = _star_psi(setting, least) if of_star else least.psi
+    averages = setting.algorithm.kind == "synchronous-averaging"
+    rho, c1 = (None, least.parameter) if averages else (least.parameter, None)
+    return Best(least.horizon, rho, c1, display(least.allocation), psi)
+
+
+def _stars(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
+    """A path depends on the step alone, not on the horizon or the budgets, so one serves all of these.
+
+    Owners' second moments are taken along the eigenvectors of all together.
+    """
+    assert isinstance(setting.cell, StarCell)
+    shares, weighting = setting.model.shares, setting.weighting
     # α of h = 1.
     peaks = np.linalg.eigvalsh(2 * setting.model.gram)[:, -1]
     unit = 1 / float((len(shares) * shares * peaks * weighting.at_learner * weighting.at_owner).max())
-    horizons = sorted({max(2, round(setting.horizon * factor)) for factor in HORIZONS})
-    plans = [(T, allocation, variances) for T in horizons for allocation, variances in _plans(setting, T)]
-    model = setting.model.diagonal()
-    found: list[tuple[float, float, int, Allocation]] = []
+    plans = [(T, *one) for T in horizons for one in _plans(setting, T)]
+    rough = replace(setting, model=setting.model.diagonal())
     for h in STEEPNESS:
+        step = float(h * unit)
         try:
-            walked = walk(setting.star(model, h * unit), horizons[-1])
-        except SimulationError:
+            walked = path(rough.star(step / setting.cell.method.step), horizons[-1])
+        except FloatingPointError:
             continue
         for T, allocation, variances in plans:
-            found.append((_psi(walked, variances, T, setting.model), h * unit, T, allocation))
-    if not found:
-        raise SimulationError("no step that was tried has a forecast")
-    _, step, T, allocation = min(found, key=lambda one: one[0])
-    variances = next(v for t, a, v in plans if t == T and a == allocation)
-    exact = walk(setting.star(step=step), T)
-    rho = step * T**2 * 2 * setting.model.l2
-    return Best(T, float(rho), display(allocation), _psi(exact, variances, T, setting.model))
+            noise = np.einsum("kn,kn->", walked.gain[:T][::-1], variances)
+            psi = float((walked.expected[T] + noise) / setting.model.minimum)
+            yield _Tried(T, step * T**2 * 2 * setting.model.l2, allocation, psi)
 
 
-def _psi(walked: Path, variances: np.ndarray, horizon: int, model: LocalModel) -> float:
-    noise = accumulate(walked.gain[:horizon], variances)[-1].sum()
-    return float((walked.expected[horizon] + noise) / model.minimum)
+def _star_psi(setting: Setting, tried: _Tried) -> float:
+    """The forecast anew, with all of the owners' second moments."""
+    assert isinstance(setting.cell, StarCell)
+    step = tried.parameter / (tried.horizon**2 * 2 * setting.model.l2)
+    star = setting.star(step / setting.cell.method.step)
+    walked = StarWalk(path(star, tried.horizon), setting.model.minimum)
+    variances = next(v for one, v in _plans(setting, tried.horizon) if one == tried.allocation)
+    return float(walked.noiseless + walked.noise(variances).sum())
+
+
+def _rounds(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
+    """Steps of rounds depend on the horizon as well: each pair has a run of its own."""
+    curves = 2 * np.linalg.eigvalsh(setting.model.hessian)
+    algorithm = setting.algorithm
+    assert not isinstance(algorithm, AsyncStar)
+    averages = algorithm.kind == "synchronous-averaging"
+    own = algorithm.c1 if algorithm.kind == "synchronous-averaging" else algorithm.rho
+    for T in horizons:
+        other = with_plan(setting, horizon=T)
+        assert isinstance(other.cell, RoundsCell)
+        plans = list(_plans(setting, T))
+        for h in STEEPNESS * (1.0 if averages else curves[-1] / curves[0]):
+            factor = float(h / curves[-1] / other.cell.method.steps[0])
+            try:
+                walked = other.walk(factor)
+            except SimulationError:
+                continue
+            for allocation, variances in plans:
+                psi = float(walked.noiseless + walked.noise(variances).sum())
+                yield _Tried(T, factor * own, allocation, psi)
 
 
 def _plans(setting: Setting, horizon: int) -> Iterator[tuple[Allocation, np.ndarray]]:
@@ -101,8 +150,8 @@ def _plans(setting: Setting, horizon: int) -> Iterator[tuple[Allocation, np.ndar
         try:
             other = with_plan(setting, horizon=horizon, allocation=allocation)
             plan = other.cell.stage.plan
-            if overruns(plan, setting.frequencies, horizon) > 10 * TAIL:
+            if overruns(plan, setting.frequencies, other.answers) > 10 * TAIL:
                 continue
-            yield allocation, answer_variances(plan, setting.frequencies, horizon)
+            yield allocation, answer_variances(plan, setting.frequencies, other.answers)
         except MeaningError:  # noise whose scale is no number, or an allocation that these cannot have
             continue

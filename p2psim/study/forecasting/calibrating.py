@@ -68,7 +68,7 @@ def calibrate(
     made : Forecast, optional
         Of replica 0.
     """
-    T = made.setting.horizon if made is not None else setting(scenario, workspace.case(scenario, 0)).horizon
+    T = made.setting.answers if made is not None else setting(scenario, workspace.case(scenario, 0)).answers
     record = scenario.record
     length = record.every if isinstance(record.every, int) else max(1, T // POINTS)
     pilot = scenario.model_copy(

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from p2psim.errors import MeaningError, SimulationError
-from p2psim.privacy.budgets import Limit
-from p2psim.privacy.planning import plan
-from p2psim.study.forecasting.forecast import Forecast, walk
-from p2psim.study.forecasting.setting import Setting, answer_variances, with_plan
-from p2psim.theory.forecast.linear_star import linear_star
-from p2psim.theory.forecast.split import accumulate
+from p2psim.study.forecasting.changing import with_plan
+from p2psim.study.forecasting.forecast import Forecast
+from p2psim.study.forecasting.setting import Setting
+from p2psim.study.forecasting.variances import answer_variances
+from p2psim.study.forecasting.walks import Walk
 
 #: All budgets are multiplied by these.
 FACTORS = np.logspace(-3, 3, 25)
@@ -105,10 +104,9 @@ def _break_even_factors(forecast: Forecast) -> list[float | None]:
 
 
 def noise_at_the_end(forecast: Forecast, other: Setting) -> float:
-    """What noise adds to E[ψ] at the end under another plan for the same star."""
-    variances = answer_variances(other.cell.stage.plan, other.frequencies, forecast.setting.horizon)
-    total = accumulate(forecast.path.gain, variances)[-1].sum()
-    return float(total / forecast.setting.model.minimum)
+    """What noise adds to E[ψ] at the end under another plan for the same owners."""
+    variances = answer_variances(other.cell.stage.plan, other.frequencies, forecast.setting.answers)
+    return float(forecast.walk.noise(variances).sum())
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Alike:
     """
 
     setting: Setting
-    _known: dict[int, tuple[float, np.ndarray]] = field(default_factory=dict, repr=False)
+    _known: dict[int, Walk | None] = field(default_factory=dict, repr=False)
 
     @property
     def epsilon(self) -> float:
@@ -145,43 +143,23 @@ class Alike:
         epsilon : float, optional
             Of each owner; `epsilon` when left out.
         """
-        noiseless, gain = self._walked(owners)
-        if np.isinf(noiseless):
-            return noiseless
-        variances = self._variances(owners, self.epsilon if epsilon is None else epsilon)
-        noise = accumulate(gain, variances)[-1, 0] * owners
-        return float((noiseless + noise) / self.setting.model.minimum)
+        walk = self._walked(owners)
+        if walk is None:
+            return float("inf")
+        one = self.setting.alike(owners).first()
+        budget = np.array([self.epsilon if epsilon is None else epsilon])
+        variances = answer_variances(one.plan(budget), one.frequencies, one.answers)
+        noise = walk.noise(np.broadcast_to(variances, (one.answers, owners)))
+        return float(walk.noiseless + noise.sum())
 
-    def _walked(self, owners: int) -> tuple[float, np.ndarray]:
-        """E[f] − f* at the end without noise, infinite where it is no number, and what one owner's noise adds."""
+    def _walked(self, owners: int) -> Walk | None:
+        """The run of so many; None where it is unstable."""
         if owners not in self._known:
-            setting = self.setting
-            star = linear_star(setting.model.alike(owners), setting.cell.method.step, setting.algorithm.form)
             try:
-                found = walk(star, setting.horizon)
-                self._known[owners] = float(found.expected[-1]), found.gain[:, :1]
+                self._known[owners] = self.setting.alike(owners).walk()
             except SimulationError:
-                self._known[owners] = float("inf"), np.zeros((0, 1))
+                self._known[owners] = None
         return self._known[owners]
-
-    def _variances(self, owners: int, epsilon: float) -> np.ndarray:
-        setting = self.setting
-        cell = setting.cell
-        privacy, batch = cell.scenario.privacy, setting.algorithm.batch
-        records = np.array([max(1, round(float(setting.model.records.mean())))])
-        made = plan(
-            privacy.mechanism,
-            privacy.allocation,
-            Limit(np.array([epsilon]), privacy.delta or 0.0, privacy.enforcing),
-            cell.bound,
-            batch.divisors(records),
-            setting.horizon,
-            np.array([1 / owners]),
-            privacy.scale_records,
-            rates=batch.rates(records),
-            dimension=cell.problem.dimension,
-        )
-        return answer_variances(made, np.array([1 / owners]), setting.horizon)
 
     def break_even(self) -> int | None:
         """Least number of owners with which on the average one gains, T and ρ as they are; None where there is none.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.errors import SimulationError
-from p2psim.study.forecasting.setting import Setting, answer_variances, overruns
+from p2psim.study.families.rounds import RoundsCell
+from p2psim.study.families.star import StarCell
+from p2psim.study.forecasting.setting import Setting
+from p2psim.study.forecasting.variances import answer_variances, overruns
+from p2psim.study.forecasting.walks import Walk
 from p2psim.theory import noise_floor as floors
-from p2psim.theory.forecast.split import Split, split
-from p2psim.theory.forecast.star_path import Path, path
-
-if TYPE_CHECKING:
-    from p2psim.theory.forecast.linear_star import LinearStar
+from p2psim.theory.forecast.split import Split
 
 #: So many standard deviations around the mean are wanted inside the box.
 _INSIDE = 3.0
@@ -33,16 +31,16 @@ class Forecast:
     Attributes
     ----------
     setting : Setting
-    path : Path
+    walk : Walk
         Without noise, and what noise would add.
     parts : Split
-        E[ψ] after k = 0 … T answers.
+        E[ψ] after k = 0 … K answers or rounds.
     approximate : tuple of str
         Why it is not exact; empty where it is.
     """
 
     setting: Setting
-    path: Path
+    walk: Walk
     parts: Split
     approximate: tuple[str, ...]
 
@@ -53,8 +51,8 @@ class Forecast:
 
     @property
     def records(self) -> np.ndarray:
-        """Numbers of answers at which the scenario records, and the last."""
-        every, T = self.setting.cell.scenario.record.every, self.setting.horizon
+        """Numbers of answers or rounds at which the scenario records, and the last."""
+        every, T = self.setting.cell.scenario.record.every, self.setting.answers
         length = every if isinstance(every, int) else max(1, T // POINTS)
         return np.unique(np.append(np.arange(0, T + 1, length), T))
 
@@ -62,22 +60,6 @@ class Forecast:
     def alone(self) -> np.ndarray:
         """ψ of what each owner reaches alone, without noise, shape (N,)."""
         return self.setting.model.isolated
-
-
-def walk(star: LinearStar, answers: int) -> Path:
-    """The path of a star.
-
-    Raises
-    ------
-    SimulationError
-        If it grows beyond all numbers.
-    """
-    try:
-        return path(star, answers)
-    except FloatingPointError:
-        raise SimulationError(
-            "the expected fitness grows beyond all numbers: the step is unstable; lower learning.algorithm.rho"
-        ) from None
 
 
 def forecast(setting: Setting) -> Forecast:
@@ -90,12 +72,12 @@ def forecast(setting: Setting) -> Forecast:
     SimulationError
         If the step is unstable and the forecast grows beyond all numbers.
     """
-    plan, T = setting.cell.stage.plan, setting.horizon
-    walked = walk(setting.star(), T)
-    variances = answer_variances(plan, setting.frequencies, T)
-    parts = split(walked, variances, setting.model.minimum)
+    plan, steps = setting.cell.stage.plan, setting.answers
+    walked = setting.walk()
+    variances = answer_variances(plan, setting.frequencies, steps)
+    parts = walked.split(variances)
     reasons = list(setting.approximate)
-    tail = overruns(plan, setting.frequencies, T)
+    tail = overruns(plan, setting.frequencies, steps)
     if tail > _RUNS_OUT:
         reasons.append(f"an owner runs out of answers with probability {tail:.2g}, and is taken to go on")
     if _leaves_the_box(setting, variances.max(axis=0)):
@@ -106,8 +88,10 @@ def forecast(setting: Setting) -> Forecast:
 def _leaves_the_box(setting: Setting, variances: np.ndarray) -> bool:
     """Whether three standard deviations of what noise does to any model, once it is at rest, reach the boundary.
 
-    In the eigenvectors of the mean Hessian, as far as owners share them.
+    In the eigenvectors of the mean Hessian, as far as owners share them; of rounds, in the flattest direction.
     """
+    if not isinstance(setting.cell, StarCell):
+        return _rounds_leave(setting, variances)
     problem, model = setting.cell.problem, setting.model
     star = setting.star(together=True)
     room = problem.theta_max - np.abs(problem.optimum)
@@ -125,3 +109,20 @@ def _leaves_the_box(setting: Setting, variances: np.ndarray) -> bool:
     widest = np.maximum(moments.learner, moments.owners.max(axis=1))
     deviations = np.sqrt(np.maximum(basis**2 @ widest, 0.0))
     return bool((_INSIDE * deviations > room).any())
+
+
+def _rounds_leave(setting: Setting, variances: np.ndarray) -> bool:
+    cell = setting.cell
+    assert isinstance(cell, RoundsCell)
+    problem = cell.problem
+    if not cell.method.projects or not variances.any():
+        return False
+    one = (problem.shares**2 * variances).sum()
+    curve = 2 * float(np.linalg.eigvalsh(setting.model.hessian)[0])
+    # θ moves by (1 − s_k·H)z and noise of variance one·s_k²: the recursion of the flattest direction.
+    spread = largest = 0.0
+    for step in cell.method.steps:
+        spread = (1 - step * curve) ** 2 * spread + step**2 * one
+        largest = max(largest, spread)
+    room = problem.theta_max - np.abs(problem.optimum).max()
+    return bool(_INSIDE * np.sqrt(largest) > room)

@@ -9,7 +9,7 @@ from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
 from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.plan import Plan
 from p2psim.study.families.stage import Stage
-from p2psim.study.forecasting.setting import answer_variances, overruns
+from p2psim.study.forecasting.variances import answer_variances, overruns
 from p2psim.theory.forecast.descent import LinearDescent
 from p2psim.theory.forecast.descent_path import DescentPath
 from p2psim.theory.forecast.descent_totals import known_wakes_noise, unconditional_variances

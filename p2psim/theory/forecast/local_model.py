@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -93,6 +93,16 @@ class LocalModel:
             self.hessian,
             self.minimum,
             np.full(owners, self.isolated.mean()),
+        )
+
+    def among(self, members: np.ndarray) -> LocalModel:
+        """Some of the owners, by their numbers, on the fitness of all."""
+        return replace(
+            self,
+            records=self.records[members],
+            gram=self.gram[members],
+            moment=self.moment[members],
+            isolated=self.isolated[members],
         )
 
     def diagonal(self) -> LocalModel:
