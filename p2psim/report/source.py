@@ -149,7 +149,7 @@ class Source:
     def title(self, what: str) -> str:
         """A figure's title: the one that was asked for, or the run's name and `what`; and the values that are fixed."""
         text = self.heading or (f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:])
-        fixed = ", ".join(f"{key.split('.')[-1]} = {_text(value)}" for key, value in self.fixed.items())
+        fixed = ", ".join(f"{key.split('.')[-1]} = {as_text(value)}" for key, value in self.fixed.items())
         return f"{text} ({fixed})" if fixed else text
 
     @property
@@ -246,7 +246,8 @@ def source(
     )
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A swept value in few characters."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -140,6 +140,13 @@ def test_what_is_lacking_is_said() -> None:
     only = alone.metrics[(alone.metrics["cell"] == 0) & (alone.metrics["model"] == "main")]
     with pytest.raises(InputError, match="nothing to compare"):
         draw_finals(Source(only, alone.ledger, alone.agents))
-    many = Source(pd.concat([only.assign(cell=cell) for cell in range(61)]), alone.ledger, alone.agents)
-    with pytest.raises(InputError, match="61 cells and models are too many"):
-        draw_finals(many)
+
+
+@pytest.mark.usefixtures("look")
+def test_more_rows_than_can_be_read_are_left_out_and_said() -> None:
+    alone = run((20,))
+    only = alone.metrics[(alone.metrics["cell"] == 0) & (alone.metrics["model"] == "main")]
+    cells = [only.assign(cell=cell, **{"privacy.epsilon": 1.0 + cell}) for cell in range(61)]
+    figure = draw_finals(Source(pd.concat(cells), alone.ledger, alone.agents))["finals-test_accuracy"]
+    assert len(figure.axes[0].get_yticklabels()) == 60
+    assert "The first 60 of 61 rows are drawn" in figure._supxlabel.get_text()

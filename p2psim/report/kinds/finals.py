@@ -7,8 +7,10 @@ import pandas as pd
 
 from p2psim.errors import InputError
 from p2psim.figure_names import MEASURED_AXES
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, style
 from p2psim.report.curves import finals, labels, quartiles
+from p2psim.report.panels import MOST_ROWS, apart, entitle, left_out, name, panels, row_panels
 from p2psim.report.source import FITNESS, Source
 
 if TYPE_CHECKING:
@@ -18,17 +20,16 @@ if TYPE_CHECKING:
 #: A log axis from this ratio of largest and smallest value on.
 WIDE = 100
 
-#: More rows than this cannot be read.
-MOST_ROWS = 60
-
 
 def draw_finals(source: Source) -> "dict[str, Figure]":
     """Medians with 25 to 75 % bars and means, of the metric asked for or of every metric but ψ.
 
+    Metrics of the network are panels of one figure.
+
     Raises
     ------
     InputError
-        If the run has no such metric, has nothing to compare, or too much for a figure.
+        If the run has no such metric, or has nothing to compare.
     """
     names = (
         [source.metric]
@@ -37,39 +38,57 @@ def draw_finals(source: Source) -> "dict[str, Figure]":
     )
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS}; add one to record.metrics")
-    return {f"finals-{name}": _figure(source, name) for name in names}
+    of_network = [name for name in names if name in NETWORK_METRICS]
+    together = of_network if len(of_network) > 1 else []
+    figures = {f"finals-{name}": _figure(source, [name]) for name in names if name not in together}
+    if together:
+        figures["finals-network"] = _figure(source, together)
+    return figures
 
 
-def _figure(source: Source, metric: str) -> "Figure":
-    table = last_values(source, metric)
-    rows = len(table[["cell", "model"]].drop_duplicates())
-    if rows < 2:
+def _figure(source: Source, metrics: list[str]) -> "Figure":
+    tables = {metric: last_values(source, metric) for metric in metrics}
+    first = tables[metrics[0]]
+    if len(first[["cell", "model"]].drop_duplicates()) < 2:
         raise InputError(
             "there is nothing to compare: one cell and one model; sweep a key, or add learning.baselines"
         )
-    key = _number_of_the_data(source, table) if source.key is None else swept_number(source, source.key)
-    values = table["value"].to_numpy(dtype=float)
-    finite = values[np.isfinite(values)]
-    positive = bool(len(finite)) and bool(finite.min() > 0)
-    log = positive and bool(finite.max() > WIDE * finite.min()) if source.log is None else source.log
+    shown, constant = apart(source, metrics) if len(metrics) > 1 else (metrics, [])
+    key = _number_of_the_data(source, first) if source.key is None else swept_number(source, source.key)
+    values = [tables[metric]["value"].to_numpy(dtype=float) for metric in shown]
+    logs = [_is_log(source, of_one) for of_one in values]
+    rows = 0
     if key is None:
-        if rows > MOST_ROWS:
-            raise InputError(
-                f"{rows} cells and models are too many for one figure; run fewer, or draw curves"
-            )
-        figure = _rows(source, metric, table, log)
+        groups = [_once(tables[metric], source.swept) for metric in shown]
+        rows = len(groups[0])
+        figure = _rows(source, shown, groups, logs)
+    elif len(shown) == 1:
+        figure = _against(source, shown[0], tables[shown[0]], key, logs[0])
     else:
-        figure = _against(source, metric, table, key, log)
-    many = sorted(table.groupby(["cell", "model"])["replica"].nunique().unique())
+        figure = _panels_against(source, {metric: tables[metric] for metric in shown}, key, logs)
+    many = sorted(first.groupby(["cell", "model"])["replica"].nunique().unique())
     remarks = [
         f"Last record: median and {source.band_words} of {notes.between(list(map(int, many)))} replicas; diamond: mean."
     ]
-    if bad := int((~np.isfinite(values)).sum()):
-        remarks.append(f"{bad} of {len(values)} replicas end infinite or undefined, counted as +∞.")
-    if log:
-        remarks += notes.hidden_note([values])
+    remarks += left_out(rows)
+    for metric, of_one, log in zip(shown, values, logs, strict=True):
+        of = f" ({metric.replace('_', ' ')})" if len(shown) > 1 else ""
+        if bad := int((~np.isfinite(of_one)).sum()):
+            remarks.append(f"{bad} of {len(of_one)} replicas end infinite or undefined{of}, counted as +∞.")
+        if log:
+            remarks += notes.hidden_note([of_one])
+    if constant:
+        remarks.append(f"Always the same: {', '.join(constant)}.")
     style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
     return figure
+
+
+def _is_log(source: Source, values: np.ndarray) -> bool:
+    """Whether values have a log axis: as it was asked, or where they are positive and span decades."""
+    if source.log is not None:
+        return source.log
+    finite = values[np.isfinite(values)]
+    return bool(len(finite)) and bool(finite.min() > 0) and bool(finite.max() > WIDE * finite.min())
 
 
 def last_values(source: Source, metric: str) -> pd.DataFrame:
@@ -136,31 +155,32 @@ def _once(table: pd.DataFrame, keys: list[str]) -> list[tuple[str, pd.DataFrame]
     ]
 
 
-def _rows(source: Source, metric: str, table: pd.DataFrame, log: bool) -> "Figure":
-    groups = _once(table, source.swept)
-    named = [style.broken(label or "main") for label, _ in groups]
-    figure = style.new_figure(7.6, 1.6 + sum(0.14 + 0.18 * len(lines) for lines in named))
-    axes = figure.add_subplot()
+def _rows(
+    source: Source, metrics: list[str], groups: list[list[tuple[str, pd.DataFrame]]], logs: list[bool]
+) -> "Figure":
+    """A row for each cell and model, and a panel for each metric."""
+    named = [label or "main" for label, _ in groups[0]][:MOST_ROWS]
+    figure, panels_of = row_panels(named, len(metrics))
+    for axes, metric, of_one, log in zip(panels_of, metrics, groups, logs, strict=True):
+        if log:
+            axes.set_xscale("log", nonpositive="mask")
+        _draw_rows(axes, of_one[:MOST_ROWS], source.band)
+        axes.set_xlabel(style.metric_label(metric), fontsize="medium" if len(metrics) == 1 else "small")
+        axes.tick_params(axis="x", labelsize="medium" if len(metrics) == 1 else "small")
+    what = metrics[0].replace("_", " ") if len(metrics) == 1 else "the network"
+    entitle(figure, source, f"{what} at the end")
+    return figure
+
+
+def _draw_rows(axes: "Axes", groups: list[tuple[str, pd.DataFrame]], band: tuple[float, float]) -> None:
     kinds = list(dict.fromkeys(str(group["model"].iloc[0]) for _, group in groups))
-    if log:
-        axes.set_xscale("log", nonpositive="mask")
     for row, (_, group) in enumerate(groups):
         look = style.line_style(kinds.index(str(group["model"].iloc[0])))
         values = group["value"].to_numpy(dtype=float)
-        low, median, high = quartiles(values[None, :], source.band)[:, 0]
+        low, median, high = quartiles(values[None, :], band)[:, 0]
         axes.plot([low, high], [row, row], color=look["color"], linewidth=2.2, solid_capstyle="butt")
         axes.plot([median], [row], color=look["color"], marker=look["marker"], markersize=7, linestyle="none")
         _mean(axes, values.mean(), row)
-    axes.set_yticks(range(len(groups)), ["\n".join(lines) for lines in named], fontsize="small")
-    axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.set_xlabel(style.metric_label(metric))
-    figure.set_figwidth(5.2 + 0.085 * max(len(line) for lines in named for line in lines))
-    title = style.wrapped(
-        source.title(f"{metric.replace('_', ' ')} at the end"),
-        int(figure.get_figwidth() / style.TITLE_CHARACTER),
-    )
-    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
-    return figure
 
 
 def _mean(axes: "Axes", x: float, y: float) -> None:
@@ -179,6 +199,25 @@ def _mean(axes: "Axes", x: float, y: float) -> None:
 def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bool) -> "Figure":
     figure = style.new_figure()
     axes = figure.add_subplot()
+    _draw_against(axes, source, table, key, log)
+    axes.set_xlabel(style.key_label(key))
+    axes.set_ylabel(style.metric_label(metric))
+    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} at the end"))
+    style.add_legend(figure, axes)
+    return figure
+
+
+def _panels_against(source: Source, tables: dict[str, pd.DataFrame], key: str, logs: list[bool]) -> "Figure":
+    figure, grid = panels(len(tables), style.key_label(key))
+    for axes, (metric, table), log in zip(grid, tables.items(), logs, strict=True):
+        _draw_against(axes, source, table, key, log)
+        name(axes, metric.replace("_", " "))
+    entitle(figure, source, "the network at the end")
+    style.add_legend(figure, grid[0])
+    return figure
+
+
+def _draw_against(axes: "Axes", source: Source, table: pd.DataFrame, key: str, log: bool) -> None:
     if log:
         axes.set_yscale("log", nonpositive="mask")
     others = [name for name in source.swept if name != key]
@@ -194,13 +233,8 @@ def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bo
         axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
         for place, values in parts:
             _mean(axes, place, values.mean())
-    axes.set_xlabel(style.key_label(key))
     ticks = sorted(set(table[key].astype(float).tolist()))
     if source.key is None:
         axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
     else:
         style.number_axis(axes, ticks)
-    axes.set_ylabel(style.metric_label(metric))
-    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} at the end"))
-    style.add_legend(figure, axes)
-    return figure

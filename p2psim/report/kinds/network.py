@@ -1,5 +1,6 @@
 """Metrics of the network along the run, and why messages did not arrive."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,9 +9,19 @@ from p2psim.errors import InputError
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, style
 from p2psim.report.bands import axis_label, axis_words, stem
-from p2psim.report.curves import curves
-from p2psim.report.panels import apart, entitle, name, panels
-from p2psim.report.source import Source
+from p2psim.report.curves import curves, finals, labels
+from p2psim.report.panels import (
+    MOST_LINES,
+    MOST_ROWS,
+    apart,
+    entitle,
+    grid_panels,
+    left_out,
+    name,
+    panels,
+    row_panels,
+)
+from p2psim.report.source import Source, as_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +34,8 @@ CAUSES = {
     "unsent_rate": "never sent",
 }
 
-#: Cells of the figure of causes, each of which has a panel.
-MOST_CELLS = 24
+#: Columns of a figure that has one for each value of a swept key.
+MOST_COLUMNS = 6
 
 #: Bands are drawn for up to so many lines; more would hide each other.
 MOST_BANDS = 6
@@ -50,17 +61,90 @@ def recorded_of_network(source: Source) -> list[str]:
 def draw_network(source: Source) -> "dict[str, Figure]":
     """A panel for each metric of the network, and stacked causes of failure with a panel for each cell.
 
+    Where there are many cells, metrics have a panel for each value of a swept key, and causes a bar for each cell.
+
     Raises
     ------
     InputError
         If no metric of the network was recorded.
     """
     names = recorded_of_network(source)
-    figures = {stem(source, "network"): _metrics(source, names)}
+    cells = source.metrics["cell"].nunique()
+    crowded = cells > MOST_LINES and bool(source.swept)
+    figures = {stem(source, "network"): _facets(source, names) if crowded else _metrics(source, names)}
     causes = [metric for metric in CAUSES if metric in names and (source.rows(metric)["value"] > 0).any()]
-    if causes and source.metric is None and source.metrics["cell"].nunique() <= MOST_CELLS:
-        figures[stem(source, "network-causes")] = _causes(source, causes)
+    if causes and source.metric is None:
+        if cells <= MOST_LINES:
+            figures[stem(source, "network-causes")] = _causes(source, causes)
+        else:
+            figures["network-causes"] = _bars(source, causes)
     return figures
+
+
+def columns(source: Source) -> list[tuple[str, Source]]:
+    """Parts of a run of many cells, by name: at most `MOST_LINES` cells each.
+
+    The values of the swept key that has the fewest, if there are at most `MOST_COLUMNS` of them; cells in their order
+    where no key divides them so.
+    """
+    cells = source.metrics.drop_duplicates("cell").sort_values("cell")
+    values = {key: cells[key].nunique(dropna=False) for key in source.swept}
+    fitting = [
+        key
+        for key, count in values.items()
+        if count <= MOST_COLUMNS and cells.groupby(key, dropna=False).size().max() <= MOST_LINES
+    ]
+    if fitting:
+        key = min(fitting, key=lambda one: values[one])
+        word = key.split(".")[-1]
+        return [(f"{word} = {as_text(part.fixed[key])}", part) for part in source.facets(key)]
+    numbers = cells["cell"].tolist()
+    runs = [numbers[start : start + MOST_LINES] for start in range(0, len(numbers), MOST_LINES)]
+    return [
+        (
+            f"cells {run[0]} to {run[-1]}",
+            replace(source, metrics=source.metrics[source.metrics["cell"].isin(run)]),
+        )
+        for run in runs
+    ]
+
+
+def _facets(source: Source, names: list[str]) -> "Figure":
+    """A row of panels for each metric, a column for each part of the cells, a line for each cell of it."""
+    names, constant = apart(source, names)
+    parts = columns(source)
+    shown = parts[:MOST_COLUMNS]
+    figure, grid = grid_panels(
+        [metric.replace("_", " ") for metric in names],
+        [of for of, _ in shown],
+        axis_label(source),
+    )
+    looks: dict[str, int] = {}
+    for row, metric in zip(grid, names, strict=True):
+        for axes, (_, part) in zip(row, shown, strict=True):
+            drawn = curves(part, metric)
+            for curve in drawn:
+                look = style.line_style(looks.setdefault(curve.label, len(looks)))
+                axes.plot(
+                    curve.x, curve.median, linewidth=1.5, color=look["color"], linestyle=look["linestyle"]
+                )
+            axes.margins(x=0.02)
+    entitle(figure, source, f"the network against {axis_words(source)}")
+    # Not every column need have every line.
+    for label, index in looks.items():
+        look = style.line_style(index)
+        grid[0][0].plot([], [], label=label or None, color=look["color"], linestyle=look["linestyle"])
+    style.add_legend(figure, grid[0][0])
+    remarks = [f"Median of {notes.between([curve.replicas for curve in drawn])} replicas."]
+    if len(parts) > len(shown):
+        remarks.append(
+            f"The first {MOST_COLUMNS * MOST_LINES} of {source.metrics['cell'].nunique()} cells are drawn; --facet KEY "
+            "draws a figure for each value of a swept key."
+        )
+    if constant:
+        remarks.append(f"Always the same: {', '.join(constant)}.")
+    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+    return figure
 
 
 def _metrics(source: Source, names: list[str]) -> "Figure":
@@ -110,9 +194,36 @@ def _causes(source: Source, causes: list[str]) -> "Figure":
     figure.supylabel("share of attempts so far that failed", fontsize="medium")
     entitle(figure, source, f"why messages did not arrive, against {axis_words(source)}")
     style.add_legend(figure, grid[0])
+    style.add_footnote(figure, [*_of_causes(source), *notes.run_notes(source)])
+    return figure
+
+
+def _bars(source: Source, causes: list[str]) -> "Figure":
+    """A bar for each cell: shares of all attempts until the end that failed, by their cause, one beside the other."""
+    tables = {cause: finals(source, cause).groupby("cell")["value"].mean() for cause in causes}
+    cells = source.rows(causes[0]).drop_duplicates("cell").sort_values("cell")
+    named = labels(source.swept, cells)
+    numbers = cells["cell"].tolist()
+    names = [named[tuple(row)] for row in cells[[*source.swept, "model"]].itertuples(index=False)]
+    figure, (axes,) = row_panels(names[:MOST_ROWS], 1)
+    left = np.zeros(min(len(names), MOST_ROWS))
+    for index, cause in enumerate(causes):
+        width = tables[cause].loc[numbers[:MOST_ROWS]].to_numpy(dtype=float)
+        colour = style.line_style(index)["color"]
+        axes.barh(range(len(width)), width, left=left, color=colour, alpha=0.85, label=CAUSES[cause])
+        left = left + width
+    axes.set_xlim(left=0)
+    axes.set_xlabel("share of all attempts that failed")
+    entitle(figure, source, "why messages did not arrive")
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, [*_of_causes(source), *left_out(len(names)), *notes.run_notes(source)])
+    return figure
+
+
+def _of_causes(source: Source) -> list[str]:
+    """What is to be said under figures of causes."""
     left = [CAUSES[cause] for cause in CAUSES if cause not in source.recorded()]
     remarks = ["Mean over replicas. An attempt is a message to one receiver, each time that it is sent."]
     if left:
         remarks.append(f"Not recorded: {', '.join(left)}.")
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
-    return figure
+    return remarks

@@ -9,6 +9,7 @@ from p2psim.errors import InputError
 from p2psim.report import notes, style
 from p2psim.report.bands import axis_label, axis_words, stem
 from p2psim.report.curves import labels
+from p2psim.report.panels import MOST_LINES, MOST_ROWS, entitle, left_out, row_panels
 from p2psim.report.source import Source
 from p2psim.study.survival import Reached, share_reached
 from p2psim.study.targets import first_reached, rises
@@ -44,6 +45,8 @@ class Line:
 def draw_targets(source: Source) -> "dict[str, Figure]":
     """Kaplan-Meier estimate of the share that has reached the target, a line for each cell and model.
 
+    Where there are many, each has a row instead, with the quartiles of the time that it takes.
+
     Raises
     ------
     InputError
@@ -51,9 +54,11 @@ def draw_targets(source: Source) -> "dict[str, Figure]":
     """
     if source.metric is None or source.target is None:
         raise InputError("give what is to be reached: --metric NAME --target VALUE")
+    drawn = lines(source, source.metric, source.target)
+    draw = _figure if len(drawn) <= MOST_LINES else _rows
     return {
-        stem(source, f"targets-{source.metric}-{source.target:g}"): _figure(
-            source, source.metric, source.target
+        stem(source, f"targets-{source.metric}-{source.target:g}"): draw(
+            source, source.metric, source.target, drawn
         )
     }
 
@@ -81,8 +86,46 @@ def lines(source: Source, metric: str, target: float) -> list[Line]:
     return out
 
 
-def _figure(source: Source, metric: str, target: float) -> "Figure":
-    drawn = lines(source, metric, target)
+def _rows(source: Source, metric: str, target: float, drawn: list[Line]) -> "Figure":
+    shown = drawn[:MOST_ROWS]
+    figure, (axes,) = row_panels([f"{line.label or 'main'} ({_how_many(line)})" for line in shown], 1)
+    look = style.line_style(0)
+    for row, line in enumerate(shown):
+        early, half, late = (line.reached.quantile(share) for share in (0.25, 0.5, 0.75))
+        if np.isfinite(early):
+            axes.plot([early, min(late, line.end)], [row, row], color=look["color"], linewidth=2.2)
+        if np.isfinite(half):
+            axes.plot([half], [row], marker="o", markersize=6, color=look["color"], linestyle="none")
+        if not np.isfinite(late):
+            axes.plot(
+                [line.end], [row], marker=">", markersize=6, color="white", markeredgecolor=look["color"],
+                linestyle="none",
+            )  # fmt: skip
+    axes.set_xlim(left=0)
+    style.few_ticks(axes)
+    axes.set_xlabel(axis_label(source))
+    entitle(figure, source, f"{_what(metric, target)} by {axis_words(source)}")
+    remarks = [
+        "Dot: where half of the replicas have reached it; line: from a quarter to three quarters (Kaplan, Meier). "
+        "In brackets: how many do.",
+    ]
+    if any(not np.isfinite(line.reached.quantile(0.75)) for line in shown):
+        remarks.append(
+            "Arrow: the end of the last replica, where less than three quarters have reached it by then."
+        )
+    style.add_footnote(figure, [*remarks, *_never(drawn), *left_out(len(drawn)), *notes.run_notes(source)])
+    return figure
+
+
+def _how_many(line: Line) -> str:
+    return f"{line.replicas - line.censored.size} of {line.replicas}"
+
+
+def _what(metric: str, target: float) -> str:
+    return f"{metric.replace('_', ' ')} {'≥' if rises(metric) else '≤'} {target:g}"
+
+
+def _figure(source: Source, metric: str, target: float, drawn: list[Line]) -> "Figure":
     figure = style.new_figure()
     axes = figure.add_subplot()
     for index, line in enumerate(drawn):
@@ -94,7 +137,7 @@ def _figure(source: Source, metric: str, target: float) -> "Figure":
             for part in (found.share, found.low, found.high)
         )
         half = found.quantile(0.5)
-        told = f"{line.replicas - line.censored.size} of {line.replicas}"
+        told = _how_many(line)
         told += f"; half by {half:.3g}" if np.isfinite(half) else "; never half"
         axes.plot(
             x, share, drawstyle="steps-post", linewidth=1.8, color=look["color"], linestyle=look["linestyle"],
@@ -115,9 +158,7 @@ def _figure(source: Source, metric: str, target: float) -> "Figure":
     axes.margins(x=0.02)
     axes.set_xlabel(axis_label(source))
     axes.set_ylabel("share of replicas that have reached it")
-    sign = "≥" if rises(metric) else "≤"
-    what = f"{metric.replace('_', ' ')} {sign} {target:g}"
-    style.add_title(axes, source.title(f"{what} by {axis_words(source)}"))
+    style.add_title(axes, source.title(f"{_what(metric, target)} by {axis_words(source)}"))
     style.few_ticks(axes)
     style.add_legend(figure, axes)
     style.add_footnote(figure, [*_remarks(drawn), *notes.run_notes(source)])
@@ -125,12 +166,16 @@ def _figure(source: Source, metric: str, target: float) -> "Figure":
 
 
 def _remarks(drawn: list[Line]) -> list[str]:
-    never = sum(line.censored.size for line in drawn)
-    total = sum(line.replicas for line in drawn)
     band = "; band: its 95 % interval (Rothman, Wilson)" if len(drawn) <= MOST_BANDS else ""
-    out = [f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."]
-    if never:
-        out.append(
-            f"{never} of {total} replicas end without having reached it (ticks), and count as long as they are watched."
-        )
-    return out
+    line = f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."
+    return [line, *_never(drawn, " (ticks)")]
+
+
+def _never(drawn: list[Line], shown_as: str = "") -> list[str]:
+    never = sum(line.censored.size for line in drawn)
+    if not never:
+        return []
+    total = sum(line.replicas for line in drawn)
+    return [
+        f"{never} of {total} replicas end without having reached it{shown_as}, and count as long as they are watched."
+    ]

@@ -1,0 +1,134 @@
+"""Figures of more cells than there is room for lines: rows and columns of panels, and notes on what is left out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up_run import FACTORS, run
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from p2psim.report.kinds.finals import draw_finals
+from p2psim.report.kinds.network import draw_network
+from p2psim.report.kinds.targets import draw_targets
+from p2psim.report.source import source
+
+NETWORK = ("delivery", "loss_rate", "collision_rate")
+GRID = {
+    "network.channel.collision": ["none", "aloha", "slotted"],
+    "network.channel.airtime": [0.1, 0.2, 0.3, 0.4, 0.5],
+}
+
+pytestmark = pytest.mark.usefixtures("look")
+
+
+def footnote(figure: Figure) -> str:
+    return " ".join(figure._supxlabel.get_text().split())
+
+
+def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
+    """ψ = f·ε/(k + 10) falls to 1/2 at k = 2fε − 10, and is recorded at every tenth k.
+
+    Of five replicas, with f = 1/4 … 4, the second, third and fourth are the first with a quarter, half, and three
+    quarters before them; with ε = 200 only the first two get there by k = 300.
+    """
+    budgets = [*map(float, range(1, 15)), 200.0]
+    made = run(tmp_path, {"privacy.epsilon": budgets}, law=lambda epsilon, _, step: epsilon / (step + 10))
+    (figure,) = draw_targets(source(made, "relative_fitness", target=0.5)).values()
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == [
+        *(f"epsilon = {budget:g} (5 of 5)" for budget in budgets[:-1]),
+        "epsilon = 200 (2 of 5)",
+    ]
+
+    def reached(factor: float, budget: float) -> float:
+        return max(0.0, 10 * np.ceil((2 * factor * budget - 10) / 10 - 1e-9))
+
+    bars = {line.get_ydata()[0]: line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2}
+    dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"}
+    for row, budget in enumerate(budgets[:-1]):
+        assert bars[row] == pytest.approx([reached(FACTORS[1], budget), reached(FACTORS[3], budget)])
+        assert dots[row] == pytest.approx(reached(1.0, budget))
+    assert bars[14] == pytest.approx([190.0, 300.0])
+    assert 14 not in dots
+    (arrow,) = [line for line in axes.lines if line.get_marker() == ">"]
+    assert (arrow.get_xdata()[0], arrow.get_ydata()[0]) == (300.0, 14)
+    assert "3 of 75 replicas end without having reached it" in footnote(figure)
+
+
+def test_the_network_of_many_cells_has_a_column_for_each_value_of_a_key(tmp_path: Path) -> None:
+    made = run(tmp_path, GRID, extra=NETWORK)
+    figures = draw_network(source(made))
+    assert set(figures) == {"network", "network-causes"}
+    axes = figures["network"].axes
+    assert len(axes) == 9
+    assert [one.get_title(loc="left") for one in axes[:3]] == [
+        f"collision = {kind}" for kind in GRID["network.channel.collision"]
+    ]
+    assert [one.get_ylabel() for one in axes[::3]] == ["delivery", "loss rate", "collision rate"]
+    assert all(len(one.lines) == 5 for one in axes[1:])
+    legend = [text.get_text() for text in figures["network"].legends[0].get_texts()]
+    assert legend == [f"airtime = {value:g}" for value in GRID["network.channel.airtime"]]
+    end = 0.6 * (1 - np.exp(-300 / 60))  # the mean of three agents
+    assert axes[4].lines[0].get_ydata()[-1] == pytest.approx(end)
+
+    (bars,) = figures["network-causes"].axes
+    assert len(bars.get_yticklabels()) == 15
+    lost, collided = bars.containers
+    assert [bar.get_width() for bar in lost] == pytest.approx([end] * 15)
+    assert [bar.get_x() for bar in collided] == pytest.approx([end] * 15)
+
+
+def test_cells_that_no_key_divides_are_taken_in_their_order(tmp_path: Path) -> None:
+    made = run(tmp_path, {"network.channel.airtime": [0.01 * k for k in range(80)]}, extra=NETWORK[:1])
+    figure = draw_network(source(made))["network"]
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == [f"cells {12 * k} to {12 * k + 11}" for k in range(6)]
+    assert "The first 72 of 80 cells are drawn" in footnote(figure)
+    assert all(len(axes.lines) == 12 for axes in figure.axes[1:])
+
+
+@pytest.mark.parametrize("cells", [2, 15])
+def test_ends_of_the_network_are_panels_of_one_figure(cells: int, tmp_path: Path) -> None:
+    made = run(
+        tmp_path,
+        {"network.channel.airtime": [0.1 * k for k in range(cells)]},
+        extra=(*NETWORK, "objective_gap"),
+    )
+    rows = made.metrics["metric"] == "loss_rate"
+    made.metrics.loc[rows, "value"] = 0.25
+    figures = draw_finals(source(made))
+    assert set(figures) == {"finals-network", "finals-objective_gap"}
+    figure = figures["finals-network"]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "collision rate (fraction of deliveries)",
+        "delivery",
+    ]
+    assert "Always the same: loss rate 0.25." in footnote(figure)
+    assert len(figure.axes[0].get_yticklabels()) == cells
+    # A bar, a median and a mean for each cell.
+    assert all(len(axes.lines) == 3 * cells for axes in figure.axes)
+    assert set(draw_finals(source(made, "delivery"))) == {"finals-delivery"}
+
+
+def test_ends_of_the_network_against_a_number_of_the_data(tmp_path: Path) -> None:
+    made = run(tmp_path, {"data.partition.records": [100, 200, 300]}, extra=NETWORK)
+    figure = draw_finals(source(made))["finals-network"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        name.replace("_", " ") for name in sorted(NETWORK)
+    ]
+    assert all(axes.lines[0].get_xdata().tolist() == [100.0, 200.0, 300.0] for axes in figure.axes)
+    assert {axes.get_xlabel() for axes in figure.axes} == {"records (number)"}
+
+
+def test_nothing_of_a_crowded_figure_lies_outside(tmp_path: Path) -> None:
+    made = run(tmp_path, GRID, extra=NETWORK)
+    asked = source(made, against="time")
+    for figure in (*draw_network(asked).values(), *draw_finals(asked).values()):
+        FigureCanvasAgg(figure).draw()
+        for axes in figure.axes:
+            for label in (axes.xaxis.label, axes.yaxis.label, axes._left_title, *axes.get_yticklabels()):
+                if label.get_text() and label.get_visible():
+                    box = label.get_window_extent()
+                    assert figure.bbox.x0 <= box.x0
+                    assert box.x1 <= figure.bbox.x1
