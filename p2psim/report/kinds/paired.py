@@ -8,7 +8,7 @@ import pandas as pd
 from p2psim.errors import InputError
 from p2psim.report import notes, style
 from p2psim.report.curves import distinct
-from p2psim.report.kinds.finals import MOST_ROWS
+from p2psim.report.panels import MOST_ROWS
 from p2psim.report.source import Source, relabelled
 
 if TYPE_CHECKING:
