@@ -8,7 +8,7 @@ import pytest
 from made_up_run import run
 
 from p2psim.errors import InputError
-from p2psim.report import draw
+from p2psim.report import draw, notes
 from p2psim.report.kinds import KINDS
 from p2psim.report.kinds.collaboration import lines
 from p2psim.report.source import source
@@ -176,3 +176,22 @@ def test_the_scenario_says_what_is_drawn_by_default(tmp_path) -> None:
         drawn(quantile=(0.6, 0.9))
     with pytest.raises(InputError, match="curves are drawn against step"):
         drawn(kind="curves", against="privacy.epsilon")
+
+
+@pytest.mark.usefixtures("look")
+def test_a_swept_number_that_spans_much_has_a_log_axis_and_others_have_none(tmp_path) -> None:
+    wide, narrow = run(tmp_path, {"a.b": [1.0, 3.0, 100.0]}), run(tmp_path, {"a.b": [1.0, 3.0]})
+    for result, scale in ((wide, "log"), (narrow, "linear")):
+        figure = KINDS["finals"](asked(result, key="a.b", metric="relative_fitness"))[
+            "finals-relative_fitness"
+        ]
+        assert figure.axes[0].get_xscale() == scale
+        assert figure.axes[0].get_xlabel() == "b (number)"
+
+
+def test_what_the_printed_form_does_wrong_is_said_of_the_star_alone(tmp_path) -> None:
+    for kind, wrong in (("async-star", True), ("synchronous-descent", False)):
+        result = run(tmp_path)
+        result.scenario = {"learning": {"algorithm": {"kind": kind, "form": "printed"}}}
+        (said,) = [note for note in notes.run_notes(source(result)) if note.startswith("Form printed")]
+        assert ("minimises another objective" in said) == wrong
