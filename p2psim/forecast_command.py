@@ -35,6 +35,11 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
     )
+    command.add_argument(
+        "--coalitions",
+        action="store_true",
+        help="also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
+    )
     command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
     add_statistics(command)
 
@@ -52,6 +57,7 @@ def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
         scenario,
         asked.calibrate,
         asked.best,
+        coalitions=asked.coalitions,
         statistics=read_parties(asked.statistics),
         confirm_cells=asked.confirm_cells,
     )
@@ -80,6 +86,8 @@ def _show_stars(found: "list[CellForecast]", asked: argparse.Namespace, name: st
     if longest > each:
         print(f"… and up to {longest - each} more owners in each cell; --json has all")
     print_table(_along(found), "\nexpected ψ along the run")
+    if asked.coalitions:
+        _show_markets(found)
     if asked.best:
         print_table(_best(found), "\nleast forecast for the same budgets")
 
@@ -131,6 +139,36 @@ def _along(found: "list[CellForecast]") -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _show_markets(found: "list[CellForecast]") -> None:
+    """Coalitions of each cell, the best first, and what owners have in them."""
+    markets = [(one.cell.index, one.coalitions) for one in found if one.coalitions is not None]
+    rows = [
+        {
+            "cell": index,
+            "coalition": " + ".join(reach.members),
+            "ψ": reach.psi,
+            "members who gain": f"{reach.gaining} of {len(reach.members)}",
+        }
+        for index, made in markets
+        for reach in made.coalitions
+    ]
+    print_table(rows, "\nwhat coalitions reach, the best first")
+    rows = [
+        {
+            "cell": index,
+            "owner": one.label,
+            "ε": one.epsilon,
+            "Shapley value": one.shapley,
+            "± s.e.": one.error or None,
+            "−∂ψ/∂ε": one.marginal,
+            "least ε": one.least_epsilon,
+        }
+        for index, made in markets
+        for one in made.stakes
+    ]
+    print_table(rows, "\nwhat owners add to all, in ψ")
 
 
 def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:

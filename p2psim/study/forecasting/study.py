@@ -15,6 +15,7 @@ from p2psim.study.cells import cells
 from p2psim.study.families import FAMILIES
 from p2psim.study.forecasting.best import Best, best
 from p2psim.study.forecasting.calibrating import Calibration, calibrate
+from p2psim.study.forecasting.coalitions import Market, market
 from p2psim.study.forecasting.collaboration import Alike, Prospect, parties
 from p2psim.study.forecasting.exchange import Party, case_of, check_family
 from p2psim.study.forecasting.forecast import Forecast, forecast
@@ -42,6 +43,7 @@ class CellForecast:
         Least number of average owners with which it pays; None where there is none up to 10,000.
     best : Best or None
     calibration : Calibration or None
+    coalitions : Market or None
     """
 
     cell: Cell
@@ -51,6 +53,7 @@ class CellForecast:
     break_even: int | None
     best: Best | None
     calibration: Calibration | None
+    coalitions: Market | None = None
 
     def row(self) -> dict[str, Any]:
         """One line of a table."""
@@ -99,6 +102,8 @@ class CellForecast:
         }
         if self.best is not None:
             tree["best"] = asdict(self.best)
+        if self.coalitions is not None:
+            tree["coalitions"] = asdict(self.coalitions)
         if self.calibration is not None:
             one = self.calibration
             tree["calibration"] = {
@@ -117,6 +122,7 @@ def forecast_scenario(
     replicas: int = 0,
     search: bool = False,
     *,
+    coalitions: bool = False,
     statistics: Sequence[Party] = (),
     confirm_cells: bool = False,
 ) -> list[CellForecast | GraphCellForecast]:
@@ -129,6 +135,8 @@ def forecast_scenario(
         Pilot replicas to run beside each forecast; 0 for none.
     search : bool
         Search the best horizon, step and allocation for the budgets of each cell.
+    coalitions : bool
+        Forecast all coalitions, and what owners add to them.
     statistics : sequence of Party
         What parties have exchanged, to forecast from instead of the scenario's data.
     confirm_cells : bool
@@ -148,7 +156,7 @@ def forecast_scenario(
         workspace = Workspace(Path(directory))
         for cell in cells(scenario, confirm_cells=confirm_cells):
             try:
-                found.append(_of_cell(cell, workspace, replicas, search, statistics))
+                found.append(_of_cell(cell, workspace, replicas, search, coalitions, statistics))
             except InputError as error:
                 raise InputError(*(scenario.locate(fault) for fault in error.faults)) from error
             except P2PSimError as error:
@@ -157,13 +165,20 @@ def forecast_scenario(
 
 
 def _of_cell(
-    cell: Cell, workspace: Workspace, replicas: int, search: bool, statistics: Sequence[Party]
+    cell: Cell,
+    workspace: Workspace,
+    replicas: int,
+    search: bool,
+    coalitions: bool,
+    statistics: Sequence[Party],
 ) -> CellForecast | GraphCellForecast:
     if statistics:
         check_family(cell.scenario)
     if FAMILIES[cell.scenario.learning.algorithm.kind] == "graph":
         if search:
             raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
+        if coalitions:
+            raise InputError(f"cell {cell.index}: coalitions are of owners of a learner, not of graphs")
         return of_graph_cell(cell, workspace, replicas)
     case = case_of(cell.scenario, statistics) if statistics else workspace.case(cell.scenario, 0)
     made = forecast(setting(cell.scenario, case))
@@ -176,4 +191,5 @@ def _of_cell(
         alike.break_even(),
         best(made.setting) if search else None,
         calibrate(cell.scenario, workspace, replicas, made) if replicas else None,
+        market(made.setting) if coalitions else None,
     )
