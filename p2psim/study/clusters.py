@@ -10,14 +10,18 @@ import importlib
 import platform
 import shutil
 import tempfile
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError, MissingSourceError, SimulationError
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+from p2psim.study.manifest import versions
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -26,21 +30,52 @@ if TYPE_CHECKING:
 #: Seconds until whoever answers nothing, or has lost its scheduler, is given up.
 PATIENCE = 10.0
 
-# Of a Dask worker: workspace of each study.
-_OWN_WORKSPACES: "dict[str, Workspace]" = {}
+#: Studies whose data a worker keeps.
+_KEPT = 4
+# Of a Dask worker, which may live for many studies: workspace of each of the last ones.
+_OWN_WORKSPACES: "OrderedDict[str, Workspace]" = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _workspace(study: str) -> "Workspace":
+    """The worker's own, in a directory that goes with it, or when the worker has done other studies since."""
+    from p2psim.study.workspace import Workspace
+
+    with _LOCK:
+        if study not in _OWN_WORKSPACES:
+            directory = tempfile.mkdtemp(prefix="p2psim-")
+            atexit.register(shutil.rmtree, directory, ignore_errors=True)
+            _OWN_WORKSPACES[study] = Workspace(Path(directory))
+        _OWN_WORKSPACES.move_to_end(study)
+        while len(_OWN_WORKSPACES) > _KEPT:
+            shutil.rmtree(_OWN_WORKSPACES.popitem(last=False)[1].directory, ignore_errors=True)
+        return _OWN_WORKSPACES[study]
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """What must be the same here and there, for the same bytes."""
+    made_by = versions()
+    return {"p2psim": made_by["p2psim"], **made_by["libraries"]}
 
 
 def _work_remotely(
-    study: str, cells: "Mapping[int, Cell]", items: Sequence[Item], options: BatchOptions
+    study: str,
+    cells: "Mapping[int, Cell]",
+    items: Sequence[Item],
+    options: BatchOptions,
+    parent: Mapping[str, str],
 ) -> BatchResult:
     """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
-    from p2psim.study.workspace import Workspace
-
-    if study not in _OWN_WORKSPACES:
-        directory = tempfile.mkdtemp(prefix="p2psim-")
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        _OWN_WORKSPACES[study] = Workspace(Path(directory))
-    result = run_batch(cells, items, _OWN_WORKSPACES[study], options, prepare=True)
+    differing = [
+        f"{name} {mine} there, {parent.get(name)} here"
+        for name, mine in _versions().items()
+        if parent.get(name) != mine
+    ]
+    if differing:
+        said = f"worker {platform.node()} has other versions: {', '.join(differing)}; install the same ones"
+        return BatchResult(None, stopped=SimulationError(said))
+    result = run_batch(cells, items, _workspace(study), options, prepare=True)
     return replace(result, worker=f"{platform.node()}:{result.worker}")
 
 
@@ -119,7 +154,7 @@ def run_dask(
     Raises
     ------
     SimulationError
-        If the cluster is lost, its scheduler restarted perhaps.
+        If the cluster is lost, its scheduler restarted perhaps, or if its workers cannot do the work.
     """
     distributed: Any = importlib.import_module("distributed")
     schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
@@ -129,7 +164,7 @@ def run_dask(
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
                 own = {position: cells[position] for position, _ in batch}
-                future = client.submit(_work_remotely, study, own, batch, options, pure=False)
+                future = client.submit(_work_remotely, study, own, batch, options, _versions(), pure=False)
                 waiting[future] = batch
                 futures.add(future)
             if not waiting:
@@ -149,6 +184,10 @@ def run_dask(
                 raise SimulationError(
                     f"the cluster has lost a batch ({type(error).__name__}: {error}); what was finished is kept, "
                     "run again to go on"
+                ) from None
+            except Exception as error:
+                raise SimulationError(
+                    f"the cluster cannot do a batch ({type(error).__name__}: {error}); is p2psim installed there?"
                 ) from None
             schedule.learn(result)
             yield result

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import small_study as small
 
 import p2psim
 from p2psim.errors import SimulationError
-from p2psim.study import batches, manifest, store
+from p2psim.study import batches, clusters, manifest, store
+from p2psim.study.cells import cells
 
 pytestmark = pytest.mark.verification
 
@@ -82,18 +84,20 @@ def test_replicas_until_an_interval_is_narrow_are_the_same(scheduler: str, tmp_p
 
 
 def killing(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Halt a worker when the first batch is kept, so that it has work, and kill it at the fifth."""
-    victim, *_ = pids_of(scheduler).values()
-    keep, sent = store.add_part, [signal.SIGSTOP, None, None, None, signal.SIGKILL]
-    killed: list[int] = []
+    """Kill a worker when the fourth batch is kept: one that has work, if any has at this moment."""
+    known = pids_of(scheduler)
+    keep, killed = store.add_part, list[int]()
+    kept = 0
 
     def keep_and_kill(*part: Any) -> None:
+        nonlocal kept
         keep(*part)
-        what = sent.pop(0) if sent else None
-        if what is not None:
-            os.kill(victim, what)
-        if what == signal.SIGKILL:
-            killed.append(victim)
+        kept += 1
+        if kept == 4:
+            with distributed.Client(scheduler) as client:
+                busy = [address for address, tasks in client.processing().items() if tasks]
+            killed.append(known[(busy or list(known))[0]])
+            os.kill(killed[0], signal.SIGKILL)
 
     monkeypatch.setattr(store, "add_part", keep_and_kill)
     return killed
@@ -174,3 +178,27 @@ def test_a_scheduler_that_is_lost_loses_nothing(undisturbed: Path, scheduler: st
     assert 0 < len(list(folder.glob("parts/*"))) - 1 < 60
     p2psim.run(study, folder, progress=False, executor="dask", scheduler=scheduler)
     assert small.digests(folder) == small.digests(undisturbed)
+
+
+def test_a_worker_of_other_versions_is_refused() -> None:
+    here = clusters._versions()
+    assert {"p2psim", "numpy", "numba"} <= set(here)
+    grid = cells(small.scenario())
+    own = {0: grid[0]}
+    done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here)
+    assert done.part is not None
+    assert done.stopped is None
+    refused = clusters._work_remotely("other", own, [(0, 0)], batches.BatchOptions(), here | {"numpy": "1.0"})
+    assert refused.part is None
+    assert "numpy" in str(refused.stopped)
+    assert "1.0 here" in str(refused.stopped)
+    assert str(pickle.loads(pickle.dumps(refused)).stopped) == str(refused.stopped)
+
+
+def test_a_worker_keeps_the_data_of_few_studies() -> None:
+    made = [clusters._workspace(f"study {i}") for i in range(6)]
+    for workspace in made:
+        workspace.directory.mkdir(exist_ok=True)
+    clusters._workspace("study 6")
+    assert [workspace.directory.exists() for workspace in made[-4:]] == [False, True, True, True]
+    assert clusters._workspace("study 5") is made[5]
