@@ -9,10 +9,35 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL
 
-__all__ = ["NORMAL", "Ticks"]
+__all__ = ["NORMAL", "Act", "Later", "Ticks"]
 
 
-class Ticks(simpy.Event):
+class Later(simpy.Event):
+    """Something that will be done once: an event that has its value from the start.
+
+    What it needs are attributes of its class; all events of a kind share one list of what SimPy calls with them.
+    """
+
+    _ok = True
+    _value = None
+
+
+class Act(Later):
+    """A function that will be called."""
+
+    def __init__(self, act: Callable[[], None]):
+        self.callbacks = _ACT
+        self.act = act
+
+
+def _act(event: Act) -> None:
+    event.act()
+
+
+_ACT: list[Callable[[Any], None]] = [_act]
+
+
+class Ticks(Later):
     """The ticks of all agents: one event, which is set again for the next tick when it has rung.
 
     So SimPy's queue holds one entry for all clocks, and stays short.
@@ -30,7 +55,6 @@ class Ticks(simpy.Event):
         self, env: simpy.Environment, ticks: Iterator[tuple[float, int]], tick: Callable[[int], None]
     ):
         self.env = env
-        self._ok, self._value = True, None
         queue, numbers = env._queue, env._eid
         time, agent = next(ticks)
 

@@ -30,7 +30,7 @@ from p2psim.network.events import (
 )
 from p2psim.network.log import EventLog
 from p2psim.network.members import Members
-from p2psim.network.timers import Ticks
+from p2psim.network.timers import NORMAL, Act, Ticks
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ class World:
         if delay == 0:
             act()
         else:
-            self.env.timeout(delay).callbacks.append(lambda _: act())
+            self.env.schedule(Act(act), NORMAL, delay)
 
     def end(self, reason: str) -> None:
         """End the run: nothing is written from here on."""

@@ -6,50 +6,47 @@ Pure ALOHA (Abramson 1970) has no such rule: whoever has something to send sends
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from p2psim.distributions import Distribution
 from p2psim.network.channels.air import Air
 from p2psim.network.channels.draws import Draws
-from p2psim.network.events import GAVE_UP
 
 if TYPE_CHECKING:
     from p2psim.network.channels.radio import Transmission
     from p2psim.network.world import World
-
-Begin = Callable[["Transmission"], None]
-Refuse = Callable[["Transmission", int], None]
 
 #: Part of a slot by which rounding may make a sender late for it.
 ROUNDING = 1e-6
 
 
 class Access(Protocol):
-    """Calls, now or later, ``begin`` or ``refuse`` once."""
+    """Says how long a sender waits before it begins."""
 
-    def ask(self, one: Transmission, begin: Begin, refuse: Refuse) -> None:
-        """Ask to send."""
+    #: Whether a sender that has waited asks again; otherwise it begins.
+    asks_again: bool
+
+    def wait(self, one: Transmission) -> float | None:
+        """Time to wait from now on: 0 where the sender may begin now, None where it gives up."""
 
 
 class Slots:
     """Slotted ALOHA (Roberts 1975): transmissions begin at whole multiples of the slot."""
 
+    asks_again = False
+
     def __init__(self, world: World, slot: float):
-        self._env, self._after, self._slot = world.env, world.after, slot
+        self._env, self._slot = world.env, slot
 
-    def next_slot(self) -> int:
-        """Number of the slot that begins now or next."""
-        return math.ceil(self._env.now / self._slot - ROUNDING)
-
-    def ask(self, one: Transmission, begin: Begin, refuse: Refuse) -> None:
-        """Wait for the next slot."""
-        wait = self.next_slot() * self._slot - self._env.now
-        self._after(max(wait, 0.0), lambda: begin(one))
+    def wait(self, one: Transmission) -> float:
+        """Time until the next slot begins."""
+        now, slot = self._env._now, self._slot
+        wait = math.ceil(now / slot - ROUNDING) * slot - now
+        return wait if wait > 0.0 else 0.0
 
     def current(self) -> int:
         """Number of the slot that begins now."""
-        return round(self._env.now / self._slot)
+        return round(self._env._now / self._slot)
 
 
 class CarrierSense:
@@ -58,18 +55,20 @@ class CarrierSense:
     A sender hears at its own place what is on the air at that moment: there is no propagation delay.
     """
 
+    asks_again = True
+
     def __init__(self, world: World, air: Air, backoff: Distribution, attempts: int):
-        self._env, self._after, self._air = world.env, world.after, air
+        self._env, self._is_busy = world.env, air.is_busy
         self._backoffs = Draws(world, "backoff", backoff)
         self._attempts = attempts
 
-    def ask(self, one: Transmission, begin: Begin, refuse: Refuse) -> None:
-        """Begin now if nobody is heard."""
-        if not self._air.is_busy(one.sender, self._env.now):
-            begin(one)
-            return
-        one.tries += 1
-        if one.tries == self._attempts:
-            refuse(one, GAVE_UP)
-            return
-        self._after(next(self._backoffs.of(one.sender)), lambda: self.ask(one, begin, refuse))
+    def wait(self, one: Transmission) -> float | None:
+        """Nothing if nobody is heard; otherwise a random time, or None after so many attempts."""
+        while self._is_busy(one.sender, self._env._now):
+            one.tries += 1
+            if one.tries == self._attempts:
+                return None
+            backoff = next(self._backoffs.of(one.sender))
+            if backoff:
+                return backoff
+        return 0.0

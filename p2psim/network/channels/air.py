@@ -60,10 +60,11 @@ class Air:
     def begin(self, one: Transmission) -> None:
         """Put a transmission on the air, now."""
         if self._slots is None:
-            start, length = self._env.now, one.length
+            start = self._env._now
+            end = start + one.length
         else:
-            start, length = float(self._slots()), one.length / self._longest
-        end = start + length
+            start = float(self._slots())
+            end = start + one.length / self._longest
         if self._common is not None:
             self._common.begin(one, start, end)
         else:
@@ -99,9 +100,10 @@ class Air:
             ear = self._ears[place] = Ear()
         return ear
 
-    def reaches_all(self, one: Transmission) -> bool:
-        """Whether it is plain, without asking for each receiver, that everybody has heard a transmission."""
-        return not one.others and one.at_places is None and not self._half_duplex
+    @property
+    def is_plain(self) -> bool:
+        """Whether everybody hears the same, so that all have heard a transmission that met no other."""
+        return self._common is not None and not self._half_duplex
 
     def hears(self, one: Transmission, receiver: int) -> bool:
         """Whether a receiver has heard a transmission, which ends now; to be asked once."""

@@ -148,9 +148,10 @@ class Channel(Options):
             return IdealMedium(ends)
         airtime = airtime_of(self.airtime, self.bandwidth, vectors)
         delays, losses = open_latency(self.latency, world), open_loss(self.loss, world)
+        constant = self.latency if isinstance(self.latency, float) and self.loss == 0 else None
         longest = airtime.loaded
         if self.collision == "none" or longest == 0:
-            return QuietMedium(world, ends, airtime, delays, losses)
+            return QuietMedium(world, ends, airtime, delays, losses, constant)
         from p2psim.network.channels.access import Access, CarrierSense, Slots
         from p2psim.network.channels.air import Air
         from p2psim.network.channels.radio import RadioMedium
@@ -169,5 +170,4 @@ class Channel(Options):
         if self.collision == "carrier-sense":
             backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
             access = CarrierSense(world, air, backoff, self.attempts)
-        at_once = self.latency == 0 and self.loss == 0
-        return RadioMedium(world, ends, airtime, delays, losses, air, access, self.while_sending, at_once)
+        return RadioMedium(world, ends, airtime, delays, losses, air, access, self.while_sending, constant)

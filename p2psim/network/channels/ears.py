@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 
@@ -44,12 +45,17 @@ class Ear:
     """Transmissions on the air at one place; intervals are open at their end, and one sender's do not collide.
 
     A transmission costs a bounded amount of work on average: it is compared with the three senders whose
-    transmissions end last, and each that is being received is marked at most twice.
+    transmissions end last, and each that is being received is marked at most twice. Most begin in quiet, and then
+    only that is noted.
     """
 
-    __slots__ = ("_last", "_open")
+    __slots__ = ("_alone", "_last", "_open", "_until")
 
     def __init__(self) -> None:
+        # When the last of all ends that have begun.
+        self._until = -math.inf
+        # The one that began in quiet, as long as no other has begun since; the lists are made when one does.
+        self._alone: Received | None = None
         # (end, sender) of up to three different senders, those that end last, the last first.
         self._last: list[tuple[float, int]] = []
         # What is on the air and may still meet another sender that counts.
@@ -57,6 +63,10 @@ class Ear:
 
     def is_busy(self, sender: int, now: float) -> bool:
         """Whether a sender hears another one."""
+        if self._until <= now:
+            return False
+        if self._alone is not None:
+            return self._alone.sender != sender
         for end, other in self._last:
             if end <= now:
                 return False
@@ -66,16 +76,24 @@ class Ear:
 
     def begin(self, one: Received, start: float, end: float) -> None:
         """Put a transmission on the air; starts must not go back."""
-        sender = one.sender
         one.end = end
-        last = self._last
-        if not last or last[0][0] <= start:
-            self._last = [(end, sender)]
-            self._open = [one]
+        if self._until <= start:
+            self._until = end
+            self._alone = one
             return
+        first = self._alone
+        if first is not None:
+            self._last, self._open = [(first.end, first.sender)], [first]
+            self._alone = None
+        self._overlap(one, start, end)
+        self._until = self._last[0][0]
+
+    def _overlap(self, one: Received, start: float, end: float) -> None:
+        """Put a transmission on the air while there are others."""
+        sender = one.sender
         before: tuple[int, ...] = ()
         still = [(end, sender)]
-        for entry in last:
+        for entry in self._last:
             if entry[0] <= start:
                 break
             if entry[1] != sender:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from p2psim.network.channels.latency import Delays
 from p2psim.network.channels.loss import Losses
 from p2psim.network.channels.medium import Ends
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import LOSS, NONE
+from p2psim.network.timers import NORMAL, Later
 
 if TYPE_CHECKING:
     from p2psim.network.world import Ended, World
@@ -37,15 +38,57 @@ class IdealMedium:
             self._arrive(sender, receiver, seq, version, release, heard, lost)
 
 
+class _Delivery(Later):
+    """A message on its way to receivers where it ends at the same time, in the same way."""
+
+    def __init__(
+        self,
+        rings: list[Callable[[Any], None]],
+        sender: int,
+        receivers: Sequence[int],
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+    ):
+        self.callbacks = rings
+        self.sender = sender
+        self.receivers = receivers
+        self.seq = seq
+        self.version = version
+        self.release = release
+        self.heard = heard
+        self.lost = lost
+
+
 class QuietMedium:
     """Each delivery takes its own time and is lost or not; a loss shows when it would have arrived.
 
     Every sender draws from streams of its own, so that what one does moves no one else's draws.
+
+    Parameters
+    ----------
+    world : World
+    ends : Ends
+    airtime, delays, losses : callable
+    constant : float, optional
+        Delay of all messages, where it is one and none is lost: a message is then one event, whoever hears it.
     """
 
-    def __init__(self, world: World, ends: Ends, airtime: Airtime, delays: Delays, losses: Losses):
-        self._world, self._ends = world, ends
-        self._airtime, self._delays, self._losses = airtime, delays, losses
+    def __init__(
+        self,
+        world: World,
+        ends: Ends,
+        airtime: Airtime,
+        delays: Delays,
+        losses: Losses,
+        constant: float | None,
+    ):
+        self._schedule, self._ends = world.env.schedule, ends
+        self._airtime, self._delays, self._losses, self._constant = airtime, delays, losses, constant
+        self._arriving: list[Callable[[Any], None]] = [self._arrive]
+        self._failing: list[Callable[[Any], None]] = [self._fail]
 
     def carry(
         self,
@@ -59,16 +102,32 @@ class QuietMedium:
         lane: int = 0,
     ) -> None:
         """Deliver or drop after a delay."""
-        after, ends = self._world.after, self._ends
         airtime = self._airtime.question if version == NONE else self._airtime.loaded
+        if self._constant is not None:
+            end = _Delivery(self._arriving, sender, receivers, seq, version, release, heard, lost)
+            self._end(end, self._arrive, airtime + self._constant)
+            return
         for receiver in receivers:
             delay = airtime + self._delays(sender, receiver, lane)
             is_lost = self._losses(sender, receiver, lane)
+            rings = self._failing if is_lost else self._arriving
+            end = _Delivery(rings, sender, (receiver,), seq, version, release, heard, lost)
+            self._end(end, self._fail if is_lost else self._arrive, delay)
 
-            def end(receiver: int = receiver, is_lost: bool = is_lost) -> None:
-                if is_lost:
-                    ends.fail(sender, receiver, seq, version, release, heard, lost, LOSS)
-                else:
-                    ends.arrive(sender, receiver, seq, version, release, heard, lost)
+    def _end(self, one: _Delivery, act: Callable[[_Delivery], None], delay: float) -> None:
+        """Let messages end after a delay; at once, and before anything else, if it is zero."""
+        if delay:
+            self._schedule(one, NORMAL, delay)
+        else:
+            act(one)
 
-            after(delay, end)
+    def _arrive(self, one: _Delivery) -> None:
+        arrive = self._ends.arrive
+        for receiver in one.receivers:
+            arrive(one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost)
+
+    def _fail(self, one: _Delivery) -> None:
+        for receiver in one.receivers:
+            self._ends.fail(
+                one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost, LOSS
+            )

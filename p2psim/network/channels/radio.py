@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from heapq import heappush
 from typing import TYPE_CHECKING, Any
-
-import simpy
 
 from p2psim.network.channels.access import Access
 from p2psim.network.channels.air import Air
@@ -16,8 +15,8 @@ from p2psim.network.channels.loss import Losses
 from p2psim.network.channels.medium import Ends
 from p2psim.network.channels.quiet import QuietMedium
 from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import BUSY, COLLISION, LOSS, NONE, OFFLINE
-from p2psim.network.timers import NORMAL
+from p2psim.network.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE
+from p2psim.network.timers import NORMAL, Later
 
 if TYPE_CHECKING:
     from p2psim.network.world import Ended, World
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
 _AT_ONCE = (0.0, False)
 
 
-class Transmission(simpy.Event):
-    """A message on the air, which is also the event of its end.
+class Transmission(Later):
+    """A message on the air, or waiting for it, which is also the event of what comes next: its beginning or its end.
 
     Attributes
     ----------
     sender : int
     receivers : sequence of int
-    message : tuple
-        (seq, version, release, heard, lost), as `Medium.carry` got them.
+    seq, version, release, heard, lost
+        As `Medium.carry` got them.
     length : float
         Airtime.
     fates : list of (float, bool), optional
@@ -50,27 +49,32 @@ class Transmission(simpy.Event):
     """
 
     # What most transmissions leave as it is stands here: a message is made faster so.
-    _ok = True
-    _value = None
     tries = 0
     start = end = 0.0
+    fates: list[tuple[float, bool]] | None = None
     before: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
     at_places: dict[int, Reception] | None = None
 
     def __init__(
         self,
-        env: simpy.Environment,
         sender: int,
         receivers: Sequence[int],
-        message: tuple[int, int, int, Ended, Ended],
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
         length: float,
-        fates: list[tuple[float, bool]] | None,
-        rings: list[Callable[[Any], None]],
     ):
-        self.env, self.callbacks = env, rings
-        self.sender, self.receivers, self.message = sender, receivers, message
-        self.length, self.fates = length, fates
+        self.sender = sender
+        self.receivers = receivers
+        self.seq = seq
+        self.version = version
+        self.release = release
+        self.heard = heard
+        self.lost = lost
+        self.length = length
 
 
 class RadioMedium:
@@ -87,8 +91,8 @@ class RadioMedium:
         When a sender may begin; at once when left out.
     while_sending : {"wait", "overlap", "skip"}
         What becomes of a message whose sender is still busy with another one.
-    arrives_at_once : bool
-        Whether there is neither delay nor loss, so that they need not be asked for.
+    constant : float, optional
+        Delay of all messages, where it is one and none is lost, so that neither need be asked for.
     """
 
     def __init__(
@@ -101,20 +105,24 @@ class RadioMedium:
         air: Air,
         access: Access | None,
         while_sending: str,
-        arrives_at_once: bool,
+        constant: float | None,
     ):
         self._env, self._present, self._after = world.env, world.present, world.after
-        self._schedule = world.env.schedule
-        self._ends = ends
+        self._queue, self._numbers = world.env._queue, world.env._eid
+        self._ends, self._arrive = ends, ends.arrive
         self._airtime, self._delays, self._losses = airtime, delays, losses
-        self._arrives_at_once = arrives_at_once
-        self._quiet = QuietMedium(world, ends, airtime, delays, losses)
-        self._air, self._access = air, access
+        self._arrives_at_once = constant == 0
+        self._quiet = QuietMedium(world, ends, airtime, delays, losses, constant)
+        self._air, self._begin_on_air, self._is_plain = air, air.begin, air.is_plain
+        self._access = access
         self._one_by_one, self._skips = while_sending != "overlap", while_sending == "skip"
         # Who is sending, or about to; what else it has to send. Index −1 is the learner's place, the last one.
         self._sending = bytearray(world.links.agents + 1)
         self._waiting: dict[int, deque[Transmission]] = {}
-        self._rings: list[Callable[[Any], None]] = [self._finish]
+        # What SimPy calls at the end of a wait, and at the end of a transmission.
+        asks_again = access is not None and access.asks_again
+        self._waited: list[Callable[[Any], None]] = [self._ask if asks_again else self._begin]
+        self._finished: list[Callable[[Any], None]] = [self._finish]
 
     def carry(
         self,
@@ -132,14 +140,12 @@ class RadioMedium:
         if not length:
             self._quiet.carry(sender, receivers, seq, version, release, heard, lost, lane)
             return
-        fates = None
+        one = Transmission(sender, receivers, seq, version, release, heard, lost, length)
         if not self._arrives_at_once:
             delays, losses = self._delays, self._losses
-            fates = [
+            one.fates = [
                 (delays(sender, receiver, lane), losses(sender, receiver, lane)) for receiver in receivers
             ]
-        message = seq, version, release, heard, lost
-        one = Transmission(self._env, sender, receivers, message, length, fates, self._rings)
         if self._one_by_one:
             if self._sending[sender]:
                 if self._skips:
@@ -149,31 +155,51 @@ class RadioMedium:
                 return
             self._sending[sender] = 1
         if self._access is None:
-            self._air.begin(one)
-            self._schedule(one, NORMAL, length)
+            self._begin_on_air(one)
+            one.callbacks = self._finished
+            heappush(self._queue, (self._env._now + length, NORMAL, next(self._numbers), one))
         else:
-            self._access.ask(one, self._begin, self._refuse)
+            self._ask(one)
 
     def _ask(self, one: Transmission) -> None:
         """Begin when the rules of access allow."""
-        if self._access is None:
-            self._begin(one)
+        wait = self._access.wait(one) if self._access is not None else 0.0
+        if wait is None:
+            self._refuse(one, GAVE_UP)
+        elif wait:
+            one.callbacks = self._waited
+            heappush(self._queue, (self._env._now + wait, NORMAL, next(self._numbers), one))
         else:
-            self._access.ask(one, self._begin, self._refuse)
+            self._begin(one)
 
     def _begin(self, one: Transmission) -> None:
         """Put a transmission on the air."""
         if not self._present[one.sender]:
             self._refuse(one, OFFLINE)
             return
-        self._air.begin(one)
-        self._schedule(one, NORMAL, one.length)
+        self._begin_on_air(one)
+        one.callbacks = self._finished
+        heappush(self._queue, (self._env._now + one.length, NORMAL, next(self._numbers), one))
 
     def _finish(self, one: Transmission) -> None:
         """End a transmission: each receiver has heard it or not."""
-        sender, message, fates = one.sender, one.message, one.fates
-        air, ends = self._air, self._ends
-        is_clear = air.reaches_all(one)
+        sender = one.sender
+        if self._is_plain and not one.others and one.fates is None:
+            seq, version, release, heard, lost = one.seq, one.version, one.release, one.heard, one.lost
+            for receiver in one.receivers:
+                self._arrive(sender, receiver, seq, version, release, heard, lost)
+        else:
+            self._sort_out(one)
+        if self._waiting:
+            self._next(sender)
+        else:
+            self._sending[sender] = 0
+
+    def _sort_out(self, one: Transmission) -> None:
+        """Let each receiver have its own end of a transmission."""
+        message = one.seq, one.version, one.release, one.heard, one.lost
+        sender, fates, air, ends = one.sender, one.fates, self._air, self._ends
+        is_clear = self._is_plain and not one.others
         for place, receiver in enumerate(one.receivers):
             delay, is_lost = fates[place] if fates is not None else _AT_ONCE
             if not is_clear and not air.hears(one, receiver):
@@ -184,14 +210,12 @@ class RadioMedium:
                 ends.fail(sender, receiver, *message, LOSS)
             else:
                 ends.arrive(sender, receiver, *message)
-        if self._one_by_one:
-            self._next(sender)
 
     def _travel(self, one: Transmission, receiver: int, delay: float, is_lost: bool) -> None:
         """Let a message that was heard arrive, or be lost, after a while."""
+        message = one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost
 
         def end() -> None:
-            message = one.sender, receiver, *one.message
             if is_lost:
                 self._ends.fail(*message, LOSS)
             else:
@@ -202,12 +226,13 @@ class RadioMedium:
     def _refuse(self, one: Transmission, outcome: int) -> None:
         """Give a transmission up that would have been next."""
         self._give_up(one, outcome)
-        if self._one_by_one:
-            self._next(one.sender)
+        self._next(one.sender)
 
     def _give_up(self, one: Transmission, outcome: int) -> None:
         for receiver in one.receivers:
-            self._ends.fail(one.sender, receiver, *one.message, outcome)
+            self._ends.fail(
+                one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost, outcome
+            )
 
     def _next(self, sender: int) -> None:
         """Send what the sender has waiting, or let it be free."""

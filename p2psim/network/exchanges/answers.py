@@ -33,11 +33,13 @@ class Answers:
             self._wanted[owner] = query
             self._send(owner, query, version, heard, lost, self._fresh.limit)
         else:
-            self._send(owner, query, version, heard, lost, 0)
+            world = self._world
+            world.send(owner, _TO_LEARNER, version, query, world.release(owner), heard, lost)
 
     def forget(self, owner: int) -> None:
         """Answer an older query no more: a newer one was heard."""
-        self._wanted.pop(owner, None)
+        if self._wanted:
+            self._wanted.pop(owner, None)
 
     def _send(self, owner: int, query: int, version: int, heard: Ended, lost: Ended, left: int) -> None:
         world = self._world

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from p2psim.distributions import Quantity, least
-from p2psim.network.events import LEARNER, NONE, OFFLINE, SUPERSEDED
-from p2psim.network.exchanges.answers import Answers
 from p2psim.options import Options, Positive
 
 if TYPE_CHECKING:
-    import simpy
-
     from p2psim.network.world import World
 
 
@@ -54,62 +49,6 @@ class Poll(Options):
 
     def start(self, world: World) -> None:
         """Start the learner's rounds."""
-        world.env.process(_Rounds(self, world).ask())
+        from p2psim.network.exchanges.polling import Polling  # SimPy: not wanted by who only reads a scenario
 
-
-class _Rounds:
-    """The learner's queries, and what each owner still owes."""
-
-    def __init__(self, options: Poll, world: World):
-        self._world = world
-        self._interval = options.interval
-        owners = world.links.agents
-        self._owners = range(owners)
-        self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
-        self._owed: list[tuple[int, int] | None] = [None] * owners
-        self._newest = [0] * owners
-        self._answers = Answers(world)
-
-    def ask(self) -> Generator[simpy.Event, Any, None]:
-        """Send a query after each interval."""
-        world = self._world
-        while True:
-            yield world.env.timeout(self._interval)
-            if world.present[LEARNER]:
-                world.send(LEARNER, self._owners, world.commits, NONE, NONE, self._hear, self._miss)
-
-    def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
-        world = self._world
-        self._answers.forget(owner)
-        if world.is_spent(owner):
-            return
-        if world.misses(owner):
-            world.drop(owner, LEARNER, version, query, OFFLINE)
-            return
-        if version < self._newest[owner]:
-            world.drop(owner, LEARNER, version, query, SUPERSEDED)
-            return
-        self._newest[owner] = version
-        older = self._owed[owner]
-        if older is not None:
-            world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
-            self._owed[owner] = None
-        owed = self._owed[owner] = (query, version)
-        # The timeout of a dropped answer stays in SimPy's queue; it must find that it is owed no longer.
-        world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))
-
-    def _answer(self, owner: int, owed: tuple[int, int]) -> None:
-        if self._owed[owner] is not owed:
-            return
-        self._owed[owner] = None
-        world = self._world
-        if not world.present[owner]:
-            world.drop(owner, LEARNER, owed[1], owed[0], OFFLINE)
-            return
-        self._answers.give(owner, *owed, self._commit, self._miss)
-
-    def _commit(self, owner: int, _: int, answer: int, __: int, release: int) -> None:
-        self._world.commit(LEARNER, owner, answer, release)
-
-    def _miss(self, *_: int) -> None:
-        """Nobody learns that a message was lost."""
+        world.env.process(Polling(self, world).ask())
