@@ -17,26 +17,30 @@ from p2psim.streams import exponential
 AHEAD = 1024
 
 
-@njit(inline="always")
-def _before(times, orders, a, b):  # type: ignore[no-untyped-def]
-    return times[a] < times[b] or (times[a] == times[b] and orders[a] < orders[b])
-
-
 @njit()
 def sift_down(times, orders, agents, place, size):  # type: ignore[no-untyped-def]
-    """Restore the heap below a place; the earliest time, then the lowest order, is on top."""
+    """Restore the heap below a place; the earliest time, then the lowest order, is on top.
+
+    Entries move up into the hole that the sinking one leaves. Which of two children comes first nobody can predict, so
+    that it is added, and not branched on; equal times are rare.
+    """
+    time, order, agent = times[place], orders[place], agents[place]
     while True:
         child = 2 * place + 1
         if child >= size:
-            return
-        if child + 1 < size and _before(times, orders, child + 1, child):
-            child += 1
-        if not _before(times, orders, child, place):
-            return
-        times[child], times[place] = times[place], times[child]
-        orders[child], orders[place] = orders[place], orders[child]
-        agents[child], agents[place] = agents[place], agents[child]
+            break
+        if child + 1 < size:
+            left, right = times[child], times[child + 1]
+            if left == right:
+                child += orders[child + 1] < orders[child]
+            else:
+                child += right < left
+        first = times[child]
+        if first > time or (first == time and orders[child] > order):
+            break
+        times[place], orders[place], agents[place] = first, orders[child], agents[child]
         place = child
+    times[place], orders[place], agents[place] = time, order, agent
 
 
 @njit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappush
 from typing import Any
 
@@ -13,28 +13,35 @@ __all__ = ["NORMAL", "Act", "Later", "Ticks"]
 
 
 class Later(simpy.Event):
-    """Something that will be done once: an event that has its value from the start.
+    """Something that will be done: an event that has its value from the start, and calls one function with itself.
 
-    What it needs are attributes of its class; all events of a kind share one list of what SimPy calls with them.
+    It may be set again, for something else, once that function has been called. SimPy's own loop sees it as an event
+    like others; `World.run` calls ``ring`` at once.
     """
 
     _ok = True
     _value = None
+    ring: Callable[[Any], None]
+
+    @property
+    def callbacks(self) -> list[Callable[[Any], None]]:
+        """What SimPy calls."""
+        return [self.ring]
+
+    @callbacks.setter
+    def callbacks(self, _: object) -> None:
+        """SimPy marks what is done; this is not needed here."""
 
 
 class Act(Later):
     """A function that will be called."""
 
     def __init__(self, act: Callable[[], None]):
-        self.callbacks = _ACT
         self.act = act
 
-
-def _act(event: Act) -> None:
-    event.act()
-
-
-_ACT: list[Callable[[Any], None]] = [_act]
+    def ring(self, _: Act) -> None:
+        """Call it."""
+        self.act()
 
 
 class Ticks(Later):
@@ -47,25 +54,32 @@ class Ticks(Later):
     env : simpy.Environment
     ticks : iterator of (float, int)
         Time and agent of each, in order, without end.
+    present : bytearray
+        Whether each agent is there; who is away does not hear its clock.
+    misses : list of callable, optional
+        For each agent, whether it misses its next tick; asked for each, also for one who is away.
     tick : callable
-        Called with the agent at each.
+        Called with the agent at each tick that it hears.
     """
 
     def __init__(
-        self, env: simpy.Environment, ticks: Iterator[tuple[float, int]], tick: Callable[[int], None]
+        self,
+        env: simpy.Environment,
+        ticks: Iterator[tuple[float, int]],
+        present: bytearray,
+        misses: Sequence[Callable[[], bool]] | None,
+        tick: Callable[[int], None],
     ):
-        self.env = env
         queue, numbers = env._queue, env._eid
         time, agent = next(ticks)
 
         def ring(_: Any) -> None:
             nonlocal time, agent
-            tick(agent)
-            self.callbacks = rings
+            if (misses is None or not misses[agent]()) and present[agent]:
+                tick(agent)
             time, agent = next(ticks)
             # The time itself, not a delay: the sum of clock and gap must not be rounded twice.
             heappush(queue, (time, NORMAL, next(numbers), self))
 
-        rings: list[Callable[[Any], None]] = [ring]
-        self.callbacks = rings
+        self.ring = ring
         heappush(queue, (time, NORMAL, next(numbers), self))

@@ -14,7 +14,6 @@ from p2psim.distributions import Distribution, sample
 from p2psim.network.clock_heap import ticks
 from p2psim.network.events import (
     COMMIT,
-    DELIVER,
     DROP,
     JOIN,
     LEARNER,
@@ -26,12 +25,13 @@ from p2psim.network.events import (
     OK,
     RETRY,
     SEND,
+    SPENT,
     WAKE,
 )
 from p2psim.network.log import EventLog
 from p2psim.network.members import Members
 from p2psim.network.timers import NORMAL, Act, Ticks
-from p2psim.randomness import Streams
+from p2psim.randomness import Rewound, Streams
 
 if TYPE_CHECKING:
     from p2psim.network.simulation import Network
@@ -46,6 +46,16 @@ Message = tuple[int, int, int, int, int, Ended, Ended]
 def _write_nothing(*_: float) -> int:
     """Stand for what the log writes once the run is over."""
     return NONE
+
+
+def _call_back(event: simpy.Event) -> None:
+    """Do what SimPy does with an event whose time has come."""
+    callbacks = event.callbacks
+    event.callbacks = None  # type: ignore[assignment]
+    for callback in callbacks:
+        callback(event)
+    if not event._ok and not event.defused:
+        raise event._value
 
 
 #: Random draws are made this many at a time: a draw alone costs more than the event that it serves.
@@ -95,6 +105,7 @@ class World:
         self._gone = bytearray(self.links.agents + 1)
         self._rejoin = network.availability.rejoin
         self._held: dict[int, list[Message]] = {}
+        self._rewound: dict[str, Rewound] = {}
         self._askers: dict[int, np.random.Generator] = {}
         self._holds = network.availability.messages == "held"
         self.versions = [0] * self.links.agents
@@ -107,14 +118,14 @@ class World:
         self._is_active = bytearray(b"\x01") * self.links.agents
         self._answers_in_flight = 0
         self._last_commit = commits
-        self._over = self.env.event()
         self._write: Callable[..., int] = self.log.write
         self._write_update: Callable[..., int] = self.log.write_update
+        self._write_delivery: Callable[..., int] = self.log.write_delivery
         self.fresh = network.channel.fresh
         self._medium = network.channel.open(self, network.vectors)
         if time is not None:
             # Scheduled before anything else, so that a run by time holds just the events before that time.
-            self.env.timeout(time).callbacks.append(lambda _: self.end("time"))
+            self.env.schedule(Act(lambda: self.end("time")), NORMAL, time)
         network.availability.start(self, streams)
         self._misses = network.availability.misses(self, streams)
 
@@ -175,17 +186,33 @@ class World:
         self._medium.carry(sender, receivers, seq, version, release, heard, lost)
         return seq
 
-    def update_and_tell(self, agent: int, receivers: Sequence[int], ended: Ended) -> None:
-        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step."""
-        if self.commits + 1 == self._last_commit:
+    def update_and_tell(
+        self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
+    ) -> None:
+        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step.
+
+        Parameters
+        ----------
+        agent : int
+        receivers_of : sequence of iterators
+            For each agent, the receivers of its next message, again and again; asked only if there is a send.
+        ended : callable
+            Called at the end of the message at each receiver, heard or lost.
+        """
+        releases = self.releases
+        if self._limits is None and self.commits + 1 != self._last_commit:
+            release = releases[agent]
+            releases[agent] = release + 1
+        elif self.is_spent(agent) and not self.goes_on:
+            self.wake(agent, SPENT)
+            return
+        elif self.commits + 1 == self._last_commit:
             # The run ends before the send.
             self.commit(agent, NOBODY, self.wake(agent), self.release(agent))
             return
-        if self._limits is None:
-            release = self.releases[agent]
-            self.releases[agent] = release + 1
         else:
             release = self.release(agent)
+        receivers = next(receivers_of[agent])
         self.commits += 1
         version = self.versions[agent] = self.versions[agent] + 1
         peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
@@ -215,7 +242,7 @@ class World:
             else:
                 self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
             return
-        delivery = self._write(self.env._now, DELIVER, receiver, sender, version, seq, release, OK)
+        delivery = self._write_delivery(self.env._now, receiver, sender, version, seq, release)
         heard(sender, receiver, delivery, version, release)
         if release != NONE:
             # As in `_end_flight`, without the call.
@@ -350,20 +377,18 @@ class World:
         """Endless draws of a quantity, from a stream of a purpose and an agent; made in blocks."""
         if not isinstance(quantity, Distribution):
             yield from itertools.repeat(quantity)
+        # Many make a few draws, and some make many: the first ones need no generator of their own.
+        if purpose not in self._rewound:
+            self._rewound[purpose] = Rewound(self.streams.key(purpose))
+        yield from sample(quantity, self._rewound[purpose].at(agent, lane), BLOCK).tolist()
         random = self.streams.generator(purpose, agent, lane)
+        sample(quantity, random, BLOCK)
         while True:
             yield from sample(quantity, random, BLOCK).tolist()
 
     def start_clocks(self, tick: Callable[[int], None]) -> None:
         """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
-        present, misses = self.present, self._misses
-
-        def tick_unless_absent(agent: int) -> None:
-            # Whether a wake is missed is drawn for each, also for one who is away.
-            if (misses is None or not misses[agent]()) and present[agent]:
-                tick(agent)
-
-        Ticks(self.env, ticks(self.streams.key("clocks"), self.rates), tick_unless_absent)
+        Ticks(self.env, ticks(self.streams.key("clocks"), self.rates), self.present, self._misses, tick)
 
     def after(self, delay: float, act: Callable[[], None]) -> None:
         """Call ``act`` after a delay; at once, and before anything else, if the delay is zero."""
@@ -376,8 +401,7 @@ class World:
         """End the run: nothing is written from here on."""
         if not self.ended:
             self.ended = reason
-            self._write = self._write_update = _write_nothing
-            self._over.succeed()
+            self._write = self._write_update = self._write_delivery = _write_nothing
 
     def run(self) -> Generator[np.ndarray, None, None]:
         """Let time pass until the run is over; yields chunks of events."""
@@ -389,12 +413,12 @@ class World:
                 self.end("exhausted")
                 break
             env._now, _, _, event = heappop(queue)
-            callbacks = event.callbacks
-            event.callbacks = None  # type: ignore[assignment]
-            for callback in callbacks:
-                callback(event)
-            if not event._ok and not event.defused:
-                raise event._value
+            try:
+                ring = event.ring  # type: ignore[attr-defined]
+            except AttributeError:
+                _call_back(event)
+            else:
+                ring(event)
             if full:
                 yield log.take()
         while full:

@@ -39,14 +39,11 @@ class Slots:
         self._env, self._slot = world.env, slot
 
     def wait(self, one: Transmission) -> float:
-        """Time until the next slot begins."""
+        """Time until the next slot begins; its number is noted."""
         now, slot = self._env._now, self._slot
-        wait = math.ceil(now / slot - ROUNDING) * slot - now
+        one.slot = number = math.ceil(now / slot - ROUNDING)
+        wait = number * slot - now
         return wait if wait > 0.0 else 0.0
-
-    def current(self) -> int:
-        """Number of the slot that begins now."""
-        return round(self._env._now / self._slot)
 
 
 class CarrierSense:

@@ -31,9 +31,8 @@ class Air:
         Whether everybody hears everybody; otherwise only neighbours.
     half_duplex : bool
     capture : float
-    slots : callable, optional
-        Number of the slot that begins now. Transmissions are then compared in slots, so that neighbouring ones touch
-        without rounding.
+    slotted : bool
+        Whether transmissions are compared in slots, so that neighbouring ones touch without rounding.
     longest : float
         Length of the longest transmission: that of a slot.
     """
@@ -44,10 +43,10 @@ class Air:
         shared: bool,
         half_duplex: bool,
         capture: float,
-        slots: Callable[[], int] | None,
+        slotted: bool,
         longest: float,
     ):
-        self._env, self._links, self._slots, self._longest = world.env, world.links, slots, longest
+        self._env, self._links, self._slotted, self._longest = world.env, world.links, slotted, longest
         self._common = Ear() if shared else None
         self._ears: dict[int, Ear] = {}
         self._earshot: dict[int, list[int]] = {}
@@ -59,19 +58,25 @@ class Air:
 
     def begin(self, one: Transmission) -> None:
         """Put a transmission on the air, now."""
-        if self._slots is None:
+        if self._slotted:
+            start = float(one.slot)
+            end = start + one.length / self._longest
+        else:
             start = self._env._now
             end = start + one.length
-        else:
-            start = float(self._slots())
-            end = start + one.length / self._longest
-        if self._common is not None:
-            self._common.begin(one, start, end)
+        ear = self._common
+        if ear is not None:
+            if ear.until <= start:
+                # As in `Ear.begin`, without the call.
+                ear.until = one.end = end
+                ear.alone = one
+            else:
+                ear.begin(one, start, end)
         else:
             self._begin_apart(one, start, end)
         if self._half_duplex:
             one.start, one.end = start, end
-            recent = start - (self._longest if self._slots is None else 1.0)
+            recent = start - (1.0 if self._slotted else self._longest)
             kept = [span for span in self._own.get(one.sender, ()) if span[1] > recent]
             self._own[one.sender] = [*kept, (start, end)]
 
@@ -119,7 +124,11 @@ class Air:
     def _was_sending(self, agent: int, start: float, end: float) -> bool:
         return any(span[0] < end and span[1] > start for span in self._own.get(agent, ()))
 
-    def is_busy(self, sender: int, now: float) -> bool:
-        """Whether a sender hears someone else."""
-        ear = self._common or self._ears.get(sender)
+    @property
+    def is_busy(self) -> Callable[[int, float], bool]:
+        """Whether a sender hears someone else, by sender and time."""
+        return self._common.is_busy if self._common is not None else self._is_busy_there
+
+    def _is_busy_there(self, sender: int, now: float) -> bool:
+        ear = self._ears.get(sender)
         return ear is not None and ear.is_busy(sender, now)

@@ -156,17 +156,16 @@ class Channel(Options):
         from p2psim.network.channels.air import Air
         from p2psim.network.channels.radio import RadioMedium
 
-        slots = Slots(world, longest)
         is_slotted = self.collision == "slotted"
         air = Air(
             world,
             world.links.star if self.shared is None else self.shared,
             self.half_duplex,
             self.capture,
-            slots.current if is_slotted else None,
+            is_slotted,
             longest,
         )
-        access: Access | None = slots if is_slotted else None
+        access: Access | None = Slots(world, longest) if is_slotted else None
         if self.collision == "carrier-sense":
             backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
             access = CarrierSense(world, air, backoff, self.attempts)

@@ -49,13 +49,13 @@ class Ear:
     only that is noted.
     """
 
-    __slots__ = ("_alone", "_last", "_open", "_until")
+    __slots__ = ("_last", "_open", "alone", "until")
 
     def __init__(self) -> None:
-        # When the last of all ends that have begun.
-        self._until = -math.inf
+        # When the last of all ends that have begun. Who begins in quiet may set these two without a call of `begin`.
+        self.until = -math.inf
         # The one that began in quiet, as long as no other has begun since; the lists are made when one does.
-        self._alone: Received | None = None
+        self.alone: Received | None = None
         # (end, sender) of up to three different senders, those that end last, the last first.
         self._last: list[tuple[float, int]] = []
         # What is on the air and may still meet another sender that counts.
@@ -63,10 +63,10 @@ class Ear:
 
     def is_busy(self, sender: int, now: float) -> bool:
         """Whether a sender hears another one."""
-        if self._until <= now:
+        if self.until <= now:
             return False
-        if self._alone is not None:
-            return self._alone.sender != sender
+        if self.alone is not None:
+            return self.alone.sender != sender
         for end, other in self._last:
             if end <= now:
                 return False
@@ -77,16 +77,16 @@ class Ear:
     def begin(self, one: Received, start: float, end: float) -> None:
         """Put a transmission on the air; starts must not go back."""
         one.end = end
-        if self._until <= start:
-            self._until = end
-            self._alone = one
+        if self.until <= start:
+            self.until = end
+            self.alone = one
             return
-        first = self._alone
+        first = self.alone
         if first is not None:
             self._last, self._open = [(first.end, first.sender)], [first]
-            self._alone = None
+            self.alone = None
         self._overlap(one, start, end)
-        self._until = self._last[0][0]
+        self.until = self._last[0][0]
 
     def _overlap(self, one: Received, start: float, end: float) -> None:
         """Put a transmission on the air while there are others."""

@@ -43,7 +43,7 @@ class _Delivery(Later):
 
     def __init__(
         self,
-        rings: list[Callable[[Any], None]],
+        ring: Callable[[Any], None],
         sender: int,
         receivers: Sequence[int],
         seq: int,
@@ -52,7 +52,7 @@ class _Delivery(Later):
         heard: Ended,
         lost: Ended,
     ):
-        self.callbacks = rings
+        self.ring = ring
         self.sender = sender
         self.receivers = receivers
         self.seq = seq
@@ -87,8 +87,6 @@ class QuietMedium:
     ):
         self._schedule, self._ends = world.env.schedule, ends
         self._airtime, self._delays, self._losses, self._constant = airtime, delays, losses, constant
-        self._arriving: list[Callable[[Any], None]] = [self._arrive]
-        self._failing: list[Callable[[Any], None]] = [self._fail]
 
     def carry(
         self,
@@ -104,22 +102,21 @@ class QuietMedium:
         """Deliver or drop after a delay."""
         airtime = self._airtime.question if version == NONE else self._airtime.loaded
         if self._constant is not None:
-            end = _Delivery(self._arriving, sender, receivers, seq, version, release, heard, lost)
-            self._end(end, self._arrive, airtime + self._constant)
+            end = _Delivery(self._arrive, sender, receivers, seq, version, release, heard, lost)
+            self._end(end, airtime + self._constant)
             return
         for receiver in receivers:
             delay = airtime + self._delays(sender, receiver, lane)
             is_lost = self._losses(sender, receiver, lane)
-            rings = self._failing if is_lost else self._arriving
-            end = _Delivery(rings, sender, (receiver,), seq, version, release, heard, lost)
-            self._end(end, self._fail if is_lost else self._arrive, delay)
+            act = self._fail if is_lost else self._arrive
+            self._end(_Delivery(act, sender, (receiver,), seq, version, release, heard, lost), delay)
 
-    def _end(self, one: _Delivery, act: Callable[[_Delivery], None], delay: float) -> None:
+    def _end(self, one: _Delivery, delay: float) -> None:
         """Let messages end after a delay; at once, and before anything else, if it is zero."""
         if delay:
             self._schedule(one, NORMAL, delay)
         else:
-            act(one)
+            one.ring(one)
 
     def _arrive(self, one: _Delivery) -> None:
         arrive = self._ends.arrive

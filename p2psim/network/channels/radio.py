@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from p2psim.network.channels.access import Access
 from p2psim.network.channels.air import Air
@@ -40,6 +40,8 @@ class Transmission(Later):
         it arrives everywhere at the end of its airtime.
     tries : int
         How often the sender has found the medium busy.
+    slot : int
+        Number of the slot that it takes, where there are slots.
     start, end : float
         When it is on the air, once it is.
     before, others : tuple of int
@@ -49,7 +51,7 @@ class Transmission(Later):
     """
 
     # What most transmissions leave as it is stands here: a message is made faster so.
-    tries = 0
+    tries = slot = 0
     start = end = 0.0
     fates: list[tuple[float, bool]] | None = None
     before: tuple[int, ...] = ()
@@ -121,8 +123,8 @@ class RadioMedium:
         self._waiting: dict[int, deque[Transmission]] = {}
         # What SimPy calls at the end of a wait, and at the end of a transmission.
         asks_again = access is not None and access.asks_again
-        self._waited: list[Callable[[Any], None]] = [self._ask if asks_again else self._begin]
-        self._finished: list[Callable[[Any], None]] = [self._finish]
+        self._waited = self._ask if asks_again else self._begin
+        self._finished = self._finish
 
     def carry(
         self,
@@ -154,12 +156,18 @@ class RadioMedium:
                     self._waiting.setdefault(sender, deque()).append(one)
                 return
             self._sending[sender] = 1
-        if self._access is None:
-            self._begin_on_air(one)
-            one.callbacks = self._finished
-            heappush(self._queue, (self._env._now + length, NORMAL, next(self._numbers), one))
+        access = self._access
+        wait = access.wait(one) if access is not None else 0.0
+        if wait is None:
+            self._refuse(one, GAVE_UP)
+        elif wait:
+            one.ring = self._waited
+            heappush(self._queue, (self._env._now + wait, NORMAL, next(self._numbers), one))
         else:
-            self._ask(one)
+            # Who hands a message over is there.
+            self._begin_on_air(one)
+            one.ring = self._finished
+            heappush(self._queue, (self._env._now + length, NORMAL, next(self._numbers), one))
 
     def _ask(self, one: Transmission) -> None:
         """Begin when the rules of access allow."""
@@ -167,7 +175,7 @@ class RadioMedium:
         if wait is None:
             self._refuse(one, GAVE_UP)
         elif wait:
-            one.callbacks = self._waited
+            one.ring = self._waited
             heappush(self._queue, (self._env._now + wait, NORMAL, next(self._numbers), one))
         else:
             self._begin(one)
@@ -178,7 +186,7 @@ class RadioMedium:
             self._refuse(one, OFFLINE)
             return
         self._begin_on_air(one)
-        one.callbacks = self._finished
+        one.ring = self._finished
         heappush(self._queue, (self._env._now + one.length, NORMAL, next(self._numbers), one))
 
     def _finish(self, one: Transmission) -> None:

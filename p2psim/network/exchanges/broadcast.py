@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from p2psim.network.events import SPENT
 from p2psim.options import Options
 
 if TYPE_CHECKING:
@@ -33,13 +33,10 @@ class Broadcast(Options):
 
     def start(self, world: World) -> None:
         """Start the agents' clocks."""
-        neighbours = [world.links.of(agent).tolist() for agent in range(world.links.agents)]
+        neighbours = [repeat(world.links.of(agent).tolist()) for agent in range(world.links.agents)]
 
         def tick(agent: int) -> None:
-            if world.is_spent(agent) and not world.goes_on:
-                world.wake(agent, SPENT)
-            else:
-                world.update_and_tell(agent, neighbours[agent], hear)
+            world.update_and_tell(agent, neighbours, hear)
 
         world.start_clocks(tick)
 

@@ -92,23 +92,19 @@ class _Meetings:
         )
         by_weight = options.partner == "weight"
         self._running = partners.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
-        self._choices: list[Iterator[int] | None] = [None] * links.agents
+        self._choices = [self._partners(agent) for agent in range(links.agents)]
 
-    def _partner(self, agent: int) -> tuple[int]:
-        """Receiver of the next message: its draw is numbered by the exchanges that the agent has begun."""
-        choices = self._choices[agent]
-        if choices is None:
-            choices = self._choices[agent] = self._partners(agent)
-        return (next(choices),)
+    def _partners(self, agent: int) -> Iterator[tuple[int]]:
+        """An agent's next partners, without end, each as the receivers of a message.
 
-    def _partners(self, agent: int) -> Iterator[int]:
-        """An agent's next partners, without end."""
+        The draw of each is numbered by the exchanges that the agent has begun.
+        """
         from p2psim.network.world import BLOCK
 
         place = 0
         while True:
             places = self._draw(self._key, agent, place, BLOCK, self._indptr, self._running)
-            yield from self._indices[places].tolist()
+            yield from zip(self._indices[places].tolist(), strict=True)
             place += BLOCK
 
     def _wake(self, agent: int) -> int | None:
@@ -131,17 +127,13 @@ class _Meetings:
 
     def push(self, agent: int) -> None:
         """Update on waking, and tell a neighbour."""
-        world = self._world
-        if world.is_spent(agent) and not world.goes_on:
-            world.wake(agent, SPENT)
-        else:
-            world.update_and_tell(agent, self._partner(agent), hear)
+        self._world.update_and_tell(agent, self._choices, hear)
 
     def tell(self, agent: int) -> None:
         """Tell a neighbour, which then updates."""
         world = self._world
         wake = world.wake(agent)
-        world.send(agent, self._partner(agent), world.versions[agent], wake, NONE, self._update, hear)
+        world.send(agent, next(self._choices[agent]), world.versions[agent], wake, NONE, self._update, hear)
 
     # pull
 
@@ -149,7 +141,7 @@ class _Meetings:
         """Ask a neighbour for its model."""
         wake = self._wake(agent)
         if wake is not None:
-            self._world.send(agent, self._partner(agent), NONE, wake, NONE, self._answer, hear)
+            self._world.send(agent, next(self._choices[agent]), NONE, wake, NONE, self._answer, hear)
 
     def _answer(self, sender: int, agent: int, delivery: int, *_: int) -> None:
         """Send one's model to who asked or told."""
@@ -162,7 +154,9 @@ class _Meetings:
         """Send one's model to a neighbour, which answers with its own."""
         world, wake = self._world, self._wake(agent)
         if wake is not None:
-            world.send(agent, self._partner(agent), world.versions[agent], wake, NONE, self._swap_back, hear)
+            world.send(
+                agent, next(self._choices[agent]), world.versions[agent], wake, NONE, self._swap_back, hear
+            )
 
     def _swap_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
         self._answer(sender, agent, delivery)
@@ -174,7 +168,7 @@ class _Meetings:
         """Make local steps, and send to the other end of a link."""
         wake = self._wake(agent)
         if wake is not None:
-            self._send_steps(agent, self._partner(agent), wake, first=True)
+            self._send_steps(agent, next(self._choices[agent]), wake, first=True)
 
     def _join_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
         if not self._world.is_spent(agent) or self._world.goes_on:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class _Owed(Later):
     """An answer that an owner owes, and the event of its giving."""
 
-    def __init__(self, rings: list[Callable[[Any], None]], owner: int, query: int, version: int):
-        self.callbacks = rings
+    def __init__(self, ring: Callable[[Any], None], owner: int, query: int, version: int):
+        self.ring = ring
         self.owner = owner
         self.query = query
         self.version = version
@@ -39,7 +39,6 @@ class Polling:
         self._newest = [0] * owners
         self._answers = Answers(world)
         self._schedule = world.env.schedule
-        self._due: list[Callable[[Any], None]] = [self._answer]
 
     def ask(self) -> Generator[simpy.Event, Any, None]:
         """Send a query after each interval."""
@@ -64,7 +63,7 @@ class Polling:
         older = self._owed[owner]
         if older is not None:
             world.drop(owner, LEARNER, older.version, older.query, SUPERSEDED)
-        owed = self._owed[owner] = _Owed(self._due, owner, query, version)
+        owed = self._owed[owner] = _Owed(self._answer, owner, query, version)
         delay = next(self._delays[owner])
         if delay:
             # A dropped answer stays in SimPy's queue; it must find that it is owed no longer.
