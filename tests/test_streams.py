@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from p2psim.randomness import PURPOSES, Streams, generator, stream_key
+from p2psim.randomness import PURPOSES, Rewound, Streams, generator, stream_key
 from p2psim.streams import (
     exponential,
     exponentials,
@@ -72,6 +72,20 @@ class TestEqualsNumPy:
     def test_generator_begins_the_same_stream(self, agent: int) -> None:
         key = stream_key(3, 1, "peers")
         assert generator(key, agent).random(100).tolist() == [uniform(key, agent, i) for i in range(100)]
+
+    @pytest.mark.parametrize("agent", [-1, 0, 7, 2**31])
+    @pytest.mark.parametrize("lane", [0, 1])
+    def test_generator_is_numpys_philox_at_the_address(self, agent: int, lane: int) -> None:
+        """As NumPy makes it, from a counter and a key; every kind of draw, and after others of another stream."""
+        key = stream_key(5, 1, "loss")
+        rewound = Rewound(key)
+        rewound.at(3, 1).integers(7, size=3, dtype=np.uint32)
+        for found in (generator(key, agent, lane), rewound.at(agent, lane)):
+            counter = np.array([0, 0, agent % 2**64, lane], dtype=np.uint64)
+            expected = np.random.Generator(np.random.Philox(counter=counter, key=key))
+            for draw in ("random", "exponential", "standard_normal"):
+                assert (getattr(found, draw)(size=50) == getattr(expected, draw)(size=50)).all()
+            assert (found.integers(9, size=51) == expected.integers(9, size=51)).all()
 
     @settings(max_examples=30, deadline=None)
     @given(key=KEYS, agent=AGENTS, start=st.integers(0, 10**6))

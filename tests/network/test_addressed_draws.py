@@ -27,6 +27,7 @@ from p2psim.distributions import Distribution
 from p2psim.network.channels import GilbertElliott, Same
 from p2psim.network.events import COLLISION
 from p2psim.network.simulation import simulate_events
+from p2psim.network.world import BLOCK, World
 from p2psim.randomness import Streams
 
 LATE = Distribution(exponential=0.3)
@@ -246,3 +247,18 @@ class TestChannelDraws:
         shared = fates[0].keys() & fates[1].keys()
         assert len(shared) > 200
         assert all(fates[0][message] == fates[1][message] for message in shared)
+
+
+class TestManyDraws:
+    @pytest.mark.parametrize("quantity", [LATE, Distribution(uniform=(0.0, 2.0))])
+    def test_go_on_where_the_first_ones_ended(self, quantity: Distribution) -> None:
+        """The draws of agents that take turns are those of NumPy's generators, each asked once for all of its own."""
+        world = World(Network(ring(5), Gossip()), np.ones(5), Streams(2), None, 1, None, 256)
+        draws = [world.draws("backoff", agent, quantity, lane) for agent in range(5) for lane in (0, 1)]
+        found = np.array([[next(one) for one in draws] for _ in range(3 * BLOCK)]).T
+        expected = [
+            quantity.sample(Streams(2).generator("backoff", agent, lane), 3 * BLOCK)
+            for agent in range(5)
+            for lane in (0, 1)
+        ]
+        assert (found == np.array(expected)).all()

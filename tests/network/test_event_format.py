@@ -7,7 +7,7 @@ import pytest
 from network_cases import Broadcast, Channel, Gossip, Poll, Request, complete, glue, play, ring, star
 
 from p2psim.network import events as format_
-from p2psim.network.events import COMMIT, EVENT, EVENT_STRUCT, SEND, WAKE
+from p2psim.network.events import COMMIT, DELIVER, EVENT, EVENT_STRUCT, SEND, WAKE
 from p2psim.network.log import EventLog
 
 #: The format as it is documented: name, type, offset in bytes.
@@ -62,6 +62,15 @@ class TestLayout:
         written = [tuple(event[name].item() for name in names) for event in glue(*chunks)]
         assert written == [(seq, *row) for seq, row in enumerate(rows)]
         assert log.rest().size == 0
+
+    def test_log_writes_a_delivery_as_any_event(self) -> None:
+        short, long = EventLog(3), EventLog(3)
+        for i in range(7):
+            assert short.write_delivery(0.5 * i, i, -1, i + 5, i - 1, -1) == i
+            assert long.write(0.5 * i, DELIVER, i, -1, i + 5, i - 1, -1, 0) == i
+        for _ in range(2):
+            assert short.take().tobytes() == long.take().tobytes()
+        assert short.rest().tobytes() == long.rest().tobytes()
 
     @pytest.mark.parametrize("chunk", [1, 2, 3, 4, 7])
     def test_log_writes_an_update_as_its_three_events(self, chunk: int) -> None:

@@ -21,8 +21,10 @@ from network_cases import (
 )
 
 from p2psim.distributions import Distribution
+from p2psim.network.availability import Renewal
 from p2psim.network.channels import Fresh, GilbertElliott, Same
 from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.simulation import simulate_events
 from p2psim.network.world import World
 from p2psim.randomness import Streams
 
@@ -152,3 +154,21 @@ class TestQueue:
                 assert all(keys[(place - 1) // 2] <= keys[place] for place in range(1, len(keys)))
                 was_sorted.append(keys == sorted(keys))
         assert where.agents < 64 or not all(was_sorted)
+
+
+class TestLoop:
+    @pytest.mark.parametrize(
+        ("case", "radio"),
+        [(case, radio) for case in CASES for radio in RADIOS if CASES[case][0].star or radio != "fresh"],
+    )
+    def test_makes_what_simpys_own_loop_makes(self, case: str, radio: str) -> None:
+        """Events that are used again, and called directly, are events like others to SimPy."""
+        where, exchange = CASES[case]
+        network = Network(where, exchange, RADIOS[radio], Renewal(up=3.0, down=1.0))
+        ours = simulate_events(network, Streams(), time=30.0, engine="simpy").read()
+        world = World(network, np.ones(where.agents), Streams(), None, None, 30.0, 1 << 15)
+        exchange.start(world)
+        while not world.ended:
+            world.env.step()
+        assert world.log.rest().tobytes() == ours.tobytes()
+        assert ours.size > 50
