@@ -158,8 +158,8 @@ NETWORK_METRICS: dict[str, NetworkMetric] = {
     "releases": NetworkMetric(lambda seen: float(seen.tally["releases"]), "releases so far, of all agents"),
     "releases_wasted": NetworkMetric(
         lambda seen: seen.tally["wasted"] / max(seen.tally["releases"], 1),
-        "share of the releases so far whose message has ended everywhere and reached nobody; one on its way, or "
-        "held for who is away, is not wasted",
+        "share of the releases so far that have reached nobody and never will; one that is on its way, held for who is "
+        "away, or in a model that may still be asked for, is not wasted",
     ),
     "links_heard": NetworkMetric(
         lambda seen: float(seen.tally.heard.mean()),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, OUTCOMES
+from p2psim.network.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, NONE, OUTCOMES
 from p2psim.network.links import Links
 
 _FAILURES = {OUTCOMES[code] for code in FAILURES}
@@ -62,8 +62,11 @@ class PlainReading:
         self._heard_for = 0.0
         self._made: set[tuple[int, int]] = set()
         self._reached: set[tuple[int, int]] = set()
-        #: Receivers at which a release is still expected.
-        self._expected: dict[tuple[int, int], set[int]] = {}
+        #: How many messages with a release are on their way, which releases messages have named, and the release by
+        #: which an agent made a version of its model.
+        self._underway: Counter[tuple[int, int]] = Counter()
+        self._named: set[tuple[int, int]] = set()
+        self._made_by: dict[tuple[int, int], tuple[int, int]] = {}
         self._versions: Counter[int] = Counter()
         self._ages = self._aged = 0
         self._updates: Counter[int] = Counter()
@@ -122,9 +125,11 @@ class PlainReading:
     def _send(self, event: Happened) -> None:
         self._messages += 1
         self._release(event)
+        self._underway[self._carried(event, event.agent)] += (
+            self._links.of(event.agent).size if event.peer == NEIGHBOURS else 1
+        )
         if event.release >= 0:
-            to = self._links.of(event.agent).tolist() if event.peer == NEIGHBOURS else [event.peer]
-            self._expected[event.agent, event.release] = set(to)
+            self._named.add((event.agent, event.release))
         if event.agent == LEARNER and event.peer >= 0:
             self._waited += event.time - self._asked[event.cause]
             self._served += 1
@@ -142,9 +147,8 @@ class PlainReading:
         if event.agent == LEARNER or not self._links.star:
             self._heard_for += self._airtime.question if event.version < 0 else self._airtime.loaded
         self._heard.add((event.agent, event.peer))
-        if event.release >= 0:
-            self._reached.add((event.peer, event.release))
-            self._expected[event.peer, event.release].discard(event.agent)
+        self._reached.add(self._carried(event, event.peer))
+        self._underway[self._carried(event, event.peer)] -= 1
         if event.version >= 0 and (event.agent == LEARNER or not self._links.star):
             whose = LEARNER if self._links.star else event.peer
             self._answered[event.peer] = max(event.version, self._answered.get(event.peer, -1))
@@ -156,8 +160,7 @@ class PlainReading:
         if event.outcome in _FAILURES and event.peer != NOBODY:
             self._dropped += 1
             self._failed[event.outcome] += 1
-        if event.release >= 0:
-            self._expected[event.peer, event.release].discard(event.agent)
+        self._underway[self._carried(event, event.peer)] -= 1
         self._follow(event, ends=True)
 
     def _commit(self, event: Happened) -> None:
@@ -167,6 +170,8 @@ class PlainReading:
             self._updates[event.peer if event.agent == LEARNER else event.agent] += 1
         self._versions[event.agent] = event.version
         self._release(event)
+        if event.release >= 0 and event.agent != LEARNER:
+            self._made_by[event.agent, event.version] = event.agent, event.release
         self._follow(event, ends=True)
 
     def _join(self, event: Happened) -> None:
@@ -181,8 +186,17 @@ class PlainReading:
             self._made.add((event.agent, event.release))
 
     def _wasted(self) -> int:
-        """Releases sent that have reached nobody, and are expected nowhere any more."""
-        return sum(not there and release not in self._reached for release, there in self._expected.items())
+        """Releases that have reached nobody, are not on their way, and will not be sent any more."""
+        old = {one for (agent, version), one in self._made_by.items() if self._versions[agent] > version}
+        left = (self._named | old) & self._made - self._reached
+        return sum(not self._underway[one] for one in left)
+
+    def _carried(self, event: Happened, sender: int) -> tuple[int, int]:
+        """The release that a message names, or else the one by which its sender made the version that it holds."""
+        if event.release >= 0:
+            return sender, event.release
+        nothing = NOBODY, NONE
+        return nothing if self._links.star else self._made_by.get((sender, event.version), nothing)
 
     def _follow(self, event: Happened, ends: bool = False) -> None:
         """Take note of what follows from the learner's last query to one owner, and when it ends."""

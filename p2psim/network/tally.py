@@ -8,7 +8,8 @@ State of the compiled pass, kept between pieces of the stream:
 - ``updates`` (n,): commits to which each agent gave, as itself or, on a star, as the owner whose answer was used;
 - ``answered`` (n,): version of the last query of each owner's answer that reached the learner, −1 for none;
 - ``made`` (n,): releases of each agent;
-- ``awaiting`` (n, capacity): receivers at which the message with a release has not ended, −1 once any has got it;
+- ``awaiting`` (n, capacity): ends that are still to come of messages with a release; `GOT` or `GONE` when clear;
+- ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
 - ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
 """
 
@@ -29,6 +30,7 @@ from p2psim.network.events import (
     LEAVE,
     LOSS,
     NEIGHBOURS,
+    NONE,
     OFFLINE,
     QUEUED,
     RETRY,
@@ -71,6 +73,29 @@ SUMS = ("age", "busy", "until", "is_busy", "waited")
 AGE, BUSY_TIME, UNTIL, IS_BUSY, WAITED = range(len(SUMS))
 
 
+#: What has become of a release: it has reached somebody, or never will.
+GOT, GONE = -1, -2
+
+
+@njit()
+def _carried(event, sender, star, made, within):  # type: ignore[no-untyped-def]
+    """Release that a message carries: the one that it names, or the one that made its version; −1 for none."""
+    if event.release >= 0 or star or event.version <= 0:
+        return event.release
+    release = made[sender] - 1
+    while release >= 0 and within[sender, release] > event.version:
+        release -= 1
+    return release if release >= 0 and within[sender, release] == event.version else -1
+
+
+@njit()
+def _lose(totals, awaiting, agent, release):  # type: ignore[no-untyped-def]
+    """Count a release as wasted if no message with it is on its way and nobody has it."""
+    if release >= 0 and awaiting[agent, release] == 0:
+        awaiting[agent, release] = GONE
+        totals[WASTED] += 1
+
+
 @njit()
 def _count_failure(totals, outcome):  # type: ignore[no-untyped-def]
     """Count an attempt by why it failed; an attempt whose acknowledgement was lost has not."""
@@ -97,7 +122,7 @@ def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, star, totals, sums, versions, updates, answered, made, awaiting, heard, indptr, indices,
+    events, star, totals, sums, versions, updates, answered, made, awaiting, within, heard, indptr, indices,
     waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
@@ -117,8 +142,9 @@ def tally(  # type: ignore[no-untyped-def]
                 line[1] += 1
         elif kind == SEND:
             totals[MESSAGES] += 1
-            if event.release >= 0:
-                awaiting[agent, event.release] = 1 if peer >= LEARNER else indptr[agent + 1] - indptr[agent]
+            release = _carried(event, agent, star, made, within)
+            if release >= 0 and awaiting[agent, release] >= 0:
+                awaiting[agent, release] += 1 if peer >= LEARNER else indptr[agent + 1] - indptr[agent]
             if agent == LEARNER and peer >= 0:
                 totals[SERVED] += 1
                 sums[UNTIL], sums[IS_BUSY] = event.time, 1.0
@@ -133,8 +159,9 @@ def tally(  # type: ignore[no-untyped-def]
             if not star or agent == LEARNER:
                 totals[RECEIVED] += 1
                 totals[QUESTIONS] += event.version < 0
-            if event.release >= 0:
-                awaiting[peer, event.release] = -1
+            release = _carried(event, peer, star, made, within)
+            if release >= 0:
+                awaiting[peer, release] = GOT
             if event.version >= 0 and (agent == LEARNER or not star):
                 # The versions of a star are the learner's.
                 origin = versions[-1] if star else versions[peer]
@@ -151,9 +178,12 @@ def tally(  # type: ignore[no-untyped-def]
             totals[RETRIES] += 1
             _count_failure(totals, outcome)
         elif kind == DROP:
-            if event.release >= 0 and awaiting[peer, event.release] > 0:
-                awaiting[peer, event.release] -= 1
-                totals[WASTED] += awaiting[peer, event.release] == 0
+            release = _carried(event, peer, star, made, within) if peer >= 0 else NONE
+            if release >= 0 and awaiting[peer, release] > 0:
+                awaiting[peer, release] -= 1
+                # Whoever is asked for its model can give it again, as long as it has no newer one.
+                if event.release >= 0 or versions[peer] > event.version:
+                    _lose(totals, awaiting, peer, release)
             if outcome in FAILURES and event.cause >= 0 and peer >= LEARNER:
                 totals[DROPPED] += 1
                 _count_failure(totals, outcome)
@@ -167,6 +197,13 @@ def tally(  # type: ignore[no-untyped-def]
             else:
                 updates[peer if agent == LEARNER else agent] += 1
             versions[agent] = event.version
+            if agent >= 0:
+                # Nobody can be given the version before any more.
+                before = made[agent] - 1 - (event.release >= 0)
+                if before >= 0 and within[agent, before] > 0:
+                    _lose(totals, awaiting, agent, before)
+                if event.release >= 0:
+                    within[agent, event.release] = event.version
             _end_exchange(totals, sums, event.time)
         elif agent >= 0 and kind == LEAVE:
             totals[ABSENT] += 1
@@ -194,7 +231,7 @@ class Tally:
         self._versions = np.zeros(n + 1, np.int64)
         self._answered = np.full(n, -1)
         self._made = np.zeros(n, np.int64)
-        self._awaiting = np.zeros((n, 8), np.int32)
+        self._awaiting, self._within = np.zeros((n, 8), np.int32), np.zeros((n, 8), np.int64)
         self._waiting = np.zeros(8, np.int64), np.zeros(8)
         self._line = np.zeros(2, np.int64)
 
@@ -212,7 +249,7 @@ class Tally:
         self._make_room(events)
         tally(
             events, self.links.star, self.totals, self.sums, self._versions, self.updates,
-            self._answered, self._made, self._awaiting, self.heard, self.links.indptr, self.links.indices,
+            self._answered, self._made, self._awaiting, self._within, self.heard, self.links.indptr, self.links.indices,
             *self._waiting, self._line,
         )  # fmt: skip
         self.time = float(events["time"][-1])
@@ -221,9 +258,9 @@ class Tally:
         most = int(events["release"].max()) + 1
         agents, room = self._awaiting.shape
         if most > room:
-            wider = np.zeros((agents, max(most, 2 * room)), np.int32)
-            wider[:, :room] = self._awaiting
-            self._awaiting = wider
+            more = np.zeros((agents, max(most, 2 * room) - room), np.int32)
+            self._awaiting = np.hstack([self._awaiting, more])
+            self._within = np.hstack([self._within, more.astype(np.int64)])
         queued = int(np.count_nonzero(events["outcome"] == QUEUED))
         first, last = self._line.tolist()
         seqs, times = self._waiting
