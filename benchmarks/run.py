@@ -1,56 +1,49 @@
 """Measure p2psim beside two baselines, in one run: ratios mean something, seconds depend on the machine.
 
-    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE]
+    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE] [--part baselines|sweeps|scaling ...]
 
 Each round times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a simulation as one
 would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star figure workload
 (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded; p2psim's
-includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up.
+includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up; whole sweeps (sweep.py);
+and how cost grows (scaling.py).
 """
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
-HERE = Path(__file__).parent
+import scaling
+import sweep
+from measuring import HERE, Row, child, spread, table
 
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
 
-# One thread each: otherwise BLAS's threads would count as CPU time.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+PARTS = ("baselines", "sweeps", "scaling")
 
 
 def baseline(what: str, mode: str, size: int) -> float:
     """Microseconds per commit of a baseline: of a star with so many replicas, or a graph with so many agents."""
-    command = [sys.executable, str(HERE / "baselines.py"), what, mode, str(size)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(json.loads(out)["us_per_event"])
+    return float(child("baselines.py", what, mode, size)["us_per_event"])
 
 
 def ours(engine: str, replicas: int, single_budget: bool) -> float:
     """Microseconds per commit of p2psim; as a process of its own, like the baselines."""
-    command = [sys.executable, __file__, "--worker", engine, "--replicas", str(replicas)]
-    if single_budget:
-        command.append("--single-budget")
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(json.loads(out)["us_per_event"])
+    single = ["--single-budget"] if single_budget else []
+    return float(child("run.py", "--worker", engine, "--replicas", replicas, *single)["us_per_event"])
 
 
 def graph(engine: str, agents: int) -> float:
     """Microseconds per update of p2psim on a graph of so many agents."""
-    command = [sys.executable, __file__, "--worker", f"graph-{engine}", "--replicas", str(agents)]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(json.loads(out)["us_per_event"])
+    return float(child("run.py", "--worker", f"graph-{engine}", "--replicas", agents)["us_per_event"])
 
 
 def graph_work(engine: str, agents: int) -> None:
@@ -123,11 +116,6 @@ def seconds_of(arguments: list[str], times: int) -> list[float]:
     return taken[1:]
 
 
-def spread(values: list[float], digits: int = 2) -> str:
-    """Median, and the lowest and highest."""
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
-
-
 def measure(rounds: int, replicas: int, naive_replicas: int, records: int, agents: tuple[int, ...]) -> Found:
     """Everything, round by round."""
     found: Found = defaultdict(list)
@@ -143,27 +131,21 @@ def measure(rounds: int, replicas: int, naive_replicas: int, records: int, agent
             found[f"graph array {n}"].append(graph("array", n))
             found[f"graph simpy {n}"].append(graph("simpy", n))
         found[f"graph naive {agents[0]}"].append(baseline("graph", "naive", agents[0]))
-    out = subprocess.run(
-        [sys.executable, __file__, "--worker", "large", "--replicas", str(records)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    found["peak_mb"] = [float(json.loads(out)["peak_mb"])]
+    found["peak_mb"] = [float(child("run.py", "--worker", "large", "--replicas", records)["peak_mb"])]
     found["python_s"] = seconds_of(["-c", "pass"], rounds)
     found["import_s"] = seconds_of(["-c", "import p2psim"], rounds)
     found["help_s"] = seconds_of(["-m", "p2psim", "--help"], rounds)
     return found
 
 
-def table(found: Found, records: int, agents: tuple[int, ...]) -> str:
-    """The measurements as a Markdown table."""
+def rows(found: Found, records: int, agents: tuple[int, ...]) -> list[Row]:
+    """The measurements, to be told."""
 
     def ratio(a: str, b: str) -> list[float]:
         return [x / y for x, y in zip(found[a], found[b], strict=True)]
 
     extra = [a - b for a, b in zip(found["simpy1"], found["array1"], strict=True)]
-    rows = [
+    return [
         ("array engine / limit", spread(ratio("array", "limit")), "at most 3"),
         ("naive / array engine", spread(ratio("naive", "array"), 0), "at least 20"),
         ("array engine / limit, a single budget: nothing is shared", spread(ratio("array1", "limit")), ""),
@@ -178,13 +160,11 @@ def table(found: Found, records: int, agents: tuple[int, ...]) -> str:
         ("python -c 'import p2psim', s", spread(found["import_s"], 3), "below .3"),
         ("p2psim --help, s", spread(found["help_s"], 3), "below .7"),
     ]
-    lines = ["| what | median (lowest–highest) | wanted |", "| --- | --- | --- |"]
-    return "\n".join(lines + [f"| {a} | {b} | {c} |" for a, b, c in rows])
 
 
-def graph_rows(found: Found, agents: tuple[int, ...]) -> list[tuple[str, str, str]]:
+def graph_rows(found: Found, agents: tuple[int, ...]) -> list[Row]:
     """Rows of the graph workload."""
-    rows = []
+    rows: list[Row] = []
     for n in agents:
         limit, array, simpy = (found[f"graph {mode} {n}"] for mode in ("limit", "array", "simpy"))
         over = [a / b for a, b in zip(array, limit, strict=True)]
@@ -204,6 +184,7 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="only see that it runs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write all measurements to this file")
+    parser.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="what to measure")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--replicas", type=int, default=100, help=argparse.SUPPRESS)
     parser.add_argument("--single-budget", action="store_true", help=argparse.SUPPRESS)
@@ -215,14 +196,27 @@ def main() -> None:
     elif asked.worker:
         work(asked.worker, asked.replicas, asked.single_budget)
     else:
-        rounds, replicas, naive, records = (
-            (1, 3, 1, 30_000) if asked.smoke else (asked.rounds, 100, 10, 750_000)
-        )
-        agents = (50,) if asked.smoke else (1000, 10_000)
-        found = measure(rounds, replicas, naive, records, agents)
-        if asked.json:
-            asked.json.write_text(json.dumps(found, indent=1) + "\n")
-        print(table(found, records, agents))
+        everything(asked.part, asked.rounds, asked.smoke, asked.json)
+
+
+def everything(parts: Sequence[str], rounds: int, smoke: bool, path: Path | None) -> None:
+    """Measure the parts, and print their rows as one table."""
+    told: list[Row] = []
+    kept: dict[str, object] = {}
+    if "baselines" in parts:
+        replicas, naive, records = (3, 1, 30_000) if smoke else (100, 10, 750_000)
+        agents = (50,) if smoke else (1000, 10_000)
+        found = measure(1 if smoke else rounds, replicas, naive, records, agents)
+        told += rows(found, records, agents)
+        kept |= found
+    for part, measured in (("sweeps", sweep.measured), ("scaling", scaling.measured)):
+        if part in parts:
+            values, more = measured(1 if smoke else min(rounds, 3), smoke)
+            told += more
+            kept |= {str(key): value for key, value in values.items()}
+    if path:
+        path.write_text(json.dumps(kept, indent=1) + "\n")
+    print(table(told))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,158 @@
+"""Measure whole sweeps: what a cell costs, what two workers give, and what the F figure-5 grid takes.
+
+    python benchmarks/sweep.py [--smoke] [--rounds 3]
+
+Everything is done by the command ``p2psim run``, in a process of its own: start, reading, checks, workers, simulation,
+writing. Wall time, unless CPU time is said.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from measuring import HERE, Row, child, spread, table
+
+#: Measurements by name, one a round.
+Found = dict[str, list[float]]
+
+#: Sizes of the F figure-5 grid, records of all three owners.
+SIZES = (30_000, 150_000, 750_000)
+
+
+def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
+    """Run a scenario of this folder; wall and CPU seconds of it all, and of its simulations alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        arguments = ["run", str(HERE / scenario), "--out", str(out), "--jobs", str(jobs), "--confirm-cells"]
+        arguments += ["--progress", "none"]
+        for one in sets:
+            arguments += ["--set", one]
+        began = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, "-m", "p2psim", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = status
+        wall = time.perf_counter() - began
+        if status:
+            raise SystemExit(f"p2psim {' '.join(arguments)[:200]} failed")
+        manifest = json.loads((out / "manifest.json").read_text())
+    simulating = sum(cell["seconds"] for cell in manifest["cells"])
+    return {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "simulating": simulating}
+
+
+def tiny(cells: int) -> str:
+    """The sweep of so many tiny cells."""
+    values = ", ".join(f"{0.1 + 10 * i / cells:.6f}" for i in range(cells))
+    return f"sweep={{privacy.epsilon: [{values}]}}"
+
+
+def tiny_work(cells: int) -> None:
+    """Run the tiny cells with two workers and print milliseconds a cell."""
+    # The command line of a process is limited: the sweep goes through a file.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tiny.yaml"
+        text = (HERE / "tiny.yaml").read_text()
+        path.write_text(text + "\n" + tiny(cells).replace("sweep=", "sweep: ") + "\n")
+        seconds = command(str(path), 2)
+    print(json.dumps({key: 1e3 * value / cells for key, value in seconds.items()}))
+
+
+def figure(sizes: list[int], replicas: int) -> None:
+    """Run the F figure-5 grid in this process with one worker; print CPU microseconds per commit.
+
+    The preparation of the data, compilation and each process's first simulation are left out, as they are of the
+    baseline; checks, encoding and writing are not.
+    """
+    import p2psim
+    from p2psim.study import batches, runner
+
+    sets = [f"replicas={replicas}"]
+    sets.append(f"sweep={{data.source.points: {[n // 3 for n in sizes]}, privacy.epsilon: [0.1, 1, 10]}}")
+    scenario = p2psim.Scenario.load(HERE / "star.yaml", sets)
+    prepare, spent = runner._prepare, [0.0]
+
+    def prepared(*given: object) -> object:
+        before = time.process_time()
+        found = prepare(*given)  # type: ignore[arg-type]
+        grid, workspace = given[1], found[0]
+        for cell in grid:  # type: ignore[attr-defined]
+            batches.run_batch(grid, [(cell.index, replicas)], workspace, batches.BatchOptions())  # type: ignore[arg-type]
+        spent[0] += time.process_time() - before
+        return found
+
+    runner._prepare = prepared  # type: ignore[assignment]
+    with tempfile.TemporaryDirectory() as folder:
+        before = time.process_time()
+        p2psim.run(scenario, Path(folder) / "run", progress=False)
+        seconds = time.process_time() - before - spent[0]
+    commits = 1000 * replicas * 3 * len(sizes)
+    print(json.dumps({"us_per_event": seconds / commits * 1e6, "commits": commits}))
+
+
+def measure(rounds: int, cells: int, sizes: tuple[int, ...], replicas: int, many: int) -> Found:
+    """Everything, round by round."""
+    found: Found = defaultdict(list)
+    for _ in range(rounds):
+        for key, value in child("sweep.py", "--worker", "tiny", "--size", cells).items():
+            found[f"tiny {key}"].append(value)
+        found["limit"].append(child("baselines.py", "star", "limit", replicas)["us_per_event"])
+        arguments = ("--worker", "figure", "--size", replicas, "--sizes", *sizes)
+        found["figure"].append(child("sweep.py", *arguments)["us_per_event"])
+        one, two = (command("star.yaml", jobs, f"replicas={many}")["wall"] for jobs in (1, 2))
+        found["one"].append(one)
+        found["two"].append(two)
+    return found
+
+
+def rows(found: Found, cells: int, many: int) -> list[Row]:
+    """The measurements, to be told."""
+    figure = [a / b for a, b in zip(found["figure"], found["limit"], strict=True)]
+    faster = [a / b for a, b in zip(found["one"], found["two"], strict=True)]
+    return [
+        (f"{cells:,} tiny cells, 2 workers: ms a cell, all in all", spread(found["tiny wall"]), "below 3"),
+        ("of these: CPU of the parent, ms a cell", spread(found["tiny cpu"]), ""),
+        (
+            "of these: the simulations, of both workers together, ms a cell",
+            spread(found["tiny simulating"]),
+            "",
+        ),
+        ("F figure-5 grid, run with one worker / limit, CPU per commit", spread(figure), "at most 3"),
+        (f"a sweep of 3 × {many:,} simulations: one worker / two", spread(faster), "at least 1.7"),
+        ("that sweep with one worker, s", spread(found["one"], 1), "at least 20"),
+    ]
+
+
+def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+    """What is measured, small if it is only to be seen that it runs."""
+    cells, sizes, replicas, many = (20, SIZES[:1], 2, 4) if smoke else (10_000, SIZES, 100, 15_000)
+    found = measure(rounds, cells, sizes, replicas, many)
+    return found, rows(found, cells, many)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="only see that it runs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--sizes", type=int, nargs="*", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.worker == "tiny":
+        tiny_work(asked.size)
+    elif asked.worker == "figure":
+        figure(asked.sizes, asked.size)
+    else:
+        print(table(measured(1 if asked.smoke else asked.rounds, asked.smoke)[1]))
+
+
+if __name__ == "__main__":
+    main()
