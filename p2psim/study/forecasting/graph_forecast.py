@@ -58,7 +58,7 @@ class DescentForecast:
     error : ndarray, shape (moments,)
         Standard error of that average; 0 where it is none.
     approximate : tuple of str
-        Why it is not exact, apart from that; empty where it is.
+        Why it is not exact; empty where it is.
     """
 
     setting: GraphSetting
@@ -140,7 +140,7 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
         np.where(cell.problem.records > 0, ((alone - optimum) ** 2).sum(axis=1), np.nan),
         parts.orders,
         parts.error,
-        setting.approximate,
+        (*setting.approximate, *parts.reasons),
     )
 
 
@@ -153,6 +153,13 @@ class _Parts:
     apart: np.ndarray
     orders: int
     error: np.ndarray
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why these are not exact."""
+        if not self.orders:
+            return ()
+        return ("releases end, or budgets know all wakes: an average over drawn orders of wakes",)
 
 
 def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:

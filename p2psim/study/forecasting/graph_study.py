@@ -76,6 +76,7 @@ class GraphCellForecast:
                 "order": float(made.order[-1]),
                 "start": float(made.start[-1]),
                 "noise": float(made.noise[-1].sum()),
+                "± of orders": float(made.error[-1]) if made.orders else None,
                 "local models": made.alone,
                 "closer than alone": f"{made.gains.sum()} of {np.isfinite(made.apart_alone).sum()}",
             }
@@ -87,7 +88,6 @@ class GraphCellForecast:
                 "λ₂": made.rates.mean,
                 "r": made.rates.square,
             }
-        row["± of orders"] = float(made.error[-1]) if made.error.any() else None
         row["exact"] = not made.approximate
         if self.calibration is not None and self.cost is not None:
             row |= {

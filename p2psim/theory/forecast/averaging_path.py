@@ -11,6 +11,9 @@ import numpy as np
 from p2psim.theory.forecast import averaging as moments
 from p2psim.theory.forecast.averaging import Apply, Averaging, centred, commits
 
+#: What rounding may move, relative to the size of models.
+_ROUNDING = 1e-13
+
 #: `commits` or `exchanges`.
 Walk = Callable[[Averaging, np.ndarray, Apply], Iterator[np.ndarray]]
 
@@ -77,8 +80,11 @@ def averaging_path(
     for k, (apart, squares, mean) in enumerate(islice(zip(*walks, strict=True), steps + 1)):
         spread[k], drift[k] = np.trace(apart), squares.mean()
         bias[k] = np.linalg.norm(mean.mean(axis=0))
-    # Squares; below 0 by rounding alone.
-    return AveragingPath(np.maximum(spread, 0.0), np.maximum(drift, 0.0), bias)
+    # Rounding alone moves a mean that is kept, and brings squares below 0.
+    size = float(np.trace(M)) / len(start)
+    drift[drift < _ROUNDING * size] = 0.0
+    bias[bias < _ROUNDING * np.sqrt(size)] = 0.0
+    return AveragingPath(np.maximum(spread, 0.0), drift, bias)
 
 
 @dataclass(frozen=True)
