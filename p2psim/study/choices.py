@@ -44,7 +44,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "network.engine": {
         "auto": "array where the network is ideal, simpy elsewhere",
         "simpy": "SimPy processes: every network",
-        "array": "compiled; ideal networks only, and the same events bit for bit",
+        "array": "compiled; where messages take no time, and the same events bit for bit",
     },
     "network.topology.metric": {
         "cosine": "by the angle between profiles",
