@@ -85,8 +85,8 @@ TOPOLOGIES = (
             "kind: async-star",
             "kind: asyncstar",
             "learning.algorithm",
-            "unknown kind 'asyncstar'; known: async-star, coordinate-descent, model-propagation, gossip-admm, "
-            "averaging, push-sum; "
+            "unknown kind 'asyncstar'; known: async-star, synchronous-descent, synchronous-averaging, "
+            "coordinate-descent, model-propagation, gossip-admm, averaging, push-sum; "
             "did you mean async-star?",
         ),
         (
