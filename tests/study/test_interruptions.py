@@ -208,7 +208,8 @@ def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int
         os.killpg(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGCONT)
         _, message = process.communicate()
-    assert time.monotonic() - began < 1
+    # A second, where nothing else runs; other tests do.
+    assert time.monotonic() - began < 3
     assert process.returncode == 130
     assert "interrupted; what was finished is kept" in message
     assert "Traceback" not in message
