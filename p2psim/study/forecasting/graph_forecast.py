@@ -16,8 +16,9 @@ from p2psim.study.forecasting.graph_noise import noise_at, release_variances, wa
 from p2psim.study.forecasting.graph_setting import GraphSetting
 from p2psim.theory.forecast.descent import LinearDescent
 from p2psim.theory.forecast.descent_end import distances
-from p2psim.theory.forecast.descent_orders import Orders, sampled, vectors
+from p2psim.theory.forecast.descent_orders import sampled, vectors
 from p2psim.theory.forecast.descent_path import DescentPath, path
+from p2psim.theory.forecast.descent_wakes import Orders
 
 #: Orders of wakes that are drawn: so many, and fewer if they take longer than so many seconds.
 _ORDERS, _FEWEST, _SECONDS = 2_000, 30, 3.0

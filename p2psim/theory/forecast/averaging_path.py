@@ -14,6 +14,9 @@ from p2psim.theory.forecast.averaging import Apply, Averaging, centred, commits
 #: What rounding may move, relative to the size of models.
 _ROUNDING = 1e-13
 
+#: Agents up to which r is found: a map of n² numbers, near the identity.
+_MOST = 200
+
 #: `commits` or `exchanges`.
 Walk = Callable[[Averaging, np.ndarray, Apply], Iterator[np.ndarray]]
 
@@ -97,7 +100,7 @@ class Contraction:
         λ₂(E[W]): by which E x comes closer to consensus in its slowest mode.
     square : float
         r, the spectral radius of E[W ⊗ W] off consensus: by which E‖x − x̄‖² falls. λ₂² ≤ r; and r ≤ λ₂ where all W are
-        symmetric projections, as in push-pull without loss.
+        symmetric projections, as in push-pull without loss. NaN of more than 200 agents, and where it is not found.
     """
 
     mean: float
@@ -115,8 +118,10 @@ def contraction(step: Averaging, agents: int) -> Contraction:
     """
     n = agents
     C = np.eye(n) - 1 / n
-    slowest = float(np.abs(np.linalg.eigvals(C @ step.mean(C))).max())
-    return Contraction(slowest, _radius(lambda M: moments.spread(step, M), n))
+    mean = C @ step.mean(C)
+    symmetric = np.abs(mean - mean.T).max() <= _ROUNDING
+    slowest = float(np.abs(np.linalg.eigvalsh(mean) if symmetric else np.linalg.eigvals(mean)).max())
+    return Contraction(slowest, _radius(lambda M: moments.spread(step, M), n) if n <= _MOST else np.nan)
 
 
 def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
@@ -125,12 +130,17 @@ def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
         basis = np.eye(n * n).reshape(n * n, n, n)
         full = np.array([apply(one).ravel() for one in basis]).T
         return float(np.abs(np.linalg.eigvals(full)).max())
-    from scipy.sparse.linalg import LinearOperator, eigs
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
     operator = LinearOperator(
         (n * n, n * n), matvec=lambda flat: apply(flat.reshape(n, n)).ravel(), dtype=np.float64
     )
     # Near the identity, which is inside the cone, but no eigenvector where all agents are alike.
     first = np.diag(1 + np.arange(n) / n)
-    found = eigs(operator, k=1, which="LM", v0=centred(first).ravel(), return_eigenvectors=False, tol=1e-12)
+    try:
+        found = eigs(
+            operator, k=1, which="LM", v0=centred(first).ravel(), return_eigenvectors=False, tol=1e-12
+        )
+    except ArpackNoConvergence:
+        return np.nan
     return float(np.abs(found[0]))

@@ -10,62 +10,19 @@ Averages over orders are unbiased; their standard errors are told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from p2psim.theory.forecast.descent import LinearDescent
-
-#: What an agent does that has made all its releases: nothing, average, or average and pull towards its last model that
-#: touched its data.
-Spent = Literal["silent", "coast", "anchored"]
+from p2psim.theory.forecast.descent_wakes import Orders, Wakes, drawn_wakes
 
 #: Vectors for noise: each agent has as many as fit.
 _VECTORS = 100
 
 #: Numbers in the models of orders that are followed side by side.
 _AT_ONCE = 500_000
-
-
-@dataclass(frozen=True)
-class Orders:
-    """How a run goes.
-
-    Attributes
-    ----------
-    limits : ndarray of int, shape (n,)
-        Most releases of each agent.
-    spent : {"silent", "coast", "anchored"}
-        What it does afterwards.
-    alpha : ndarray, shape (n,)
-        α_i.
-    rest : ndarray, shape (n, p)
-        Θ∘.
-    anchor : ndarray, shape (n, p)
-        What an anchored agent pulls towards before its first release.
-    start_factor : ndarray, shape (n, n)
-        A square root of the covariance of the first models' noise, alike in all coordinates: covariance = BBᵀ.
-    variances : callable
-        Variance of a coordinate of each release of a whole run, of its agents, numbers among the agent's, and commits
-        before, shape (releases,) each.
-    commits, time : optional
-        Where the run ends.
-    rate : float
-        Wakes per unit of time.
-    """
-
-    limits: np.ndarray
-    spent: Spent
-    alpha: np.ndarray
-    rest: np.ndarray
-    anchor: np.ndarray
-    start_factor: np.ndarray
-    variances: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-    commits: int | None
-    time: float | None
-    rate: float
 
 
 @dataclass(frozen=True)
@@ -92,16 +49,6 @@ class Sampled:
     mean_gap: np.ndarray
     apart: np.ndarray
     error: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Order:
-    """Wakes of one run: whose, when, which release each makes (−1 for none), and the commits before."""
-
-    agents: np.ndarray
-    times: np.ndarray
-    numbers: np.ndarray
-    before: np.ndarray
 
 
 def sampled(
@@ -132,7 +79,7 @@ def sampled(
     totals: list[np.ndarray] = []
     means, sums, apart = np.zeros((len(points), n, p)), np.zeros((len(points), n + 2)), np.zeros(n)
     for first in range(0, orders, together):
-        drawn = [_draw(model, how, random) for _ in range(min(together, orders - first))]
+        drawn = [drawn_wakes(how, model.chance, random) for _ in range(min(together, orders - first))]
         batch = _Batch(model, how, drawn, axis, points, random)
         batch.play()
         totals.extend(batch.parts.sum(axis=2))
@@ -156,37 +103,6 @@ def vectors(model: LinearDescent) -> int:
     return model.agents * max(1, _VECTORS // model.agents)
 
 
-def _draw(model: LinearDescent, how: Orders, random: np.random.Generator) -> _Order:
-    """Wakes of independent Poisson clocks until the end, or until all are silent."""
-    n = model.agents
-    if how.time is not None:
-        count = int(random.poisson(how.rate * how.time))
-        times = np.sort(random.uniform(0, how.time, count))
-        agents = random.choice(n, count, p=model.chance)
-    else:
-        assert how.commits is not None
-        # Of silent agents many more wakes than commits may be wanted; all that anybody can make at most.
-        agents = random.choice(n, how.commits, p=model.chance)
-        most = min(how.commits, int(np.minimum(how.limits, how.commits).sum()))
-        while how.spent == "silent" and (_numbers(agents, how) >= 0).sum() < most:
-            agents = np.concatenate([agents, random.choice(n, how.commits, p=model.chance)])
-        times = np.cumsum(random.exponential(1 / how.rate, len(agents)))
-    numbers = _numbers(agents, how)
-    commits = numbers >= 0 if how.spent == "silent" else np.ones(len(agents), bool)
-    before = np.cumsum(commits) - commits
-    kept = before < (np.inf if how.commits is None else how.commits)
-    return _Order(agents[kept], times[kept], numbers[kept], before[kept])
-
-
-def _numbers(agents: np.ndarray, how: Orders) -> np.ndarray:
-    """Number of each wake among its agent's, −1 where the agent has made all its releases."""
-    order = np.argsort(agents, kind="stable")
-    counts = np.bincount(agents, minlength=len(how.limits))
-    numbers = np.empty(len(agents), np.int64)
-    numbers[order] = np.arange(len(agents)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.where(numbers < how.limits[agents], numbers, -1)
-
-
 class _Batch:
     """Several orders side by side.
 
@@ -202,7 +118,7 @@ class _Batch:
         self,
         model: LinearDescent,
         how: Orders,
-        drawn: list[_Order],
+        drawn: list[Wakes],
         axis: Literal["commits", "time"],
         points: np.ndarray,
         random: np.random.Generator,
