@@ -62,8 +62,15 @@ class _Tried:
     psi: float
 
 
-def best(setting: Setting) -> Best:
+def best(setting: Setting, budgets: np.ndarray | None = None) -> Best:
     """Search horizons, steps and allocations for the least forecast.
+
+    Parameters
+    ----------
+    setting : Setting
+        The scenario's, or one with other owners (`Setting.alike`, `Setting.among`); these need budgets.
+    budgets : ndarray, shape (N,), optional
+        ε of each owner; those of the scenario when left out.
 
     Raises
     ------
@@ -72,17 +79,17 @@ def best(setting: Setting) -> Best:
     """
     horizons = sorted({max(2, round(setting.horizon * factor)) for factor in HORIZONS})
     of_star = isinstance(setting.cell, StarCell)
-    found = list(_stars(setting, horizons) if of_star else _rounds(setting, horizons))
+    found = list(_stars(setting, horizons, budgets) if of_star else _rounds(setting, horizons, budgets))
     if not found:
         raise SimulationError("no step that was tried has a forecast")
     least = min(found, key=lambda one: one.psi)
-    psi = _star_psi(setting, least) if of_star else least.psi
+    psi = _star_psi(setting, least, budgets) if of_star else least.psi
     averages = setting.algorithm.kind == "synchronous-averaging"
     rho, c1 = (None, least.parameter) if averages else (least.parameter, None)
     return Best(least.horizon, rho, c1, display(least.allocation), psi)
 
 
-def _stars(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
+def _stars(setting: Setting, horizons: list[int], budgets: np.ndarray | None) -> Iterator[_Tried]:
     """A path depends on the step alone, not on the horizon or the budgets, so one serves all of these.
 
     Owners' second moments are taken along the eigenvectors of all together.
@@ -92,7 +99,7 @@ def _stars(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
     # α of h = 1.
     peaks = np.linalg.eigvalsh(2 * setting.model.gram)[:, -1]
     unit = 1 / float((len(shares) * shares * peaks * weighting.at_learner * weighting.at_owner).max())
-    plans = [(T, *one) for T in horizons for one in _plans(setting, T)]
+    plans = [(T, *one) for T in horizons for one in _plans(setting, T, budgets)]
     rough = replace(setting, model=setting.model.diagonal())
     for h in STEEPNESS:
         step = float(h * unit)
@@ -106,17 +113,17 @@ def _stars(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
             yield _Tried(T, step * T**2 * 2 * setting.model.l2, allocation, psi)
 
 
-def _star_psi(setting: Setting, tried: _Tried) -> float:
+def _star_psi(setting: Setting, tried: _Tried, budgets: np.ndarray | None) -> float:
     """The forecast anew, with all of the owners' second moments."""
     assert isinstance(setting.cell, StarCell)
     step = tried.parameter / (tried.horizon**2 * 2 * setting.model.l2)
     star = setting.star(step / setting.cell.method.step)
     walked = StarWalk(path(star, tried.horizon), setting.model.minimum)
-    variances = next(v for one, v in _plans(setting, tried.horizon) if one == tried.allocation)
+    variances = next(v for one, v in _plans(setting, tried.horizon, budgets) if one == tried.allocation)
     return float(walked.noiseless + walked.noise(variances).sum())
 
 
-def _rounds(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
+def _rounds(setting: Setting, horizons: list[int], budgets: np.ndarray | None) -> Iterator[_Tried]:
     """Steps of rounds depend on the horizon as well: each pair has a run of its own."""
     curves = 2 * np.linalg.eigvalsh(setting.model.hessian)
     algorithm = setting.algorithm
@@ -126,7 +133,7 @@ def _rounds(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
     for T in horizons:
         other = with_plan(setting, horizon=T)
         assert isinstance(other.cell, RoundsCell)
-        plans = list(_plans(setting, T))
+        plans = list(_plans(setting, T, budgets))
         for h in STEEPNESS * (1.0 if averages else curves[-1] / curves[0]):
             factor = float(h / curves[-1] / other.cell.method.steps[0])
             try:
@@ -138,7 +145,9 @@ def _rounds(setting: Setting, horizons: list[int]) -> Iterator[_Tried]:
                 yield _Tried(T, factor * own, allocation, psi)
 
 
-def _plans(setting: Setting, horizon: int) -> Iterator[tuple[Allocation, np.ndarray]]:
+def _plans(
+    setting: Setting, horizon: int, budgets: np.ndarray | None
+) -> Iterator[tuple[Allocation, np.ndarray]]:
     """Allocations that are tried at a horizon, and the variances that they give."""
     own = setting.cell.scenario.privacy.allocation
     answers = horizon * float(setting.frequencies.max())
@@ -149,7 +158,7 @@ def _plans(setting: Setting, horizon: int) -> Iterator[tuple[Allocation, np.ndar
     for allocation in tried:
         try:
             other = with_plan(setting, horizon=horizon, allocation=allocation)
-            plan = other.cell.stage.plan
+            plan = other.cell.stage.plan if budgets is None else other.plan(budgets)
             if overruns(plan, setting.frequencies, other.answers) > 10 * TAIL:
                 continue
             yield allocation, answer_variances(plan, setting.frequencies, other.answers)
