@@ -194,7 +194,8 @@ def _draw(stars: "list[CellForecast]", graphs: "list[GraphCellForecast]", folder
 
 
 def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
-    from p2psim.report.forecasts import Drawn, draw_forecasts
+    from p2psim.report.drawn_forecast import Drawn
+    from p2psim.report.forecasts import draw_forecasts
 
     return [
         str(path)
@@ -210,6 +211,9 @@ def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
                     epsilon=one.alike.epsilon,
                     owners=len(one.parties),
                     psi_of=one.alike.psi,
+                    records=one.forecast.setting.model.records,
+                    isolated=one.forecast.alone,
+                    psi_at=one.psi_at,
                     calibration=None
                     if one.calibration is None
                     else (one.calibration.steps, one.calibration.mean, one.calibration.error),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.errors import InputError
+from p2psim.report.drawn_forecast import Drawn
+from p2psim.report.forecast_maps import alone, budgets, surface
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,42 +20,6 @@ _MOST = 6
 
 #: Owners that have a bar of their own.
 _BARS = 40
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What of a forecast is drawn.
-
-    Attributes
-    ----------
-    label : str
-        Swept values of the cell.
-    steps, psi, noiseless : ndarray, shape (records,)
-        Answers, E[ψ], and E[ψ] without noise.
-    noise : ndarray, shape (N,)
-        What each owner's noise adds at the end.
-    alone : float
-        Mean isolated ψ.
-    epsilon : float
-        Equal ε of average owners.
-    owners : int
-        N.
-    psi_of : callable
-        E[ψ] of (number of average owners, ε).
-    calibration : tuple or None
-        Steps, means and standard errors of pilot replicas.
-    """
-
-    label: str
-    steps: np.ndarray
-    psi: np.ndarray
-    noiseless: np.ndarray
-    noise: np.ndarray
-    alone: float
-    epsilon: float
-    owners: int
-    psi_of: Callable[[int, float], float]
-    calibration: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
 def draw_forecasts(cells: Sequence[Drawn], folder: str) -> list[Path]:
@@ -75,6 +40,10 @@ def draw_forecasts(cells: Sequence[Drawn], folder: str) -> list[Path]:
             if cell.noise.any():
                 figures[f"forecast-owners{ending}"] = _owners(cell)
                 figures[f"forecast-partners{ending}"] = _partners(cell)
+                figures[f"forecast-surface{ending}"] = surface(cell)
+                figures[f"forecast-alone{ending}"] = alone(cell)
+        if any(cell.noise.any() for cell in cells):
+            figures["forecast-budgets"] = budgets(cells)
         return save_all(figures, folder)
 
 

@@ -175,4 +175,4 @@ def test_the_command_tells_and_draws(tmp_path, capsys):
     assert cell["run"]["step"][-1] == 29
     assert cell["best"]["rho"] is None
     assert cell["best"]["c1"] > 0
-    assert len(list(folder.glob("*.png"))) == 3
+    assert len(list(folder.glob("*.png"))) == 6

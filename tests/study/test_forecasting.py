@@ -309,7 +309,14 @@ def test_the_command_tells_and_draws(file, tmp_path, capsys):
     for word in ("expected ψ at the end", "alone and together", "along the run", "least forecast", "pilot ψ"):
         assert word in told
     names = {path.name for path in folder.iterdir() if path.suffix == ".png"}
-    assert names == {"forecast-run.png", "forecast-owners-0.png", "forecast-partners-0.png"}
+    assert names == {
+        "forecast-run.png",
+        "forecast-owners-0.png",
+        "forecast-partners-0.png",
+        "forecast-surface-0.png",
+        "forecast-alone-0.png",
+        "forecast-budgets.png",
+    }
 
 
 def test_the_command_speaks_json(file, capsys):

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.errors import InputError, P2PSimError
+from p2psim.errors import InputError, MeaningError, P2PSimError
 from p2psim.study.cells import cells
 from p2psim.study.families import FAMILIES
 from p2psim.study.forecasting.best import Best, best
 from p2psim.study.forecasting.calibrating import Calibration, calibrate
+from p2psim.study.forecasting.changing import with_plan
 from p2psim.study.forecasting.coalitions import Market, market
-from p2psim.study.forecasting.collaboration import Alike, Prospect, parties
+from p2psim.study.forecasting.collaboration import Alike, Prospect, noise_at_the_end, parties
 from p2psim.study.forecasting.exchange import Party, case_of, check_family
 from p2psim.study.forecasting.forecast import Forecast, forecast
 from p2psim.study.forecasting.graph_study import GraphCellForecast, of_graph_cell
@@ -54,6 +55,15 @@ class CellForecast:
     best: Best | None
     calibration: Calibration | None
     coalitions: Market | None = None
+
+    def psi_at(self, factor: float) -> float:
+        """E[ψ] at the end with all budgets multiplied; infinite where noise has no scale that is a number."""
+        made = self.forecast
+        try:
+            other = with_plan(made.setting, budgets=made.setting.cell.stage.plan.budget * factor)
+            return float(made.parts.noiseless[-1] + noise_at_the_end(made, other))
+        except MeaningError:
+            return float("inf")
 
     def row(self) -> dict[str, Any]:
         """One line of a table."""
