@@ -1,4 +1,4 @@
-"""What a forecast costs beside 1,000 replicas of what it forecasts: CPU time of one thread in the same run, told as a ratio.
+"""What a forecast costs beside 1,000 replicas: CPU time of one thread in the same run, told as a ratio.
 
     python benchmarks/forecast.py [REPLICAS]
 
