@@ -14,7 +14,7 @@ from p2psim.compiled import njit
 from p2psim.streams import exponential
 
 #: Ticks that are drawn ahead at once: few enough for a short run, many enough for a call of compiled code.
-AHEAD = 1024
+AHEAD = 256
 
 
 @njit()

@@ -85,13 +85,11 @@ class _Meetings:
         links = world.links
         self._world = world
         self._draw = partners.draw_links
-        self._key, self._indptr, self._indices = (
-            world.streams.key("peers"),
-            links.indptr,
-            links.indices,
-        )
+        self._key, self._indptr, self._indices = world.streams.key("peers"), links.indptr, links.indices
         by_weight = options.partner == "weight"
         self._running = partners.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
+        # One for each agent, whoever sends to it: a processor's cache holds them.
+        self._receivers = [(agent,) for agent in range(links.agents)]
         self._choices = [self._partners(agent) for agent in range(links.agents)]
 
     def _partners(self, agent: int) -> Iterator[tuple[int]]:
@@ -104,7 +102,7 @@ class _Meetings:
         place = 0
         while True:
             places = self._draw(self._key, agent, place, BLOCK, self._indptr, self._running)
-            yield from zip(self._indices[places].tolist(), strict=True)
+            yield from [self._receivers[peer] for peer in self._indices[places].tolist()]
             place += BLOCK
 
     def _wake(self, agent: int) -> int | None:
