@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
-from heapq import heappop
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import simpy
 
-from p2psim.distributions import Distribution, sample
+from p2psim.network.channels.medium import Ended
 from p2psim.network.clock_heap import ticks
+from p2psim.network.drawing import Drawing
 from p2psim.network.events import (
     COMMIT,
     DROP,
@@ -29,37 +28,19 @@ from p2psim.network.events import (
     WAKE,
 )
 from p2psim.network.log import EventLog
+from p2psim.network.loop import let_time_pass
 from p2psim.network.members import Members
+from p2psim.network.presence import Presence
 from p2psim.network.timers import NORMAL, Act, Ticks
-from p2psim.randomness import Rewound, Streams
+from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
     from p2psim.network.simulation import Network
-
-#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
-Ended = Callable[[int, int, int, int, int], None]
-
-#: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
-Message = tuple[int, int, int, int, int, Ended, Ended]
 
 
 def _write_nothing(*_: float) -> int:
     """Stand for what the log writes once the run is over."""
     return NONE
-
-
-def _call_back(event: simpy.Event) -> None:
-    """Do what SimPy does with an event whose time has come."""
-    callbacks = event.callbacks
-    event.callbacks = None  # type: ignore[assignment]
-    for callback in callbacks:
-        callback(event)
-    if not event._ok and not event.defused:
-        raise event._value
-
-
-#: Random draws are made this many at a time: a draw alone costs more than the event that it serves.
-BLOCK = 64
 
 
 class World:
@@ -98,16 +79,9 @@ class World:
         self.streams = streams
         self.log = EventLog(chunk)
         self.members = network.members or Members.unnamed(self.links.agents)
-        # The last entry, which index −1 finds, is the learner's; so it is in all that is kept of who is there.
-        self.present = bytearray(b"\x01") * (self.links.agents + 1)
-        self.returned: list[Callable[[int], None]] = []
-        self._absences = [0] * (self.links.agents + 1)
-        self._gone = bytearray(self.links.agents + 1)
-        self._rejoin = network.availability.rejoin
-        self._held: dict[int, list[Message]] = {}
-        self._rewound: dict[str, Rewound] = {}
-        self._askers: dict[int, np.random.Generator] = {}
-        self._holds = network.availability.messages == "held"
+        self.presence = Presence(self, network.availability)
+        self.present = self.presence.present
+        self.draws = Drawing(streams).draws
         self.versions = [0] * self.links.agents
         self.releases = [0] * self.links.agents
         self.commits = 0
@@ -150,6 +124,14 @@ class World:
             self.end("commits")
         return seq
 
+    def leave(self, agent: int) -> None:
+        """Write that an agent, or the learner, leaves."""
+        self._write(self.env._now, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
+
+    def join(self, agent: int, peer: int, version: int) -> None:
+        """Write that an agent comes back, and the model that it fetches from a peer."""
+        self._write(self.env._now, JOIN, agent, peer, version, NONE, NONE, OK)
+
     def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
         """Write that something an agent was to do will not be done."""
         return self._write(self.env._now, DROP, agent, peer, version, cause, NONE, outcome)
@@ -161,7 +143,7 @@ class World:
         number = self.releases[agent]
         self.releases[agent] = number + 1
         if self._limits is not None and number + 1 == self._limits[agent] and not self.goes_on:
-            self._deactivate(agent)
+            self.deactivate(agent)
         return number
 
     def is_spent(self, agent: int) -> bool:
@@ -223,10 +205,6 @@ class World:
 
     # What the channel tells
 
-    def takes_in(self, receiver: int) -> bool:
-        """Whether a message that reaches the place of a receiver does not fail there: it is there, or will fetch it."""
-        return bool(self.present[receiver]) or (self._holds and not self._gone[receiver])
-
     def retry(self, sender: int, receiver: int, version: int, cause: int, release: int, outcome: int) -> None:
         """Write that a message is sent again to one receiver, and why."""
         self._write(self.env._now, RETRY, sender, receiver, version, cause, release, outcome)
@@ -236,9 +214,8 @@ class World:
     ) -> None:
         """Deliver a message, hold it, or drop it if the receiver is not there."""
         if not self.present[receiver]:
-            if self.takes_in(receiver):
-                message = sender, receiver, seq, version, release, heard, lost
-                self._held.setdefault(receiver, []).append(message)
+            if self.presence.takes_in(receiver):
+                self.presence.hold((sender, receiver, seq, version, release, heard, lost))
             else:
                 self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
             return
@@ -286,105 +263,17 @@ class World:
         if not self._active and not self._answers_in_flight:
             self.end("exhausted")
 
-    def _deactivate(self, agent: int) -> None:
+    def deactivate(self, agent: int) -> None:
+        """Take note that an agent makes no release any more."""
         if self._is_active[agent]:
             self._is_active[agent] = 0
             self._active -= 1
-
-    # Who is there
-
-    def alternate(self, agents: tuple[int, ...], begins: bool, spans: Iterator[float]) -> None:
-        """Let agents come and go together, for one reason among several: each is there when none keeps it away.
-
-        Parameters
-        ----------
-        agents : tuple of int
-            −1 is the learner.
-        begins : bool
-            Whether they are there at first.
-        spans : iterator of float
-            Time until the next turn, again and again. If it ends while they are away, they are gone for good.
-        """
-        if not begins:
-            for agent in agents:
-                self._leave(agent)
-        self.env.process(self._turns(agents, begins, spans))
-
-    def _turns(
-        self, agents: tuple[int, ...], present: bool, spans: Iterator[float]
-    ) -> Generator[simpy.Event, Any, None]:
-        for span in spans:
-            yield self.env.timeout(span)
-            present = not present
-            for agent in agents:
-                (self._join if present else self._leave)(agent)
-        if not present:
-            for agent in agents:
-                self._go(agent)
-
-    def _leave(self, agent: int) -> None:
-        self._absences[agent] += 1
-        if self._absences[agent] == 1:
-            self.present[agent] = 0
-            self._write(self.env._now, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
-
-    def _join(self, agent: int) -> None:
-        self._absences[agent] -= 1
-        if self._absences[agent]:
-            return
-        self.present[agent] = 1
-        peer, version = (NOBODY, NONE) if agent == LEARNER else self._model_on_return(agent)
-        self._write(self.env._now, JOIN, agent, peer, version, NONE, NONE, OK)
-        for message in self._held.pop(agent, ()):
-            self.arrive(*message)
-        for tell in self.returned:
-            tell(agent)
-
-    def _model_on_return(self, agent: int) -> tuple[int, int]:
-        """Peer and version of the model that an agent comes back with."""
-        if self._rejoin == "stale":
-            return NOBODY, NONE
-        if self._rejoin == "reset":
-            return NOBODY, 0
-        there = [peer for peer in self.links.of(agent).tolist() if self.present[peer]]
-        if not there:
-            return NOBODY, NONE
-        if agent not in self._askers:
-            self._askers[agent] = self.streams.generator("rejoin", agent)
-        peer = there[int(self._askers[agent].integers(len(there)))]
-        return peer, self.commits if peer == LEARNER else self.versions[peer]
-
-    def _go(self, agent: int) -> None:
-        """Be gone for good: what is held for it is lost."""
-        if self._gone[agent]:
-            return
-        self._gone[agent] = 1
-        for message in self._held.pop(agent, ()):
-            self.fail(*message, OFFLINE)
-        if agent != LEARNER:
-            self._deactivate(agent)
-            self.settle()
 
     def misses(self, agent: int) -> bool:
         """Whether an agent misses the wake that comes now; to be asked once for each."""
         return self._misses is not None and self._misses[agent]()
 
     # Randomness and time
-
-    def draws(
-        self, purpose: str, agent: int, quantity: float | Distribution, lane: int = 0
-    ) -> Iterator[float]:
-        """Endless draws of a quantity, from a stream of a purpose and an agent; made in blocks."""
-        if not isinstance(quantity, Distribution):
-            yield from itertools.repeat(quantity)
-        # Many make a few draws, and some make many: the first ones need no generator of their own.
-        if purpose not in self._rewound:
-            self._rewound[purpose] = Rewound(self.streams.key(purpose))
-        yield from sample(quantity, self._rewound[purpose].at(agent, lane), BLOCK).tolist()
-        random = self.streams.generator(purpose, agent, lane)
-        sample(quantity, random, BLOCK)
-        while True:
-            yield from sample(quantity, random, BLOCK).tolist()
 
     def start_clocks(self, tick: Callable[[int], None]) -> None:
         """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
@@ -403,26 +292,6 @@ class World:
             self.ended = reason
             self._write = self._write_update = self._write_delivery = _write_nothing
 
-    def run(self) -> Generator[np.ndarray, None, None]:
+    def run(self) -> Iterator[np.ndarray]:
         """Let time pass until the run is over; yields chunks of events."""
-        # Environment.step of SimPy, written out: for short events its calls cost as much as what they call.
-        env, log, full = self.env, self.log, self.log.full
-        queue = env._queue
-        while not self.ended:
-            if not queue:
-                self.end("exhausted")
-                break
-            env._now, _, _, event = heappop(queue)
-            try:
-                ring = event.ring  # type: ignore[attr-defined]
-            except AttributeError:
-                _call_back(event)
-            else:
-                ring(event)
-            if full:
-                yield log.take()
-        while full:
-            yield log.take()
-        rest = log.rest()
-        if rest.size:
-            yield rest
+        return let_time_pass(self)

@@ -25,9 +25,10 @@ from network_cases import (
 
 from p2psim.distributions import Distribution
 from p2psim.network.channels import GilbertElliott, Same
+from p2psim.network.drawing import BLOCK
 from p2psim.network.events import COLLISION
 from p2psim.network.simulation import simulate_events
-from p2psim.network.world import BLOCK, World
+from p2psim.network.world import World
 from p2psim.randomness import Streams
 
 LATE = Distribution(exponential=0.3)

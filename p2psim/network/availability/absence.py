@@ -39,7 +39,7 @@ class Absence(Options):
     has_spans: ClassVar[bool] = True
 
     def start(self, world: World, streams: Streams) -> None:
-        """Begin to change who is there (`World.alternate`), with draws from ``streams``; called before time runs."""
+        """Begin to change who is there (`Presence.alternate`), with draws from ``streams``; called before time runs."""
         raise NotImplementedError
 
     def misses(self, world: World, streams: Streams) -> list[Misses] | None:

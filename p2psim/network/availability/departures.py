@@ -37,7 +37,7 @@ class Leave(Absence):
             self.share, world.links.agents, streams.generator("availability", world.links.agents)
         ):
             after = sample(self.after, streams.generator("availability", agent), 1)[0]
-            world.alternate((agent,), True, iter((float(after),)))
+            world.presence.alternate((agent,), True, iter((float(after),)))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """None can be said."""
@@ -57,7 +57,7 @@ class Join(Absence):
             self.share, world.links.agents, streams.generator("availability", world.links.agents)
         ):
             after = sample(self.after, streams.generator("availability", agent), 1)[0]
-            world.alternate((agent,), False, iter((float(after),)))
+            world.presence.alternate((agent,), False, iter((float(after),)))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """None can be said."""
@@ -98,7 +98,7 @@ class Remove(Absence):
         random = streams.generator("availability", world.links.agents)
         for agent in self.victims(world.members, world.links, random):
             spans = (self.at,) if self.at > 0 else ()
-            world.alternate((agent,), self.at > 0, iter(spans))
+            world.presence.alternate((agent,), self.at > 0, iter(spans))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """None can be said."""

@@ -95,7 +95,7 @@ class Renewal(Absence):
             begins, durations = spans(
                 random, float(up[agent]), float(down[agent]), self.up_law, self.down_law
             )
-            world.alternate((agent,), begins, durations)
+            world.presence.alternate((agent,), begins, durations)
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """up/(up + down)."""
@@ -140,7 +140,7 @@ class Outage(Absence):
         ):
             random = streams.generator("availability", agents + 1 + number)
             begins, durations = spans(random, self.up, self.mean_down, self.up_law, self.down_law)
-            world.alternate(tuple(members.tolist()), begins, durations)
+            world.presence.alternate(tuple(members.tolist()), begins, durations)
 
     def _parts(self, members: Members, random: np.random.Generator) -> list[np.ndarray]:
         if self.regions is None:
@@ -172,7 +172,7 @@ class LearnerOutage(Absence):
             raise MeaningError(KEY, "learner is for a star; there is no learner on this graph")
         random = streams.generator("availability", -1)
         begins, durations = spans(random, self.up, self.down, self.up_law, self.down_law)
-        world.alternate((-1,), begins, durations)
+        world.presence.alternate((-1,), begins, durations)
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """up/(up + down): all owners miss the same ticks."""

@@ -47,7 +47,7 @@ class Diurnal(Absence):
         phases = self.phases(world.members, streams.generator("availability", world.links.agents))
         for agent, phase in enumerate(phases.tolist()):
             begins = (0.0 - phase) % 1.0 < self.participation
-            world.alternate((agent,), begins, self._spans(phase, begins))
+            world.presence.alternate((agent,), begins, self._spans(phase, begins))
 
     def _spans(self, phase: float, begins: bool) -> Iterator[float]:
         # By multiplication, so that rounding does not add up over many days.
@@ -143,7 +143,7 @@ class Scripted(Absence):
         for agent, rows in self.table(world.members).items():
             inside = self.spans_are == "present"
             begins = inside if rows[0][0] == 0 else not inside
-            world.alternate((agent,), begins, _gaps(rows))
+            world.presence.alternate((agent,), begins, _gaps(rows))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """Ones for agents that the table does not name; of the others it cannot be said."""

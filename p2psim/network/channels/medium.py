@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from p2psim.network.world import Ended
+#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
+Ended = Callable[[int, int, int, int, int], None]
+
+#: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
+Message = tuple[int, int, int, int, int, Ended, Ended]
 
 
 class Medium(Protocol):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.network.channels.latency import Delays
 from p2psim.network.channels.loss import Losses
-from p2psim.network.channels.medium import Ends
+from p2psim.network.channels.medium import Ended, Ends
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import LOSS, NONE
 from p2psim.network.timers import NORMAL, Later
 
 if TYPE_CHECKING:
-    from p2psim.network.world import Ended, World
+    from p2psim.network.world import World
 
 
 class IdealMedium:

@@ -12,14 +12,14 @@ from p2psim.network.channels.air import Air
 from p2psim.network.channels.ears import Reception
 from p2psim.network.channels.latency import Delays
 from p2psim.network.channels.loss import Losses
-from p2psim.network.channels.medium import Ends
+from p2psim.network.channels.medium import Ended, Ends
 from p2psim.network.channels.quiet import QuietMedium
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE
 from p2psim.network.timers import NORMAL, Later
 
 if TYPE_CHECKING:
-    from p2psim.network.world import Ended, World
+    from p2psim.network.world import World
 
 _AT_ONCE = (0.0, False)
 

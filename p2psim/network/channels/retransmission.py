@@ -9,12 +9,12 @@ from pydantic import Field
 
 from p2psim.distributions import Distribution, Quantity
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Ends, Medium
+from p2psim.network.channels.medium import Ended, Ends, Medium
 from p2psim.network.events import OFFLINE, UNACKNOWLEDGED
 from p2psim.options import BY_NAME, Fraction, Options
 
 if TYPE_CHECKING:
-    from p2psim.network.world import Ended, World
+    from p2psim.network.world import World
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -88,7 +88,7 @@ class Retransmission:
         self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
     ) -> None:
         """Take in a message, once; send it again if its acknowledgement is lost."""
-        if not self._world.takes_in(receiver):
+        if not self._world.presence.takes_in(receiver):
             self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
             return
         tries, had = self._again.pop((seq, receiver), (0, False))

@@ -8,7 +8,8 @@ from p2psim.network.channels.draws import Draws
 from p2psim.network.events import LEARNER
 
 if TYPE_CHECKING:
-    from p2psim.network.world import Ended, World
+    from p2psim.network.channels.medium import Ended
+    from p2psim.network.world import World
 
 _TO_LEARNER = (LEARNER,)
 

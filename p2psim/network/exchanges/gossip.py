@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.network.drawing import BLOCK
 from p2psim.network.events import NONE, SPENT
 from p2psim.network.exchanges.broadcast import hear
 from p2psim.options import Options
@@ -97,8 +98,6 @@ class _Meetings:
 
         The draw of each is numbered by the exchanges that the agent has begun.
         """
-        from p2psim.network.world import BLOCK
-
         place = 0
         while True:
             places = self._draw(self._key, agent, place, BLOCK, self._indptr, self._running)

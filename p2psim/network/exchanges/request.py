@@ -62,7 +62,7 @@ class _Desk:
         self._calling = False
         self._waiting: deque[tuple[int, int]] = deque()
         self._answers = Answers(world)
-        world.returned.append(self._call)
+        world.presence.returned.append(self._call)
 
     def ask(self, owner: int) -> None:
         """An owner's clock ticked."""

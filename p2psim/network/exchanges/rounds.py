@@ -69,7 +69,7 @@ class _Rounds:
         self._left = 0
         self._due = False
         self._closed = world.env.event()
-        world.returned.append(self._return)
+        world.presence.returned.append(self._return)
 
     def go_on(self) -> Generator[simpy.Event, Any, None]:
         """Hold one round after the other."""
