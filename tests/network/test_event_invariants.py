@@ -843,7 +843,8 @@ class TestEveryRuleIsChecked:
         events, _ = play(where, exchange, channel, time=400.0, limits=limits, updates=updates)
         for chunk in np.array_split(events, 10):
             checker.check(chunk)
-            held.append(len(checker._open) + len(checker._causes) + len(checker._heard))
+            seen = checker._seen
+            held.append(len(seen.open) + len(seen.causes) + len(seen.heard))
         queued = np.count_nonzero((events["kind"] == WAKE) & (events["outcome"] == QUEUED))
         dropped = np.count_nonzero((events["kind"] == DROP) & (events["outcome"] == SPENT))
         waiting = max(0, queued - dropped) if case == "request, queued" else 0
