@@ -62,15 +62,6 @@ def exponential(key, agent, place):  # type: ignore[no-untyped-def]
     return -math.log(1.0 - uniform(key, agent, place))
 
 
-@njit()
-def exponentials(key, agent, start, size):  # type: ignore[no-untyped-def]
-    """Exponential draws of mean one at places start, …, start + size − 1: shape (size,)."""
-    out = np.empty(size)
-    for i in range(size):
-        out[i] = exponential(key, agent, start + i)
-    return out
-
-
 @njit(inline="always")
 def _laplace_of(u):  # type: ignore[no-untyped-def]
     """Inverse distribution function of the unit Laplace law, with u in [0, 1); zero stands for 2**-54."""

@@ -13,13 +13,17 @@ from scipy import stats
 from p2psim.randomness import PURPOSES, Rewound, Streams, generator, stream_key
 from p2psim.streams import (
     exponential,
-    exponentials,
     philox_block,
     uniform,
     unit_gaussian,
     unit_laplace,
     unit_uniform,
 )
+
+
+def exponentials(key: np.ndarray, agent: int, start: int, size: int) -> np.ndarray:
+    return np.array([exponential(key, agent, start + i) for i in range(size)])
+
 
 KEYS = st.builds(
     stream_key,
