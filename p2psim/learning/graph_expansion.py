@@ -35,8 +35,8 @@ def graph_expansion(
     curves = np.full(len(slopes), 2.0) if isinstance(problem.loss, Squared) else steep * (1 - steep)
     norms = problem.norms(order)
     clipped = steep * norms > clip
-    slopes = np.where(clipped, np.sign(slopes) * clip / np.where(clipped, norms, 1.0), slopes)
-    curves = np.where(clipped, 0.0, curves)
+    slopes[clipped] = np.sign(slopes[clipped]) * clip / norms[clipped]
+    curves[clipped] = 0.0
     gradients = 2 * problem.ridge[:, None] * theta
     jacobians = 2 * problem.ridge[:, None, None] * np.eye(p)
     for i in range(n):

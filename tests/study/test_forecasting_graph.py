@@ -1,6 +1,7 @@
 """Forecasts of scenarios on graphs: exact where they say so, refused where there is none, and shown as they are."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -256,6 +257,33 @@ def test_models_at_which_clipped_updates_rest(seed, clip, logistic):
     assert slope == pytest.approx(np.zeros_like(slope), abs=1e-6)
     if clip == 1e6:
         assert rest == pytest.approx(optimum, abs=1e-6)
+
+
+def test_records_without_error_have_no_slope():
+    """0 times an infinite clip is no number."""
+    import networkx as nx
+
+    problem = problem_of(Squared(), weighted(nx.cycle_graph(3)), [2, 3, 4], 2, 0.5)
+    theta = np.ones((3, 2))
+    exact = replace(problem, y=problem.scores(theta))
+    gradients, jacobians = graph_expansion(exact, theta)
+    assert gradients == pytest.approx(2 * problem.ridge[:, None] * theta)
+    assert jacobians == pytest.approx(graph_expansion(problem, theta)[1])
+
+
+def test_of_many_agents_orders_are_drawn(workspace, monkeypatch):
+    """|z| < 4.5 at 5 moments: odds of a false alarm 4e-5; fixed seeds."""
+    from p2psim.study.forecasting import graph_forecast as module
+
+    one = of({})
+    exact = made(one, workspace)
+    monkeypatch.setattr(module, "MOST_NUMBERS", 11)
+    drawn = made(one, workspace)
+    assert exact.orders == 0 < drawn.orders
+    assert (np.abs(drawn.gap - exact.gap)[1:] < 4.5 * drawn.error[1:]).all()
+    monkeypatch.setattr(module, "_LONGEST", 0.0)
+    with pytest.raises(MeaningError, match="would take some"):
+        made(one, workspace)
 
 
 def test_moments_are_where_runs_are_recorded():

@@ -73,7 +73,7 @@ def graph_calibrate(
     )
     anew = scenario.data.redrawn or is_redrawn(scenario.network.topology)
     expected, measured, seconds = [], [], []
-    at = graph_forecast(pilot, workspace.case(scenario, 0))
+    at = made if every == record.every else graph_forecast(pilot, workspace.case(scenario, 0))
     for replica in range(replicas):
         if replica and anew:
             at = graph_forecast(pilot, workspace.case(scenario, replica), replica)

@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from p2psim.errors import SimulationError
+from p2psim.errors import MeaningError, SimulationError
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.study.forecasting.graph_moments import Moments, moments_of
 from p2psim.study.forecasting.graph_noise import noise_at, release_variances, wants_orders
-from p2psim.study.forecasting.graph_setting import GraphSetting
+from p2psim.study.forecasting.graph_setting import MOST_NUMBERS, GraphSetting
 from p2psim.theory.forecast.descent import LinearDescent
 from p2psim.theory.forecast.descent_end import distances
 from p2psim.theory.forecast.descent_orders import sampled, vectors
@@ -22,6 +22,9 @@ from p2psim.theory.forecast.descent_wakes import Orders
 
 #: Orders of wakes that are drawn: so many, and fewer if they take longer than so many seconds.
 _ORDERS, _FEWEST, _SECONDS = 2_000, 30, 3.0
+
+#: Seconds beyond which a forecast is refused.
+_LONGEST = 300.0
 
 #: Numbers of wakes at which noise is summed up; between them it is a cubic spline.
 _NODES = 600
@@ -122,7 +125,7 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
         with np.errstate(over="raise", invalid="raise"):
             parts = (
                 _of_orders(setting, model, moments, wakes)
-                if wants_orders(model, stage.plan, stage, setting.rate)
+                if model.size > MOST_NUMBERS or wants_orders(model, stage.plan, stage, setting.rate)
                 else _of_moments(setting, model, moments, wakes)
             )
     except FloatingPointError:
@@ -160,7 +163,9 @@ class _Parts:
         """Why these are not exact."""
         if not self.orders:
             return ()
-        return ("releases end, or budgets know all wakes: an average over drawn orders of wakes",)
+        return (
+            "releases end, budgets know all wakes, or agents are many: an average over drawn orders of wakes",
+        )
 
 
 def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
@@ -181,6 +186,9 @@ def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wa
     # So many that they take about as long as is borne.
     degree, p = model.weights.nnz / model.agents, cell.problem.dimension
     seconds = wakes * (2e-6 + 2e-9 * p * (p + degree) * vectors(model))
+    if seconds * _FEWEST > _LONGEST:
+        minutes = seconds * _FEWEST / 60
+        raise MeaningError("network.topology", f"the forecast would take some {minutes:.0f} minutes")
     orders = int(np.clip(_SECONDS / seconds, _FEWEST, _ORDERS))
     found = sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
     return _Parts(found.noiseless, found.mean_gap, found.start, found.noise, found.apart, orders, found.error)

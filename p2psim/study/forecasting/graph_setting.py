@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: Longest state n·p of descent, and most agents of averaging, whose moments are squares of that.
 MOST_NUMBERS = 2_000
 
+#: Longest state of descent along drawn orders, which needs no squares of that.
+MOST_DRAWN = 20_000
+
 
 @dataclass(frozen=True)
 class GraphSetting:
@@ -84,17 +87,19 @@ def graph_setting(scenario: Scenario, case: Case, replica: int = 0) -> GraphSett
     first, factor = _first(cell)
     if isinstance(algorithm, Averaging):
         if problem.agents > MOST_NUMBERS:
-            raise _too_large("agents", problem.agents)
+            raise _too_large(MOST_NUMBERS, "agents of averaging", problem.agents)
         step = _averaging(cell, frequencies)
         return GraphSetting(cell, step, frequencies, wakes * step.effective, first, factor, ())
-    if problem.agents * problem.dimension > MOST_NUMBERS:
-        raise _too_large("agents times coordinates", problem.agents * problem.dimension)
+    # Where clipped updates rest is found from a matrix of that size.
+    most = MOST_NUMBERS if np.isfinite(cell.rule.clip) else MOST_DRAWN
+    if problem.agents * problem.dimension > most:
+        raise _too_large(most, "agents times coordinates", problem.agents * problem.dimension)
     descent = _descent(cell, frequencies, first, factor @ factor.T)
     return GraphSetting(cell, descent, frequencies, wakes, first, factor, tuple(_reasons(cell)))
 
 
-def _too_large(what: str, number: int) -> MeaningError:
-    return MeaningError("network.topology", f"forecasts take up to {MOST_NUMBERS} {what}, got {number}")
+def _too_large(most: int, what: str, number: int) -> MeaningError:
+    return MeaningError("network.topology", f"forecasts take up to {most:,} {what}, got {number:,}")
 
 
 def _check(scenario: Scenario) -> None:
