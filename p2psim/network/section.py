@@ -1,6 +1,6 @@
 """The ``network`` section of a scenario."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,7 +9,7 @@ from p2psim.network.channels import Channel
 from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import Exchange
 from p2psim.network.graphs import Topology
-from p2psim.options import Options
+from p2psim.options import BY_NAME, Options
 
 Engine = Literal["auto", "simpy", "array"]
 
@@ -19,7 +19,9 @@ class NetworkSection(Options):
 
     topology: Topology = Field(description="who is linked with whom")
     exchange: Exchange = Field(description="what happens when an agent wakes")
-    clock: Clock | None = Field(None, description="when agents wake; a Poisson clock of rate 1 when absent")
+    clock: Annotated[Clock | None, BY_NAME] = Field(
+        None, description="when agents wake; a Poisson clock of rate 1 when absent"
+    )
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
     availability: Availability = Field(Always(), description="who is there")
     engine: Engine = Field(

@@ -145,7 +145,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "learning.algorithm.reweight": {
         "none": "every answer counts alike",
         "known": "by the inverse of how often owners answer, from clocks and availability: 1/(N·γ_i), or, in rounds, 1 "
-        "over the chance to answer one",
+        "over the chance to answer one in time, from availability, losses and the deadline",
         "estimated": "by the inverse of how often they have answered so far, of (count + 1)/(k + N) after k answers, "
         "or, in rounds, of (count + 1)/(k + 1) after k of them",
         "answered": "by the inverse of the share of the records whose owners have answered in this round",

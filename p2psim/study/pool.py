@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 #: Workers that may die before their first batch, one after the other, until that is the machine's fault.
 _MOST_STILLBORN = 3
-_ONE_THREAD = dict.fromkeys(
+#: Of workers: one thread each.
+_OF_WORKERS = dict.fromkeys(
     (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -35,7 +36,11 @@ _ONE_THREAD = dict.fromkeys(
         "NUMBA_NUM_THREADS",
     ),
     "1",
-)
+) | {
+    # The server that workers are forked from would look for modules in the current folder first, and this process need
+    # not have done so; each worker takes this process's path before it does anything.
+    "PYTHONSAFEPATH": "1",
+}
 
 
 def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
@@ -143,7 +148,7 @@ def run_pool(
 
     def start() -> Worker:
         mine, theirs = context.Pipe()
-        with _environment(_ONE_THREAD):
+        with _environment(_OF_WORKERS):
             process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
             process.start()
         # The worker's end must be open nowhere else, so that its death is seen.

@@ -236,7 +236,8 @@ def _build(node: Node, confirm_cells: bool) -> Scenario:
         base = validated(node)
     except InputError as error:
         faults += error.faults
-    explicit_values = _values_of(node, axes, faults)
+    # Checking so many values one by one would take longer than anyone waits to be told that they are too many.
+    explicit_values = {} if excess is not None and not confirm_cells else _values_of(node, axes, faults)
     if faults:
         raise InputError(*ordered(faults))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}

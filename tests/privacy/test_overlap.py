@@ -92,6 +92,12 @@ def test_accounts_of_a_run_are_those_of_its_ledger(tmp_path, capsys):
     assert result.ledger["epsilon_kov"].max() == pytest.approx(own[0] + own[1], rel=1e-12)
 
 
+def test_check_says_which_promises_are_broken(tmp_path):
+    changes = {"privacy.overlap": {"holders": 2, "form": "printed"}}
+    broken = " ".join(run(tmp_path, **changes).described.warnings)
+    assert "for 2 of 3 owners: for owner 0 5.5, and 1 was promised" in broken
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

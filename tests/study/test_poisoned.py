@@ -221,3 +221,18 @@ def test_a_folder_that_cannot_be_written_is_refused_and_stays(tmp_path: Path) ->
     finally:
         folder.chmod(0o755)
     assert small.snapshot(folder) == before
+
+
+def test_workers_take_the_code_of_this_process_and_not_that_of_the_current_folder(tmp_path: Path) -> None:
+    """A folder that is called as the package is, in the folder that a study is started from."""
+    (tmp_path / "p2psim").mkdir()
+    (tmp_path / "p2psim" / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
+    with open(tmp_path / "study.yaml", "w") as stream:
+        YAML(typ="safe").dump(small.tree(replicas=4), stream)
+    command = "import sys; from p2psim.cli import main; sys.exit(main(sys.argv[1:]))"
+    asked = ["run", "study.yaml", "--out", "run", "--jobs", "2", "--quiet"]
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", command, *asked], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert len(manifest.read(tmp_path / "run").runs) == 8

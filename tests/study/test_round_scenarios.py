@@ -101,6 +101,40 @@ def test_a_declared_bound_is_checked_outside_of_the_box_too(tmp_path):
     assert not p2psim.run(scenario(near), tmp_path / "near", progress=False).ledger["bound_violated"].any()
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"network.channel": {"loss": 0.2, "retransmit": "same"}}, "what is sent again is not in it"),
+        (
+            {"network.exchange": {"kind": "round", "deadline": 1.0}, "network.channel": {"latency": 0.1}},
+            "latency",
+        ),
+        ({"network.exchange": {"kind": "round", "response": 0.5, "deadline": 0.1}}, "never answers in time"),
+    ],
+)
+def test_frequencies_that_cannot_be_known_are_not_taken_as_known(changes, said, tmp_path):
+    tree = {**ROUNDS, "learning.algorithm": {**DESCENT, "reweight": "known"}, **changes}
+    with pytest.raises(InputError, match=said):
+        p2psim.run(scenario(tree), tmp_path / "run", progress=False)
+
+
+def test_known_frequencies_are_those_of_answers_that_are_used(tmp_path):
+    """There, heard, and in time: the factor is one over .8·.9·.9·(1 − 1/e)."""
+    from p2psim.study.families import family_of
+    from p2psim.study.workspace import Workspace
+
+    changes = {
+        "network.exchange": {"kind": "round", "response": {"exponential": 0.5}, "deadline": 0.5},
+        "network.channel": {"loss": 0.1},
+        "network.availability": {"kind": "bernoulli", "drop": 0.2},
+        "learning.algorithm": {**DESCENT, "reweight": "known"},
+    }
+    made = scenario({**ROUNDS, **changes})
+    cell = family_of(made).cell(made, Workspace(tmp_path).case(made, 0), 0)
+    expected = 1 / (0.8 * 0.9 * 0.9 * (1 - np.exp(-1)))
+    np.testing.assert_allclose(cell.method.weighting.at_learner, expected, rtol=1e-12)
+
+
 def test_check_warns_of_steps_that_do_nothing_or_too_much():
     import tempfile
     from pathlib import Path

@@ -28,6 +28,7 @@ from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import star_agents
+from p2psim.study.families.answering import answering
 from p2psim.study.families.rounds_facts import assess
 from p2psim.study.families.stage import Assessment, Player, Stage, check_availability, limit_of, stage
 from p2psim.study.families.star_player import StarPlayer, marks_of
@@ -190,11 +191,23 @@ def _weighting(scenario: Scenario, network: Network) -> Weighting:
     reweight = algorithm_of(scenario).reweight
     if reweight != "known":
         return Weighting(ones, ones, reweight == "estimated")
-    assert network.members is not None
-    shares = network.availability.shares(network.members, network.links)
-    if np.isnan(shares).any():
+    found = answering(network)
+    if not found.known or found.lacking:
         kind = scenario.network.availability.kind
-        raise MeaningError(
-            "learning.algorithm.reweight", f"known frequencies cannot be said under {kind}; take estimated"
+        what = (
+            "; ".join(found.lacking)
+            if found.known
+            else f"nobody knows how often owners are there under {kind}"
         )
-    return Weighting(1.0 / shares, ones)
+        raise MeaningError(
+            "learning.algorithm.reweight",
+            f"known frequencies cannot be said ({what}); take estimated or answered",
+        )
+    chances = found.heard * found.used
+    if not chances.all():
+        owner = int(np.argmin(chances))
+        raise MeaningError(
+            "learning.algorithm.reweight",
+            f"owner {owner} never answers in time, so that nothing makes up for it",
+        )
+    return Weighting(1.0 / chances, ones)

@@ -8,7 +8,7 @@ import numpy as np
 
 from p2psim.learning.losses import Hinge
 from p2psim.network.events import EVENT
-from p2psim.study.families.stage import Assessment, delta_warning, privacy_of
+from p2psim.study.families.stage import Assessment, delta_warning, overlap_warning, privacy_of
 
 if TYPE_CHECKING:
     from p2psim.study.families.rounds import RoundsCell
@@ -50,7 +50,9 @@ def assess(cell: RoundsCell) -> Assessment:
         bytes_of_events=events * EVENT.itemsize,
         bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.x_l1.nbytes,
         privacy=privacy_of(plan),
-        warnings=tuple(warnings + delta_warning(cell.scenario.privacy.delta, problem.records)),
+        warnings=tuple(
+            warnings + overlap_warning(plan) + delta_warning(cell.scenario.privacy.delta, problem.records)
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from p2psim.options import per_agent
 from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.budgets import Limit
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.overlap import budgets_of
+from p2psim.privacy.overlap import budgets_of, of_shared_record
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
@@ -288,6 +288,23 @@ def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str
         else replace(one, spent={name: float(values[i]) for name, values in spent.items()})
         for i, one in enumerate(private)
     )
+
+
+def overlap_warning(plan: Plan) -> list[str]:
+    """Warning for budgets that, where several hold the same record, add up to more than was promised for it."""
+    limit = plan.limit
+    if not plan.mechanism.is_private or limit.holders == 1:
+        return []
+    lost = of_shared_record(limit.epsilon, limit.holders)
+    broken = np.flatnonzero(lost > limit.promised * (1 + 1e-9))
+    if not broken.size:
+        return []
+    first = int(broken[0])
+    return [
+        f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of {lost.size} "
+        f"owners: for owner {first} {lost[first]:.4g}, and {limit.promised[first]:g} was promised; "
+        "privacy.overlap.form: corrected keeps all promises"
+    ]
 
 
 def delta_warning(delta: float | None, records: np.ndarray) -> list[str]:

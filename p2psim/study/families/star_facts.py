@@ -10,7 +10,7 @@ from p2psim.learning.losses import Hinge
 from p2psim.learning.weighting import Weighting
 from p2psim.network.events import EVENT
 from p2psim.study.families.frequencies import long_run_frequencies
-from p2psim.study.families.stage import Assessment, delta_warning, privacy_of
+from p2psim.study.families.stage import Assessment, delta_warning, overlap_warning, privacy_of
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
 
@@ -71,7 +71,9 @@ def assess(cell: StarCell) -> Assessment:
         bytes_of_events=events * EVENT.itemsize,
         bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.x_l1.nbytes,
         privacy=private,
-        warnings=tuple(warnings + delta_warning(cell.scenario.privacy.delta, problem.records)),
+        warnings=tuple(
+            warnings + overlap_warning(plan) + delta_warning(cell.scenario.privacy.delta, problem.records)
+        ),
     )
 
 
