@@ -187,6 +187,17 @@ def test_at_the_break_even_budget_nobody_gains_or_loses(workspace):
         assert party.gains == (factor < 1)
 
 
+def test_figures_are_drawn_from_the_forecast(workspace):
+    """With budgets as they are ψ is the forecast; multiplied to break even, what an owner reaches alone; with ε so
+    small that noise has no scale, nothing.
+    """
+    cell = forecast_scenario(scenario(LINEAR))[0]
+    assert cell.psi_at(1.0) == pytest.approx(cell.forecast.psi)
+    party = next(one for one in cell.parties if one.break_even is not None)
+    assert cell.psi_at(party.break_even / party.epsilon) == pytest.approx(party.alone, rel=1e-6)
+    assert cell.psi_at(1e-320) == np.inf
+
+
 def test_parties_noise_is_all_noise(workspace):
     found = made(scenario(LINEAR), workspace)
     assert sum(one.noise for one in parties(found)) + found.parts.noiseless[-1] == pytest.approx(found.psi)
