@@ -225,14 +225,17 @@ def test_a_folder_that_cannot_be_written_is_refused_and_stays(tmp_path: Path) ->
 
 def test_workers_take_the_code_of_this_process_and_not_that_of_the_current_folder(tmp_path: Path) -> None:
     """A folder that is called as the package is, in the folder that a study is started from."""
-    (tmp_path / "p2psim").mkdir()
-    (tmp_path / "p2psim" / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
-    with open(tmp_path / "study.yaml", "w") as stream:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    (here / "p2psim").mkdir(parents=True)
+    (here / "p2psim" / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
+    with open(here / "study.yaml", "w") as stream:
         YAML(typ="safe").dump(small.tree(replicas=4), stream)
-    command = "import sys; from p2psim.cli import main; sys.exit(main(sys.argv[1:]))"
+    elsewhere.mkdir()
+    command = "import sys\nfrom p2psim.cli import main\nif __name__ == '__main__':\n    sys.exit(main(sys.argv[1:]))\n"
+    (elsewhere / "command.py").write_text(command)
     asked = ["run", "study.yaml", "--out", "run", "--jobs", "2", "--quiet"]
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", command, *asked], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, elsewhere / "command.py", *asked], cwd=here, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
-    assert len(manifest.read(tmp_path / "run").runs) == 8
+    assert len(manifest.read(here / "run").runs) == 8
