@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from p2psim.theory.forecast.answering import answering
 from p2psim.theory.forecast.noise import average_variances
+from p2psim.theory.forecast.statistics import Statistics
 from p2psim.theory.forecast.synchronous import (
     average_kept,
     averaging_steps,
@@ -310,3 +311,23 @@ def test_one_round_less_than_the_horizon_and_none_at_all():
     statistics = some_statistics(2, 2)
     made = synchronous_descent(statistics, statistics.minimum, 0.1, 1, np.zeros((0, 2)))
     np.testing.assert_allclose(made.parts.psi, [statistics.excess(np.zeros(2)) / statistics.minimum])
+
+
+@pytest.mark.parametrize("reweight", ["none", "known", "answered"])
+def test_owners_who_are_alike_count_by_the_sum_of_their_multipliers(reweight):
+    """Taking them together changes nothing: beside owners who differ by less than any rounding shows."""
+    random = np.random.default_rng(5)
+    gram, moment = np.diag([0.3, 0.5]), random.normal(size=2)
+    grams = np.stack([gram, gram, 2 * gram, gram, 2 * gram])
+    moments = np.stack([moment, moment, 2 * moment, moment, 2 * moment])
+    records = np.array([10.0, 10.0, 20.0, 10.0, 20.0])
+    made = []
+    for away in (0.0, 1e-13):
+        moved = grams + away * np.arange(5)[:, None, None] * np.eye(2)
+        statistics = Statistics(records, moved, moments, np.full(5, 30.0), 0.1)
+        found = synchronous_descent(
+            statistics, 1.0, 0.5, 8, np.full((7, 5), 0.2), present=np.full(5, 0.6), reweight=reweight
+        )
+        made.append(found)
+    np.testing.assert_allclose(made[0].parts.psi, made[1].parts.psi, rtol=1e-9)
+    np.testing.assert_allclose(made[0].variances, made[1].variances, rtol=1e-9)

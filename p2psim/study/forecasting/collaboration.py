@@ -127,7 +127,8 @@ class Alike:
         plan_made = self.setting.cell.stage.plan
         if not plan_made.mechanism.is_private:
             return float("inf")
-        return float(1 / np.sqrt(np.mean(1 / plan_made.budget**2)))
+        mean = np.mean(1 / plan_made.budget**2)
+        return float(1 / np.sqrt(mean)) if mean > 0 else float("inf")
 
     @property
     def alone(self) -> float:

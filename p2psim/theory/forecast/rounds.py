@@ -110,9 +110,10 @@ def rounds(
     begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
     noise_factors = statistics.shares**2 * moments.square
     if (chance < 1).any():
-        mixed = _uncorrelated(moments.covariance)
-        wide = np.swapaxes(np.tensordot(mixed, turn, 1), 0, 1).reshape(1, p, -1)
-        thrown = (mixed @ away)[:, None]
+        first, covariance = _together(np.column_stack([turn.reshape(N, -1), away]), moments.covariance)
+        mixed = _uncorrelated(covariance)
+        wide = np.swapaxes(np.tensordot(mixed, turn[first], 1), 0, 1).reshape(1, p, -1)
+        thrown = (mixed @ away[first])[:, None]
         return Rounds(
             np.eye(p),
             drift[None],
@@ -135,6 +136,21 @@ def rounds(
         np.zeros((0, p, 1)),
         noise_factors,
     )
+
+
+def _together(alike: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One of each kind of owners who are alike, shape (G,), and the covariance of the kinds' sums, shape (G, G).
+
+    Owners whose rows are the same enter by the sum of their multipliers alone.
+    """
+    _, first, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    kinds = kinds.reshape(-1)
+    if first.size == kinds.size:
+        return np.arange(kinds.size), covariance
+    order = np.argsort(kinds, kind="stable")
+    begins = np.searchsorted(kinds[order], np.arange(first.size))
+    by_kind = np.add.reduceat(covariance[order], begins, axis=0)
+    return first, np.add.reduceat(by_kind[:, order], begins, axis=1)
 
 
 def _uncorrelated(covariance: np.ndarray) -> np.ndarray:
