@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
+from p2psim.privacy.accounting.noises import Noise, is_pure
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,10 @@ class Accountant:
         infinite = np.zeros(few.agents, bool)
         infinite[few.owners[np.isinf(few.loss)]] = True
         found = np.full(few.agents, lost)
-        with np.errstate(over="ignore", under="ignore"):
-            found[~infinite] = measure(few.pick(~infinite))
+        if not infinite.all():
+            sane = few.pick(~infinite) if infinite.any() else few
+            with np.errstate(over="ignore", under="ignore"):
+                found[~infinite] = measure(sane)
         if np.isnan(found).any():
             raise ArithmeticError(f"{self.name} finds no number for some releases")
         return found[places]
@@ -105,7 +107,6 @@ def basic_sums(charges: Charges) -> np.ndarray:
 
     def pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
         if is_pure(noise):
-            assert isinstance(noise, PureNoise)
             return noise.pure(losses)
         return np.where(losses > 0, np.inf, 0.0)
 

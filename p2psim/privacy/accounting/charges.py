@@ -77,9 +77,13 @@ class Charges:
     @property
     def used(self) -> tuple[Noise, ...]:
         """Noises that some release has."""
-        return tuple(self.noises[k] for k in np.unique(self.kind))
+        return tuple(self.noises[k] for k in self._kinds())
 
-    @property
+    def _kinds(self) -> np.ndarray:
+        """Places of the noises that some release has; of one noise without a look at each release."""
+        return np.unique(self.kind[:1] if len(self.noises) == 1 else self.kind)
+
+    @cached_property
     def owners(self) -> np.ndarray:
         """Agent of each release, shape (releases,)."""
         return np.repeat(np.arange(self.agents), np.diff(self.offsets))
@@ -87,7 +91,7 @@ class Charges:
     def each(self, measure: Callable[[Noise, np.ndarray], np.ndarray]) -> np.ndarray:
         """A number of each release, by a function of its noise and losses; shape (releases,)."""
         found = np.empty(self.loss.size)
-        for k in np.unique(self.kind):
+        for k in self._kinds():
             mine = self.kind == k
             found[mine] = measure(self.noises[k], self.loss[mine])
         return found
@@ -122,10 +126,12 @@ class Charges:
 
         Equal releases are one with a count; those without a loss are left out.
         """
-        owner = self.owners
-        some = np.flatnonzero(self.loss > 0)
-        order = some[np.lexsort((self.loss[some], self.kind[some], owner[some]))]
-        owner, kind, loss = owner[order], self.kind[order], np.maximum(self.loss[order], LEAST)
+        order = np.flatnonzero(self.loss > 0)
+        owner, kind, loss = self.owners[order], self.kind[order], self.loss[order]
+        if not _in_order(owner, kind, loss):
+            order = order[np.lexsort((loss, kind, owner))]
+            owner, kind, loss = self.owners[order], self.kind[order], self.loss[order]
+        loss = np.maximum(loss, LEAST)
         fresh = np.ones(order.size, bool)
         fresh[1:] = (np.diff(owner) != 0) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
         first = np.flatnonzero(fresh)
@@ -142,4 +148,11 @@ class Charges:
             if len(known) > len(kept):
                 kept.append(agent)
         every = Charges(self.noises, kind, loss, offsets, count)
-        return every.pick(np.array(kept, np.int64)), places
+        return every if len(kept) == self.agents else every.pick(np.array(kept, np.int64)), places
+
+
+def _in_order(owner: np.ndarray, kind: np.ndarray, loss: np.ndarray) -> bool:
+    """Whether releases stand by owner, then kind, then loss, as those of equal losses do: a sort takes much longer."""
+    same = owner[1:] == owner[:-1]
+    later = (kind[1:] > kind[:-1]) | ((kind[1:] == kind[:-1]) & (loss[1:] >= loss[:-1]))
+    return bool((~same | later).all())

@@ -70,7 +70,7 @@ def spread(noise: Noise, losses: np.ndarray) -> np.ndarray:
 def reach(noise: Noise, losses: np.ndarray) -> np.ndarray:
     """Ends of the grids for losses: where the mass above is nothing, or goes to +∞."""
     if is_pure(noise):
-        return np.asarray(noise.pure(losses))  # type: ignore[attr-defined]
+        return np.asarray(noise.pure(losses))
     if isinstance(noise, GaussianNoise):
         return losses**2 / 2 + _REACH * losses
     return np.array([_end(noise, float(loss)) for loss in losses])

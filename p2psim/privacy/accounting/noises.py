@@ -10,7 +10,7 @@ Replacing a record has no direction: each curve here is that of both orders, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -221,7 +221,7 @@ DISCRETE_LAPLACE = DiscreteLaplaceNoise()
 PURE = PureDP()
 
 
-def is_pure(noise: Noise) -> bool:
+def is_pure(noise: Noise) -> TypeGuard[PureNoise]:
     """Whether a release with this noise is ε₀-DP with δ = 0."""
     # What isinstance with the protocol says, without its price: every cell of a sweep asks several times.
     return hasattr(noise, "pure") and getattr(noise, "is_pure", True)

@@ -80,7 +80,7 @@ class Released:
     @property
     def atom(self) -> float:
         """The largest loss that has a probability of its own, 0 for none: it had better lie on the grid."""
-        pure = [noise.pure(own) for noise, own in self.each() if is_pure(noise)]  # type: ignore[attr-defined]
+        pure = [noise.pure(own) for noise, own in self.each() if is_pure(noise)]
         return float(np.concatenate([np.zeros(1), *pure]).max())
 
 

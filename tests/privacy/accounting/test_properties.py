@@ -301,3 +301,25 @@ def test_losses_of_all_reorderings_are_distinguished_once() -> None:
     rows = list(itertools.permutations([0.1, 0.2, 0.3]))
     own = Charges((LAPLACE,), np.zeros(18, np.int8), np.array(rows).ravel(), np.arange(0, 19, 3))
     assert own.condensed[0].agents == 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from([0.0, 0.1, 0.2, np.inf]))),
+    st.randoms(),
+)
+def test_the_order_of_an_agents_releases_does_not_count(made, random) -> None:
+    """Releases that stand in order are not sorted; those that do not, are."""
+
+    def condensed(rows):
+        rows = sorted(rows, key=lambda row: row[0])
+        owners, kinds, losses = (np.array([row[i] for row in rows]) for i in range(3))
+        offsets = np.searchsorted(owners, np.arange(4))
+        few, places = Charges(
+            (LAPLACE, GAUSSIAN), kinds.astype(np.int8), losses.astype(float), offsets
+        ).condensed
+        return few.kind, few.loss, few.counts, few.offsets, places
+
+    shuffled = list(made)
+    random.shuffle(shuffled)
+    for one, other in zip(condensed(sorted(made)), condensed(shuffled), strict=True):
+        np.testing.assert_array_equal(one, other)
