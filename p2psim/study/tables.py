@@ -285,5 +285,7 @@ def _recoded(chunk: "pa.Array", dictionary: "pa.Array") -> "pa.DictionaryArray":
 
     if not pa.types.is_dictionary(chunk.type):
         chunk = chunk.cast(pa.string()).dictionary_encode()
+    if chunk.dictionary.equals(dictionary):
+        return chunk  # as it lies in the file, which is mapped and not read
     codes = pc.index_in(chunk.dictionary, dictionary).take(chunk.indices)
     return pa.DictionaryArray.from_arrays(codes, dictionary)
