@@ -1,8 +1,7 @@
-"""What an owner of a star computes: the mean gradient of its records, its check, and its noise; compiled."""
+"""What an owner of a star computes: the mean gradient of its records, and its check; compiled."""
 
 from p2psim.compiled import njit
 from p2psim.learning.batch_kernel import batch_gradient
-from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.losses.compiled import slope
 from p2psim.learning.violation_kernel import longest_gradient, note_violation
 
@@ -42,33 +41,30 @@ def mean_gradient_from_records(loss, X, y, norms, first, last, clip, theta, out)
 
 
 @njit()
-def release(  # type: ignore[no-untyped-def]
-    owner, number, commits, at, noise, out,
-    how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch, factor,
+def answer(  # type: ignore[no-untyped-def]
+    owner, number, commits, at, mean,
+    how, loss, gram, moment, X, y, norms, offsets, clip, batch,
     suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
 ):  # fmt: skip
-    """Write one release of an owner at a model to ``out``, shape (p,): its mean gradient times a factor, with noise.
+    """Write the mean gradient of an owner's records at a model to ``mean``, shape (p,), and check the claimed bound.
 
-    ``batch`` is None where all records take part, else `p2psim.learning.batches.Sampling.for_kernel`. ``grid`` is None,
-    or what a release is rounded to a multiple of.
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     """
     # A batch of None is known when the kernel is compiled, and this question is not asked then.
     if batch is not None:
         batch_gradient(
-            loss, X, y, norms, offsets[owner], offsets[owner + 1], clip, at, batch, owner, number, out
+            loss, X, y, norms, offsets[owner], offsets[owner + 1], clip, at, batch, owner, number, mean
         )
     elif how == FROM_SUMS:
-        mean_gradient_from_sums(gram[owner], moment[owner], at, out)
+        mean_gradient_from_sums(gram[owner], moment[owner], at, mean)
     else:
-        mean_gradient_from_records(loss, X, y, norms, offsets[owner], offsets[owner + 1], clip, at, out)
+        mean_gradient_from_records(loss, X, y, norms, offsets[owner], offsets[owner + 1], clip, at, mean)
     # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
     longest = longest_gradient(
         loss, X, y, norms, suspects, suspect_offsets[owner], suspect_offsets[owner + 1], at
     )
     if longest > bound:
         note_violation(owner, commits, longest / bound, violations, violation_steps, violation_sizes)
-    for a in range(at.size):
-        out[a] = snapped(factor * out[a] + noise[a], grid)
 
 
 @njit(inline="always")

@@ -2,7 +2,7 @@
 
 State that is kept between chunks of events:
 
-- ``models`` (T, p): θ[1] … of the learner, by version, as far as they have been made; ``mean`` (p,): their average;
+- ``models`` (T, p): θ[1] … of the learner, by version, as far as they have been made; ``average`` (p,): theirs;
 - ``arrived`` (N, p): the answers of the open round that have reached the learner; ``has`` (N,) whose they are;
 - ``places``, ``payloads``, ``free``, ``free_rows``: answers on their way, see `p2psim.learning.in_flight`;
 - ``commits`` (1,): rounds so far; ``counts`` (N,): those in which each owner's answer was used.
@@ -11,8 +11,9 @@ State that is kept between chunks of events:
 import numpy as np
 
 from p2psim.compiled import njit
+from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.in_flight import post, take
-from p2psim.learning.owner_kernel import project, release
+from p2psim.learning.owner_kernel import answer, project
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
 
 #: Status of a chunk that was replayed to its end; `post` has those that ask for room.
@@ -21,7 +22,7 @@ DONE = 0
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, mean, arrived, has, places, payloads, free, free_rows, commits, counts,
+    events, start, models, average, arrived, has, places, payloads, free, free_rows, commits, counts,
     how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch,
     suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
     noise, noise_row, steps, shares, l2, theta_max, averages, keep, takes, newest,
@@ -31,12 +32,12 @@ def replay(  # type: ignore[no-untyped-def]
     """Replay events from ``start``; returns (status, next event, records kept, next record time)."""
     owners, p = arrived.shape
     kept = 0
-    total = np.empty(p)
+    total, mean = np.empty(p), np.empty(p)
     for e in range(start, events.size):
         event = events[e]
         kind, agent = event.kind, event.agent
         while event.time > next_time:
-            kept_theta[kept] = mean if averages else models[commits[0]]
+            kept_theta[kept] = average if averages else models[commits[0]]
             kept_step[kept], kept_time[kept] = commits[0], next_time
             kept += 1
             next_time = every_time * np.rint(next_time / every_time + 1.0)
@@ -44,12 +45,15 @@ def replay(  # type: ignore[no-untyped-def]
             row = post(event.seq, event.version, places, free, free_rows)
             if row < 0:
                 return row, e, kept, next_time
-            release(
-                agent, event.release, commits[0], models[event.version], noise[noise_row[0]], payloads[row],
-                how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch, at_owner[agent],
+            answer(
+                agent, event.release, commits[0], models[event.version], mean,
+                how, loss, gram, moment, X, y, norms, offsets, clip, batch,
                 suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
             )  # fmt: skip
+            drawn = noise_row[0]
             noise_row[0] += 1
+            for a in range(p):
+                payloads[row, a] = snapped(at_owner[agent] * mean[a] + noise[drawn, a], grid)
         elif kind in (DELIVER, DROP) and agent == LEARNER and event.cause >= 0:
             row, version = take(event.cause, places, free, free_rows)
             # An answer to an older round comes too late.
@@ -73,11 +77,11 @@ def replay(  # type: ignore[no-untyped-def]
             for a in range(p):
                 at = models[k, a]
                 models[k + 1, a] = project(at - steps[k] * (2.0 * l2 * at + scale * total[a]), theta_max)
-                mean[a] = keep[k] * mean[a] + takes[k] * models[k + newest, a]
+                average[a] = keep[k] * average[a] + takes[k] * models[k + newest, a]
             has[:] = False
             commits[0] = k + 1
             if every_step > 0 and commits[0] % every_step == 0:
-                kept_theta[kept] = mean if averages else models[k + 1]
+                kept_theta[kept] = average if averages else models[k + 1]
                 kept_step[kept], kept_time[kept] = commits[0], event.time
                 kept += 1
     return DONE, events.size, kept, next_time
