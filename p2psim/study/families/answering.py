@@ -30,12 +30,15 @@ class Answering:
         Whether it can be said how often owners are there; if not, they are taken to be there always.
     lacking : tuple of str
         What of the network is not in these numbers.
+    draws : int
+        In how many draws it was counted who answers in time; 0 where that is exact.
     """
 
     heard: np.ndarray
     used: np.ndarray
     known: bool
     lacking: tuple[str, ...]
+    draws: int = 0
 
 
 def answering(network: Network) -> Answering:
@@ -57,20 +60,23 @@ def answering(network: Network) -> Answering:
         lacking.append("collisions and airtime are not in it")
     if channel.retransmit.kind != "none":
         lacking.append("what is sent again is not in it")
+    draws = 0
     if exchange.deadline is not None:
-        used = used * _within(exchange.response, exchange.deadline)
+        chance, draws = _within(exchange.response, exchange.deadline)
+        used = used * chance
         if channel.latency != 0:
             lacking.append("latency is not in what comes before a deadline")
-    return Answering(heard, used, known, tuple(lacking))
+    return Answering(heard, used, known, tuple(lacking), draws)
 
 
-def _within(delay: Quantity, deadline: float) -> float:
-    """P(delay ≤ deadline)."""
+def _within(delay: Quantity, deadline: float) -> tuple[float, int]:
+    """P(delay ≤ deadline), and the draws that it was counted in, 0 for none."""
     if not isinstance(delay, Distribution):
-        return float(delay <= deadline)
+        return float(delay <= deadline), 0
     if delay.exponential is not None:
-        return float(-np.expm1(-deadline / delay.exponential))
+        return float(-np.expm1(-deadline / delay.exponential)), 0
     if delay.uniform is not None:
         low, high = delay.uniform
-        return float(np.clip((deadline - low) / (high - low), 0, 1)) if high > low else float(low <= deadline)
-    return float((delay.sample(np.random.default_rng(0), _DRAWS) <= deadline).mean())
+        share = (deadline - low) / (high - low) if high > low else float(low <= deadline)
+        return float(np.clip(share, 0, 1)), 0
+    return float((delay.sample(np.random.default_rng(0), _DRAWS) <= deadline).mean()), _DRAWS

@@ -16,6 +16,8 @@ def arrivals(cell: RoundsCell) -> tuple[np.ndarray, np.ndarray, bool, list[str]]
     network = cell.stage.network
     found = answering(network)
     reasons = list(found.lacking)
+    if found.draws:
+        reasons.append(f"who answers in time is counted in {found.draws:,} draws")
     has_deadline = getattr(network.exchange, "deadline", None) is not None
     if has_deadline and cell.scenario.privacy.allocation.kind != "horizon":
         reasons.append("answers after the deadline count as given")
