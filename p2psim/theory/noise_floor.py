@@ -13,6 +13,7 @@ floor that fills Θ (`box_filling`) is only a sign that ψ saturates, not a fore
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,7 +147,21 @@ def stationary_moments(
 
 
 def _solve_one(a: float, b: Float, variance: Float, gamma: Float) -> tuple[float, Float, Float]:
-    """One eigenvector: unknowns (A, B_1..B_N, C_1..C_N) = (E x², E y_i², E x·y_i)."""
+    """One eigenvector: (E x², E y_i², E x·y_i)."""
+    scale = float(variance.max())
+    if scale == 0:
+        scale = 1.0
+    learner, owners, cross = _of_relative(a, b.tobytes(), (variance / scale).tobytes(), gamma.tobytes())
+    return scale * learner, scale * owners, scale * cross
+
+
+@lru_cache(maxsize=256)
+def _of_relative(a: float, decays: bytes, variances: bytes, shares: bytes) -> tuple[float, Float, Float]:
+    """`_solve_one` for variances of at most one: the same in all cells of a sweep over budgets.
+
+    Unknowns are (A, B_1..B_N, C_1..C_N) = (E x², E y_i², E x·y_i).
+    """
+    b, variance, gamma = (np.frombuffer(each) for each in (decays, variances, shares))
     N = len(b)
     # D_ij = E y_i·y_j = P_ij·C_j + P_ji·C_i off the diagonal.
     weight = gamma * b
