@@ -31,7 +31,7 @@ from p2psim.study.families.agents import star_agents
 from p2psim.study.families.answering import answering
 from p2psim.study.families.rounds_facts import assess
 from p2psim.study.families.stage import Assessment, Player, Stage, check_availability, limit_of, stage
-from p2psim.study.families.star_player import StarPlayer, marks_of
+from p2psim.study.families.star_player import StarPlayer, compared_with, marks_of
 from p2psim.study.families.star_setting import (
     arrays,
     identify,
@@ -169,14 +169,7 @@ def recompute(
     _, rule = rule_of(scenario, case, problem, method.projects)
     drawn = sampling(algorithm.batch, problem.records, streams_of(scenario, replica).key("batches"))
     theta = replay_rounds_plainly(problem, method, events, noise, rule.clip, drawn, rule.order, rule.grid)
-    compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
-    for one in compared:
-        psi = problem.fitness(theta[one.step]) / problem.minimum - 1
-        yield Compared(one.value, psi, 1 + np.abs(psi))
-    if models is not None and compared:
-        again = theta[compared[0].step]
-        scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
-        yield Compared(models, again, scale)
+    yield from compared_with(problem, theta, series, models)
 
 
 def _weighting(scenario: Scenario, network: Network) -> Weighting:

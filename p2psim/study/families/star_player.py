@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 
 from p2psim.errors import SimulationError
-from p2psim.learning.metrics import METRICS
+from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.star_problem import StarProblem
 from p2psim.learning.star_replay import Recorded
 from p2psim.privacy.violations import Violations
+from p2psim.study.compared import Compared
 from p2psim.study.families.stage import Played
 from p2psim.study.record import EveryTime, RecordSection
 
@@ -64,3 +66,17 @@ class StarPlayer:
                 raise SimulationError(f"{one.metric} is not finite from step {at} on")
         violations = Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
         return Played(series, recorded.theta, violations)
+
+
+def compared_with(
+    problem: StarProblem, theta: np.ndarray, series: tuple[Series, ...], models: np.ndarray | None
+) -> Iterator[Compared]:
+    """What was recorded of a replica beside its models as recomputed, shape (steps + 1, p); ψ relative to 1 + ψ."""
+    compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
+    for one in compared:
+        psi = problem.fitness(theta[one.step]) / problem.minimum - 1
+        yield Compared(one.value, psi, 1 + np.abs(psi))
+    if models is not None and compared:
+        again = theta[compared[0].step]
+        scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
+        yield Compared(models, again, scale)
