@@ -261,7 +261,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
     asked = parser().parse_args(arguments)
+    asked.arguments = tuple(arguments)
     try:
         # Here and not above: `--help` must not wait for it.
         from p2psim import commands

@@ -60,6 +60,7 @@ def _run(asked: argparse.Namespace) -> int:
         only=None if asked.cell is None else (asked.cell, asked.replica),
         confirm_cells=asked.confirm_cells,
         tell=tell,
+        arguments=asked.arguments,
     )
     notes = [] if asked.cell is not None else _beside_what_was_asked(result, scenario)
     _show_result(result, asked.json, told, notes)

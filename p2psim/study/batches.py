@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2psim.errors import P2PSimError
+from p2psim.study.invocations import Meter, Resources
 from p2psim.study.parts import Finished, Part, RunKey, encode
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class BatchResult:
         Number of simulations tried.
     seconds : float
         Wall time of the batch in its process.
+    used : Resources or None
+        What that process used for it.
     worker : str
         Who did it.
     stopped : BaseException or None
@@ -70,6 +73,7 @@ class BatchResult:
     seconds: float = 0.0
     worker: str = ""
     stopped: BaseException | None = None
+    used: Resources | None = None
 
 
 def given_up(cells: "Sequence[Cell]", item: Item, how: str, worker: str) -> BatchResult:
@@ -124,7 +128,7 @@ def _run_batch(
     failed: dict[RunKey, str] = {}
     data: dict[str, bytes] = {}
     stopped: BaseException | None = None
-    start = time.perf_counter()
+    start, meter = time.perf_counter(), Meter()
     for position, replica in items:
         cell = cells[position]
         began = time.perf_counter()
@@ -154,7 +158,7 @@ def _run_batch(
         encoded = encode(finished)
         part = Part(encoded.files, encoded.runs, encoded.problems, data)
     done, seconds = len(finished) + len(failed), time.perf_counter() - start
-    return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped)
+    return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
 
 
 def _data_bytes(workspace: "Workspace", problem: str) -> bytes:

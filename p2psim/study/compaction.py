@@ -11,12 +11,15 @@ import numpy as np
 
 from p2psim.study import aside, manifest, store
 from p2psim.study.archives import member_names, read_member, write_archive
+from p2psim.study.invocations import Record
 from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.parts import ARCHIVES, TABLES, RunKey, StoredPart
 from p2psim.study.tables import Placed, merge
 
 
-def finish(folder: Path, content: store.Content, described: Manifest, scenario_text: str) -> Manifest:
+def finish(
+    folder: Path, content: store.Content, described: Manifest, scenario_text: str, record: Record
+) -> Manifest:
     """Merge everything into the tables and archives, and remove the parts.
 
     Parameters
@@ -29,6 +32,8 @@ def finish(folder: Path, content: store.Content, described: Manifest, scenario_t
         With the cells in the order of the new tables; runs, warnings and files are filled in here.
     scenario_text : str
         The resolved scenario.
+    record : Record
+        Of the invocation, whose last reading is taken when the tables are written.
 
     Returns
     -------
@@ -61,6 +66,7 @@ def finish(folder: Path, content: store.Content, described: Manifest, scenario_t
         runs=_entries(content, runs),
         warnings=content.warnings(),
         files=files,
+        invocations=(*described.invocations[:-1], record.so_far(described.state)),
     )
     (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
     (building / manifest.NAME).write_text(manifest.dump(final), encoding="utf-8")

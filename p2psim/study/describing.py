@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError
 from p2psim.study import manifest, store
+from p2psim.study.invocations import Invocation, earlier
 from p2psim.study.manifest import CellEntry, Manifest
 from p2psim.study.notices import Warned
 from p2psim.study.ranges import to_ranges
@@ -25,6 +26,7 @@ def describe(
     folder: Path,
     preparation: dict[str, Any],
     facts: dict[str, dict[str, Any]],
+    invocation: Invocation,
 ) -> Manifest:
     """The manifest of the study that begins: the present grid, then earlier cells."""
     from p2psim.study.scenario import explicit
@@ -52,6 +54,7 @@ def describe(
         files=old.files if old else {},
         preparation=preparation or (old.preparation if old else {}),
         made_by=manifest.versions(),
+        invocations=(*(earlier(old.invocations) if old else ()), invocation),
     )
 
 

@@ -14,6 +14,7 @@ from p2psim import __version__
 from p2psim.errors import FolderError
 from p2psim.printing import plain
 from p2psim.study.aside import write_text
+from p2psim.study.invocations import Invocation, from_tree, to_tree
 from p2psim.study.notices import Warned
 from p2psim.study.parts import RunKey
 from p2psim.study.ranges import from_ranges, to_ranges
@@ -97,6 +98,8 @@ class Manifest:
         Fitted numbers of the preparation of the data; by content hash where cells differ.
     made_by : dict
         Versions and platform.
+    invocations : tuple of Invocation
+        Each run on the folder, the first one first.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Manifest:
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
     preparation: dict[str, Any] = field(default_factory=dict)
     made_by: dict[str, Any] = field(default_factory=dict)
+    invocations: tuple[Invocation, ...] = ()
 
 
 def versions() -> dict[str, Any]:
@@ -143,6 +147,7 @@ def dump(manifest: Manifest) -> str:
         "seed": manifest.seed,
         "replicas": manifest.replicas,
         "made_by": manifest.made_by,
+        "invocations": [to_tree(one) for one in manifest.invocations],
         "grid": manifest.grid,
         "stored": list(manifest.stored),
         "cells": [
@@ -272,6 +277,7 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         files={name: (entry["bytes"], entry["sha256"]) for name, entry in tree["files"].items()},
         preparation=tree["preparation"],
         made_by=tree["made_by"],
+        invocations=tuple(from_tree(one) for one in tree.get("invocations", ())),
     )
 
 

@@ -16,6 +16,7 @@ from p2psim.study.checking import assess_cells, warnings_of
 from p2psim.study.clusters import connect, run_dask
 from p2psim.study.describing import describe, describe_failures, with_stops, without_empty
 from p2psim.study.executors import EXECUTORS, available_cores, run_local
+from p2psim.study.invocations import Record
 from p2psim.study.progress import WAYS, shown
 from p2psim.study.work import Work
 
@@ -41,6 +42,7 @@ class RunOptions:
     scheduler: str | None = None
     check_events: bool = False
     only: tuple[int, int] | None = None
+    arguments: Sequence[str] | None = None
 
 
 def default_folder(scenario: "Scenario") -> Path:
@@ -64,6 +66,7 @@ def run(
     only: tuple[int, int] | None = None,
     confirm_cells: bool = False,
     tell: Callable[[str], None] | None = None,
+    arguments: Sequence[str] | None = None,
 ) -> "Result":
     """Run what is missing of a study, and return its results.
 
@@ -94,6 +97,8 @@ def run(
         Accept a sweep of any size.
     tell : callable, optional
         Called with each warning that is known before the simulations begin; all warnings are in the manifest.
+    arguments : sequence of str, optional
+        Of the command line that asks for it; kept in the manifest.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def run(
     from p2psim.study.result import Result
 
     way = progress if isinstance(progress, str) else "bar" if progress else "none"
-    options = RunOptions(jobs, overwrite, way, executor, scheduler, check_events, only)
+    options = RunOptions(jobs, overwrite, way, executor, scheduler, check_events, only, arguments)
     _check_options(options)
     grid = cells(scenario, confirm_cells=confirm_cells)
     if only is not None and not (0 <= only[0] < len(grid) and only[1] >= 0):
@@ -146,6 +151,7 @@ def _run_into(
 ) -> "dict[RunKey, str]":
     """Complete a run folder; returns what failed."""
     identity = scenario.identity()
+    record = Record(options.arguments, options.executor, options.jobs)
     with contextlib.ExitStack() as stack:
         found = store.inspect(folder, identity, options.overwrite)
         if folder.exists():
@@ -171,13 +177,14 @@ def _run_into(
         if options.overwrite:
             store.clear(folder)
         text = _resolved_text(scenario, preparation)
-        described = describe(scenario, grid, content, folder, preparation, facts)
+        described = describe(scenario, grid, content, folder, preparation, facts, record.so_far())
         store.begin(folder, described, text)
         try:
-            failed = _execute(folder, grid, work, workspace, options, _keeps_data(scenario), client)
+            failed = _execute(folder, grid, work, workspace, options, _keeps_data(scenario), client, record)
         except BaseException:
             with contextlib.suppress(OSError):
-                manifest.write(folder, replace(described, state="interrupted"))
+                invocations = (*described.invocations[:-1], record.so_far("interrupted"))
+                manifest.write(folder, replace(described, state="interrupted", invocations=invocations))
             raise
         content = store.read_content(folder)
         described = replace(
@@ -185,7 +192,7 @@ def _run_into(
             failed=dict(failed),
             state="failed" if failed else "finished",
         )
-        compaction.finish(folder, content, described, text)
+        compaction.finish(folder, content, described, text, record)
         return failed
 
 
@@ -247,6 +254,7 @@ def _execute(
     options: RunOptions,
     keep_data: bool,
     client: Any,
+    record: Record,
 ) -> "dict[RunKey, str]":
     """Simulate, keeping each batch as it comes."""
     failed: dict[RunKey, str] = {}
@@ -268,6 +276,7 @@ def _execute(
                 store.add_part(folder, result.part)
             failed.update(result.failed)
             work.take_in(result)
+            record.take_in(result.worker, result.done, result.used)
             advance(result.done, len(result.failed), result.worker, work.planned)
             if result.stopped is not None:
                 raise result.stopped
