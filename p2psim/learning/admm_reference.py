@@ -9,8 +9,7 @@ import numpy as np
 from p2psim.learning.admm_replay import AdmmRule
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_reference import mean_gradient, on_grid
-from p2psim.learning.graph_replay import GraphRule
+from p2psim.learning.releases_reference import first_rows, mean_gradient, on_grid
 from p2psim.network.events import COMMIT, DELIVER, SEND
 
 #: θ_i, θ_ij and their multipliers λ, as one end of a link sends them.
@@ -46,7 +45,7 @@ def replay_admm_plainly(
         The first is the start.
     """
     events = list(events)
-    rho, gradient_rule = rule.rho, GraphRule(clip=rule.clip, order=rule.order)
+    rho = rule.rho
     theta = np.array(start, dtype=float)
     anchors = np.array(start if anchor is None else anchor, dtype=float)
     near = [
@@ -61,11 +60,7 @@ def replay_admm_plainly(
     z = {(i, j): [theta[i].copy(), theta[j].copy()] for i, j in W}
     multiplier = {end: [np.zeros(problem.dimension), np.zeros(problem.dimension)] for end in W}
     set_by = dict.fromkeys(W, -1)
-    made = np.zeros(problem.agents + 1, np.int64)
-    for event in events:
-        if event["kind"] == SEND and event["release"] >= 0:
-            made[event["agent"] + 1] += 1
-    first = np.cumsum(made)
+    first = first_rows(events, SEND, problem.agents)
 
     def steps(i: int, release: int) -> None:
         """Minimise agent i's part of the augmented Lagrangian, its copies eliminated."""
@@ -81,7 +76,7 @@ def replay_admm_plainly(
             theta[i] = (target + c * anchors[i]) / (stiff + c)
             return
         for _ in range(rule.inner):
-            g = mean_gradient(problem, i, theta[i], gradient_rule, release, sampling)
+            g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
             g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
             g = pull * g + stiff * theta[i] - target
             theta[i] = theta[i] - g / (stiff + pull * problem.smoothness[i])

@@ -6,34 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from p2psim.learning.batch_reference import drawn
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_replay import GraphRule
+from p2psim.learning.releases_reference import first_rows, mean_gradient, on_grid
 from p2psim.network.events import COMMIT, DELIVER, JOIN, SEND
-
-
-def mean_gradient(
-    problem: GraphProblem, i: int, theta: np.ndarray, rule: GraphRule, release: int, sampling: Sampling | None
-) -> np.ndarray:
-    """Mean of the gradients of an agent's records, each clipped, or its estimate from a release's batch: shape (p,).
-
-    Of a batch the sum is divided by a public number, not by how many were drawn.
-    """
-    n = int(problem.records[i])
-    places = range(n) if sampling is None else drawn(sampling, i, release, n)
-    divisor = max(n, 1) if sampling is None else sampling.divisors[i]
-    rows = problem.offsets[i] + np.array(places, np.int64)
-    X, y = problem.X[rows], problem.y[rows]
-    gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
-    norms = np.linalg.norm(gradients, ord=rule.order, axis=1)
-    clipped = gradients * np.minimum(1.0, rule.clip / np.maximum(norms, 1e-300))[:, None]
-    return np.asarray(clipped.sum(axis=0) / divisor)
-
-
-def on_grid(values: np.ndarray, grid: float | None) -> np.ndarray:
-    """Nearest multiples of the grid's step, halves upwards; the values themselves where there is no grid."""
-    return values if grid is None else grid * np.floor(values / grid + 0.5)
 
 
 def replay_plainly(
@@ -73,11 +50,7 @@ def replay_plainly(
         for j in problem.indices[problem.indptr[i] : problem.indptr[i + 1]]
     }
     sent: dict[int, np.ndarray] = {}
-    made = np.zeros(problem.agents + 1, np.int64)
-    for event in events:
-        if event["kind"] == COMMIT and event["release"] >= 0:
-            made[event["agent"] + 1] += 1
-    first = np.cumsum(made)
+    first = first_rows(events, COMMIT, problem.agents)
     yield theta.copy()
     for event in events:
         i, peer, version, cause = (int(event[name]) for name in ("agent", "peer", "version", "cause"))
@@ -95,7 +68,7 @@ def replay_plainly(
             a = 1 / (1 + mu_c * problem.smoothness[i])
             release = int(event["release"])
             if release >= 0:
-                g = mean_gradient(problem, i, theta[i], rule, release, sampling)
+                g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
                 g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
                 theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * g)
                 anchors[i] = theta[i]

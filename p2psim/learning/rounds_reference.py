@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from p2psim.learning.batches import Sampling
+from p2psim.learning.releases_reference import first_rows, mean_gradient, on_grid
 from p2psim.learning.star_problem import StarProblem
-from p2psim.learning.star_reference import mean_gradient
 from p2psim.learning.synchronous import RoundMethod
 from p2psim.network.events import COMMIT, DELIVER, LEARNER, SEND
 
@@ -42,11 +42,7 @@ def replay_rounds_plainly(
     """
     events = list(events)
     N, p = problem.owners, problem.dimension
-    made = np.zeros(N + 1, np.int64)
-    for event in events:
-        if event["kind"] == SEND and event["release"] >= 0:
-            made[event["agent"] + 1] += 1
-    first = np.cumsum(made)
+    first = first_rows(events, SEND, N)
 
     theta, average = [np.zeros(p)], [np.zeros(p)]
     sent: dict[int, tuple[int, np.ndarray]] = {}
@@ -57,9 +53,7 @@ def replay_rounds_plainly(
         if kind == SEND and agent != LEARNER:
             version, release = int(event["version"]), int(event["release"])
             Q = mean_gradient(problem, agent, theta[version], clip, release, sampling, order)
-            Q = method.weighting.at_owner[agent] * Q + noise[first[agent] + release]
-            if grid is not None:
-                Q = grid * np.floor(Q / grid + 0.5)
+            Q = on_grid(method.weighting.at_owner[agent] * Q + noise[first[agent] + release], grid)
             sent[int(event["seq"])] = version, Q
         elif kind == DELIVER and agent == LEARNER:
             version, Q = sent.pop(int(event["cause"]))

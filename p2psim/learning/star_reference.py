@@ -7,36 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from p2psim.learning.async_star import StarMethod
-from p2psim.learning.batch_reference import drawn
 from p2psim.learning.batches import Sampling
+from p2psim.learning.releases_reference import first_rows, mean_gradient, on_grid
 from p2psim.learning.star_problem import StarProblem
 from p2psim.learning.weighting import Weighting
 from p2psim.network.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, NEIGHBOURS, SEND
-
-
-def mean_gradient(
-    problem: StarProblem,
-    owner: int,
-    theta: np.ndarray,
-    clip: float,
-    release: int,
-    sampling: Sampling | None,
-    order: int = 1,
-) -> np.ndarray:
-    """Mean of the gradients of an owner's records, or its estimate from a release's batch: shape (p,).
-
-    Each record's gradient is clipped to a norm of order 1 or 2. Of a batch the sum is divided by a public number, not
-    by how many were drawn.
-    """
-    n = int(problem.records[owner])
-    places = range(n) if sampling is None else drawn(sampling, owner, release, n)
-    divisor = n if sampling is None else sampling.divisors[owner]
-    rows = problem.offsets[owner] + np.array(places, np.int64)
-    X, y = problem.X[rows], problem.y[rows]
-    gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
-    norms = np.linalg.norm(gradients, ord=order, axis=1)
-    clipped = gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
-    return np.asarray(clipped.sum(axis=0) / divisor)
 
 
 def replay_plainly(
@@ -74,11 +49,7 @@ def replay_plainly(
     """
     events = list(events)
     N, p = problem.owners, problem.dimension
-    made = np.zeros(N + 1, np.int64)
-    for event in events:
-        if event["kind"] == SEND and event["release"] >= 0:
-            made[event["agent"] + 1] += 1
-    first = np.cumsum(made)
+    first = first_rows(events, SEND, N)
 
     theta_L, theta, asked, newest = np.zeros(p), np.zeros((N, p)), np.zeros((N, p)), np.zeros(N)
     queries: dict[int, np.ndarray] = {}
@@ -96,9 +67,7 @@ def replay_plainly(
         elif kind == SEND:
             release = int(event["release"])
             Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling, order)
-            Q = weighting.at_owner[agent] * Q + noise[first[agent] + release]
-            if grid is not None:
-                Q = grid * np.floor(Q / grid + 0.5)
+            Q = on_grid(weighting.at_owner[agent] * Q + noise[first[agent] + release], grid)
             answers[seq] = Q, asked[agent].copy(), int(event["version"])
         elif kind == DELIVER and agent == LEARNER:
             arrived = answers.pop(cause)

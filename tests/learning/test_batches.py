@@ -17,7 +17,8 @@ from p2psim.learning.async_star import StarMethod
 from p2psim.learning.batch_kernel import batch_gradient, draw_fixed, draw_poisson
 from p2psim.learning.batch_reference import drawn
 from p2psim.learning.batches import POISSON, FixedBatch, PoissonBatch, Sampling, Whole, sampling
-from p2psim.learning.star_reference import mean_gradient, replay_plainly
+from p2psim.learning.releases_reference import mean_gradient
+from p2psim.learning.star_reference import replay_plainly
 from p2psim.randomness import stream_key
 
 LEVEL = 1e-6

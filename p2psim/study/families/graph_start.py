@@ -10,8 +10,8 @@ import numpy as np
 from p2psim.errors import MeaningError
 from p2psim.learning.graph_optimum import minimise_alone, propagate
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_reference import on_grid
 from p2psim.learning.graph_replay import GraphRule
+from p2psim.learning.releases_reference import on_grid
 from p2psim.learning.starts import Given, Local, PrivateWarmStart, Start
 from p2psim.paths import checked
 from p2psim.privacy.budgets import allowance
