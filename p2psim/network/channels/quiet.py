@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from p2psim.network.channels.carried import Carried
 from p2psim.network.channels.latency import Delays
 from p2psim.network.channels.loss import Losses
 from p2psim.network.channels.medium import Ended, Ends
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import LOSS, NONE
-from p2psim.network.timers import NORMAL, Later
+from p2psim.network.timers import NORMAL
 
 if TYPE_CHECKING:
     from p2psim.network.world import World
@@ -36,30 +37,6 @@ class IdealMedium:
         """Deliver at once."""
         for receiver in receivers:
             self._arrive(sender, receiver, seq, version, release, heard, lost)
-
-
-class _Delivery(Later):
-    """A message on its way to receivers where it ends at the same time, in the same way."""
-
-    def __init__(
-        self,
-        ring: Callable[[Any], None],
-        sender: int,
-        receivers: Sequence[int],
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-    ):
-        self.ring = ring
-        self.sender = sender
-        self.receivers = receivers
-        self.seq = seq
-        self.version = version
-        self.release = release
-        self.heard = heard
-        self.lost = lost
 
 
 class QuietMedium:
@@ -102,29 +79,24 @@ class QuietMedium:
         """Deliver or drop after a delay."""
         airtime = self._airtime.question if version == NONE else self._airtime.loaded
         if self._constant is not None:
-            end = _Delivery(self._arrive, sender, receivers, seq, version, release, heard, lost)
-            self._end(end, airtime + self._constant)
+            one = Carried(sender, receivers, seq, version, release, heard, lost)
+            self.end_later(one, airtime + self._constant, False)
             return
         for receiver in receivers:
             delay = airtime + self._delays(sender, receiver, lane)
             is_lost = self._losses(sender, receiver, lane)
-            act = self._fail if is_lost else self._arrive
-            self._end(_Delivery(act, sender, (receiver,), seq, version, release, heard, lost), delay)
+            self.end_later(Carried(sender, (receiver,), seq, version, release, heard, lost), delay, is_lost)
 
-    def _end(self, one: _Delivery, delay: float) -> None:
-        """Let messages end after a delay; at once, and before anything else, if it is zero."""
+    def end_later(self, one: Carried, delay: float, is_lost: bool) -> None:
+        """Let a message arrive, or be lost, after a delay; at once, and before anything else, if it is zero."""
+        one.ring = self._lose if is_lost else self._arrive
         if delay:
             self._schedule(one, NORMAL, delay)
         else:
             one.ring(one)
 
-    def _arrive(self, one: _Delivery) -> None:
-        arrive = self._ends.arrive
-        for receiver in one.receivers:
-            arrive(one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost)
+    def _arrive(self, one: Carried) -> None:
+        one.arrive_at_all(self._ends)
 
-    def _fail(self, one: _Delivery) -> None:
-        for receiver in one.receivers:
-            self._ends.fail(
-                one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost, LOSS
-            )
+    def _lose(self, one: Carried) -> None:
+        one.fail_at_all(self._ends, LOSS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.network.channels.access import Access
 from p2psim.network.channels.air import Air
+from p2psim.network.channels.carried import Carried
 from p2psim.network.channels.ears import Reception
 from p2psim.network.channels.latency import Delays
 from p2psim.network.channels.loss import Losses
@@ -16,7 +17,7 @@ from p2psim.network.channels.medium import Ended, Ends
 from p2psim.network.channels.quiet import QuietMedium
 from p2psim.network.channels.timing import Airtime
 from p2psim.network.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE
-from p2psim.network.timers import NORMAL, Later
+from p2psim.network.timers import NORMAL
 
 if TYPE_CHECKING:
     from p2psim.network.world import World
@@ -24,15 +25,11 @@ if TYPE_CHECKING:
 _AT_ONCE = (0.0, False)
 
 
-class Transmission(Later):
+class Transmission(Carried):
     """A message on the air, or waiting for it, which is also the event of what comes next: its beginning or its end.
 
     Attributes
     ----------
-    sender : int
-    receivers : sequence of int
-    seq, version, release, heard, lost
-        As `Medium.carry` got them.
     length : float
         Airtime.
     fates : list of (float, bool), optional
@@ -52,31 +49,11 @@ class Transmission(Later):
 
     # What most transmissions leave as it is stands here: a message is made faster so.
     tries = slot = 0
-    start = end = 0.0
+    length = start = end = 0.0
     fates: list[tuple[float, bool]] | None = None
     before: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
     at_places: dict[int, Reception] | None = None
-
-    def __init__(
-        self,
-        sender: int,
-        receivers: Sequence[int],
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        length: float,
-    ):
-        self.sender = sender
-        self.receivers = receivers
-        self.seq = seq
-        self.version = version
-        self.release = release
-        self.heard = heard
-        self.lost = lost
-        self.length = length
 
 
 class RadioMedium:
@@ -109,9 +86,9 @@ class RadioMedium:
         while_sending: str,
         constant: float | None,
     ):
-        self._env, self._present, self._after = world.env, world.present, world.after
+        self._env, self._present = world.env, world.present
         self._queue, self._numbers = world.env._queue, world.env._eid
-        self._ends, self._arrive = ends, ends.arrive
+        self._ends = ends
         self._airtime, self._delays, self._losses = airtime, delays, losses
         self._arrives_at_once = constant == 0
         self._quiet = QuietMedium(world, ends, airtime, delays, losses, constant)
@@ -142,7 +119,8 @@ class RadioMedium:
         if not length:
             self._quiet.carry(sender, receivers, seq, version, release, heard, lost, lane)
             return
-        one = Transmission(sender, receivers, seq, version, release, heard, lost, length)
+        one = Transmission(sender, receivers, seq, version, release, heard, lost)
+        one.length = length
         if not self._arrives_at_once:
             delays, losses = self._delays, self._losses
             one.fates = [
@@ -151,7 +129,7 @@ class RadioMedium:
         if self._one_by_one:
             if self._sending[sender]:
                 if self._skips:
-                    self._give_up(one, BUSY)
+                    one.fail_at_all(self._ends, BUSY)
                 else:
                     self._waiting.setdefault(sender, deque()).append(one)
                 return
@@ -193,9 +171,7 @@ class RadioMedium:
         """End a transmission: each receiver has heard it or not."""
         sender = one.sender
         if self._is_plain and not one.others and one.fates is None:
-            seq, version, release, heard, lost = one.seq, one.version, one.release, one.heard, one.lost
-            for receiver in one.receivers:
-                self._arrive(sender, receiver, seq, version, release, heard, lost)
+            one.arrive_at_all(self._ends)
         else:
             self._sort_out(one)
         if self._waiting:
@@ -213,34 +189,16 @@ class RadioMedium:
             if not is_clear and not air.hears(one, receiver):
                 ends.fail(sender, receiver, *message, COLLISION)
             elif delay:
-                self._travel(one, receiver, delay, is_lost)
+                self._quiet.end_later(Carried(sender, (receiver,), *message), delay, is_lost)
             elif is_lost:
                 ends.fail(sender, receiver, *message, LOSS)
             else:
                 ends.arrive(sender, receiver, *message)
 
-    def _travel(self, one: Transmission, receiver: int, delay: float, is_lost: bool) -> None:
-        """Let a message that was heard arrive, or be lost, after a while."""
-        message = one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost
-
-        def end() -> None:
-            if is_lost:
-                self._ends.fail(*message, LOSS)
-            else:
-                self._ends.arrive(*message)
-
-        self._after(delay, end)
-
     def _refuse(self, one: Transmission, outcome: int) -> None:
         """Give a transmission up that would have been next."""
-        self._give_up(one, outcome)
+        one.fail_at_all(self._ends, outcome)
         self._next(one.sender)
-
-    def _give_up(self, one: Transmission, outcome: int) -> None:
-        for receiver in one.receivers:
-            self._ends.fail(
-                one.sender, receiver, one.seq, one.version, one.release, one.heard, one.lost, outcome
-            )
 
     def _next(self, sender: int) -> None:
         """Send what the sender has waiting, or let it be free."""
