@@ -1,18 +1,11 @@
-"""Agents' mean gradients on a graph, clipped as they are, and their Jacobians: where a linear model starts from.
-
-Every gradient is s(θᵀx)·x, so clipping it to a norm c clips the slope s to c/‖x‖: a record that is clipped has a
-constant gradient, and adds nothing to the Jacobian.
-"""
+"""Agents' mean gradients and their Jacobians at their models on a graph: where a linear model starts from."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from p2psim.learning.expansion import clipped_slopes, damped_newton, mean_gradients, mean_jacobians
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.losses import Squared
-
-#: Steps of the search for a balance; damped Newton steps take few.
-_MOST = 100
 
 
 def graph_expansion(
@@ -29,22 +22,10 @@ def graph_expansion(
     order : int
         Of that norm, 1 or 2.
     """
-    n, p = theta.shape
-    slopes = problem.loss.slopes(problem.scores(theta), problem.y)
-    steep = np.abs(slopes)
-    curves = np.full(len(slopes), 2.0) if isinstance(problem.loss, Squared) else steep * (1 - steep)
-    norms = problem.norms(order)
-    clipped = steep * norms > clip
-    slopes[clipped] = np.sign(slopes[clipped]) * clip / norms[clipped]
-    curves[clipped] = 0.0
-    gradients = 2 * problem.ridge[:, None] * theta
-    jacobians = 2 * problem.ridge[:, None, None] * np.eye(p)
-    for i in range(n):
-        rows = slice(int(problem.offsets[i]), int(problem.offsets[i + 1]))
-        X, m = problem.X[rows], max(len(problem.y[rows]), 1)
-        gradients[i] += slopes[rows] @ X / m
-        jacobians[i] += (X * curves[rows, None]).T @ X / m
-    return gradients, jacobians
+    slopes, seconds = clipped_slopes(problem, problem.scores(theta), clip, order)
+    gradients = 2 * problem.ridge[:, None] * theta + mean_gradients(problem, slopes)
+    shrink = 2 * problem.ridge[:, None, None] * np.eye(problem.dimension)
+    return gradients, shrink + mean_jacobians(problem, seconds)
 
 
 def graph_balance(problem: GraphProblem, optimum: np.ndarray, clip: float, order: int = 1) -> np.ndarray:
@@ -62,37 +43,25 @@ def graph_balance(problem: GraphProblem, optimum: np.ndarray, clip: float, order
     """
     if np.isinf(clip):
         return optimum
-    theta, (n, p) = optimum.copy(), optimum.shape
+    n, p = optimum.shape
+    agents = np.arange(n)
     ties = np.zeros((n, p, n, p))
-    links = np.repeat(np.arange(n), np.diff(problem.indptr)), problem.indices
+    links = np.repeat(agents, np.diff(problem.indptr)), problem.indices
     for a in range(p):
-        ties[np.arange(n), a, np.arange(n), a] = problem.degrees
+        ties[agents, a, agents, a] = problem.degrees
         ties[links[0], a, links[1], a] = -problem.weights
 
-    def rest(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def expand(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gradients, jacobians = graph_expansion(problem, at, clip, order)
         slope = (
             problem.degrees[:, None] * (at - problem.neighbour_means(at)) + problem.pull[:, None] * gradients
         )
         return slope, problem.pull[:, None, None] * jacobians
 
-    slope, own = rest(theta)
-    first = float(np.linalg.norm(slope))
-    for _ in range(_MOST):
-        size = float(np.linalg.norm(slope))
-        if size <= 1e-12 + 1e-9 * first:
-            return theta
+    def solve(slope: np.ndarray, own: np.ndarray) -> np.ndarray:
         curvature = ties.copy()
-        curvature[np.arange(n), :, np.arange(n), :] += own
-        step = np.linalg.solve(curvature.reshape(n * p, n * p), slope.ravel()).reshape(n, p)
-        length = 1.0
-        while length > 1e-6:
-            trial = theta - length * step
-            new_slope, new_own = rest(trial)
-            if float(np.linalg.norm(new_slope)) < (1 - 0.1 * length) * size:
-                break
-            length /= 2
-        else:
-            break
-        theta, slope, own = trial, new_slope, new_own
-    return optimum
+        curvature[agents, :, agents, :] += own
+        return np.linalg.solve(curvature.reshape(n * p, n * p), slope.ravel()).reshape(n, p)
+
+    found = damped_newton(expand, solve, optimum)
+    return optimum if found is None else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from p2psim.errors import SimulationError
+from p2psim.learning.expansion import mean_jacobians
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_shared import once_a_problem
 from p2psim.learning.losses import Squared
@@ -82,19 +83,9 @@ def _gradient(problem: GraphProblem, theta: np.ndarray) -> tuple[np.ndarray, flo
 
 def _blocks(problem: GraphProblem, theta: np.ndarray) -> np.ndarray:
     """Hessian of μD_ii·c_i·L_i at each agent's model, shape (n, p, p)."""
-    p = problem.dimension
-    if isinstance(problem.loss, Squared):
-        curvature = np.full(problem.y.size, 2.0)
-    else:
-        slopes = np.abs(problem.loss.slopes(problem.scores(theta), problem.y))
-        curvature = slopes * (1 - slopes)
-    blocks = np.empty((problem.agents, p, p))
-    for i in range(problem.agents):
-        rows = slice(problem.offsets[i], problem.offsets[i + 1])
-        Xi = problem.X[rows]
-        blocks[i] = (Xi * curvature[rows][:, None]).T @ Xi / max(len(Xi), 1)
-    blocks += 2 * problem.ridge[:, None, None] * np.eye(p)
-    return blocks * problem.pull[:, None, None]
+    seconds = problem.loss.second_slopes(problem.scores(theta), problem.y)
+    shrink = 2 * problem.ridge[:, None, None] * np.eye(problem.dimension)
+    return (mean_jacobians(problem, seconds) + shrink) * problem.pull[:, None, None]
 
 
 def _solve(problem: GraphProblem, blocks: np.ndarray, right: np.ndarray) -> np.ndarray:

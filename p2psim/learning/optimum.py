@@ -78,10 +78,9 @@ def minimise_logistic(X: np.ndarray, y: np.ndarray, l2: float, theta_max: float)
         return float(Logistic.values(X @ theta, y).mean() + l2 * theta @ theta)
 
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slopes = Logistic.slopes(X @ theta, y)
-        steep = np.abs(slopes)
-        hessian = (X * (steep * (1 - steep))[:, None]).T @ X / n + 2 * l2 * np.eye(p)
-        return X.T @ slopes / n + 2 * l2 * theta, hessian
+        scores = X @ theta
+        hessian = (X * Logistic.second_slopes(scores, y)[:, None]).T @ X / n + 2 * l2 * np.eye(p)
+        return X.T @ Logistic.slopes(scores, y) / n + 2 * l2 * theta, hessian
 
     return _projected_newton(np.zeros(p), theta_max, fitness, derivatives)
 

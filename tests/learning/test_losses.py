@@ -51,6 +51,21 @@ def test_slopes_are_those_of_the_values(loss, data):
 
 @EACH
 @given(data=st.data())
+def test_second_slopes_are_those_of_the_slopes(loss, data):
+    """Central differences of step 1e-5, as above; the fourth derivative of logistic loss is at most 1/8."""
+    z, y = data.draw(st.floats(-8, 8)), data.draw(LABELS[loss.kind])
+    if loss.kind == "hinge" and abs(y * z - 1) < 1e-4:
+        return
+    d = 1e-5
+    above, below = (loss.slopes(np.array([z + s]), np.array([y]))[0] for s in (d, -d))
+    size = max(1.0, abs(above))
+    second = loss.second_slopes(np.array([z]), np.array([y]))[0]
+    assert second == pytest.approx((above - below) / (2 * d), abs=1e-10 * size)
+    assert second <= loss.curvature
+
+
+@EACH
+@given(data=st.data())
 def test_compiled_slopes_are_numpys(loss, data):
     z, y = data.draw(SCORES), data.draw(LABELS[loss.kind])
     plain = loss.slopes(np.array([z]), np.array([y]))[0]

@@ -1,8 +1,8 @@
 """Losses of one record, each a function of the score z = θᵀx and the label y.
 
-A loss offers ``values`` and ``slopes`` (ℓ and ∂ℓ/∂z, elementwise), ``slope_bounds`` (the largest |∂ℓ/∂z| that a
-record can reach on Θ), ``curvature`` (the largest ∂²ℓ/∂z²; infinite at a kink), ``needs_classes`` and the
-``code`` by which :mod:`p2psim.learning.losses.compiled` knows it.
+A loss offers ``values``, ``slopes`` and ``second_slopes`` (ℓ, ∂ℓ/∂z and ∂²ℓ/∂z², elementwise), ``slope_bounds`` (the
+largest |∂ℓ/∂z| that a record can reach on Θ), ``curvature`` (the largest ∂²ℓ/∂z²; infinite at a kink),
+``needs_classes`` and the ``code`` by which :mod:`p2psim.learning.losses.compiled` knows it.
 """
 
 from typing import Annotated

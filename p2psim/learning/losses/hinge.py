@@ -29,6 +29,11 @@ class Hinge(Options):
         return np.where(y * z < 1.0, -y, 0.0)
 
     @staticmethod
+    def second_slopes(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """∂²ℓ/∂z², elementwise: 0 everywhere but at the kink, and so counts there."""
+        return np.zeros(np.broadcast(z, y).shape)
+
+    @staticmethod
     def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
         """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and y = ±1, whatever θ."""
         return np.ones(np.broadcast(x_l1, y).shape)

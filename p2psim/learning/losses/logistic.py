@@ -31,6 +31,12 @@ class Logistic(Options):
         return -y * small / (1.0 + decay)
 
     @staticmethod
+    def second_slopes(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """∂²ℓ/∂z² = |ℓ'|·(1 − |ℓ'|), elementwise."""
+        steep = np.abs(Logistic.slopes(z, y))
+        return steep * (1 - steep)
+
+    @staticmethod
     def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
         """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and y = ±1 while ‖θ‖_∞ ≤ theta_max."""
         return np.broadcast_to(1.0 / (1.0 + np.exp(-theta_max * x_l1)), np.broadcast(x_l1, y).shape)

@@ -29,6 +29,11 @@ class Squared(Options):
         return 2.0 * (z - y)
 
     @staticmethod
+    def second_slopes(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """∂²ℓ/∂z² = 2, elementwise."""
+        return np.full(np.broadcast(z, y).shape, 2.0)
+
+    @staticmethod
     def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
         """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and |y| while ‖θ‖_∞ ≤ theta_max."""
         return 2.0 * (theta_max * x_l1 + np.abs(y))
