@@ -1,12 +1,12 @@
 """Measure p2psim beside two baselines, in one run: ratios mean something, seconds depend on the machine.
 
-    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE] [--part baselines|sweeps|scaling ...]
+    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE] [--part baselines|sweeps|scaling|reading ...]
 
 Each round times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a simulation as one
 would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star figure workload
 (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded; p2psim's
 includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up; whole sweeps (sweep.py);
-and how cost grows (scaling.py).
+how cost grows (scaling.py); and how fast results are read (reading.py).
 """
 
 import argparse
@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import reading
 import scaling
 import sweep
 from measuring import HERE, Row, child, spread, table
@@ -27,7 +28,7 @@ from measuring import HERE, Row, child, spread, table
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
 
-PARTS = ("baselines", "sweeps", "scaling")
+PARTS = ("baselines", "sweeps", "scaling", "reading")
 
 
 def baseline(what: str, mode: str, size: int) -> float:
@@ -209,9 +210,9 @@ def everything(parts: Sequence[str], rounds: int, smoke: bool, path: Path | None
         found = measure(1 if smoke else rounds, replicas, naive, records, agents)
         told += rows(found, records, agents)
         kept |= found
-    for part, measured in (("sweeps", sweep.measured), ("scaling", scaling.measured)):
+    for part, module in (("sweeps", sweep), ("scaling", scaling), ("reading", reading)):
         if part in parts:
-            values, more = measured(1 if smoke else min(rounds, 3), smoke)
+            values, more = module.measured(1 if smoke else min(rounds, 3), smoke)
             told += more
             kept |= {str(key): value for key, value in values.items()}
     if path:

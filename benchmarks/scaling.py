@@ -118,49 +118,6 @@ def ran(path: str, sets: Sequence[str]) -> float:
         return time.process_time() - began
 
 
-def reading(rows: int) -> dict[str, float]:
-    """Make a table of metrics with so many rows, and read it as the documentation does; wall seconds."""
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from p2psim.study.earlier import ROW_GROUP
-
-    steps = 1000
-    number = np.arange(rows)
-    cell, replica = (number // (100 * steps)).astype(np.int32), (number // steps % 100).astype(np.int32)
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["relative_fitness"]))
-    columns = {
-        "privacy.epsilon": 1.0 + cell,
-        "cell": cell,
-        "replica": replica,
-        "step": number % steps + 1,
-        "time": np.random.default_rng(0).random(rows),
-        "metric": names,
-        "value": np.random.default_rng(1).random(rows),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "metrics.parquet"
-        floats = ["time", "value"]
-        coded = [name for name in columns if name not in floats]
-        pq.write_table(
-            pa.table(columns),
-            path,
-            row_group_size=ROW_GROUP,
-            compression="zstd",
-            use_dictionary=coded,
-            use_byte_stream_split=floats,
-        )
-        megabytes = path.stat().st_size / 1e6
-        began = time.perf_counter()
-        metrics = pd.read_parquet(path, columns=["cell", "step", "value"])
-        curves = metrics.groupby(["cell", "step"])["value"].median()
-        seconds = time.perf_counter() - began
-    assert len(curves) == (int(cell[-1]) + 1) * steps
-    return {"seconds": seconds, "mb": megabytes}
-
-
 def measure(rounds: int, most: int | None) -> tuple[Found, dict[str, list[float]]]:
     """Everything, round by round; only `most` sizes of as many that grow, where that is given."""
     found: Found = defaultdict(list)
@@ -172,9 +129,6 @@ def measure(rounds: int, most: int | None) -> tuple[Found, dict[str, list[float]
         recorded = child("scaling.py", "--worker", "recording", "--size", 300 if most is None else 3)
         for what, seconds in recorded.items():
             other[what].append(seconds)
-        read = child("scaling.py", "--worker", "reading", "--size", 10_000_000 if most is None else 200_000)
-        for what, value in read.items():
-            other[f"reading {what}"].append(value)
     return found, other
 
 
@@ -197,7 +151,7 @@ def fitted(found: Found, name: str, key: str) -> str:
     return f"{law.slope:.2f} [{law.low:.2f}, {law.high:.2f}]"
 
 
-def rows(found: Found, other: dict[str, list[float]], largest: int) -> list[Row]:
+def rows(found: Found, other: dict[str, list[float]]) -> list[Row]:
     """The measurements, to be told."""
     told: list[Row] = []
     units = {
@@ -218,16 +172,13 @@ def rows(found: Found, other: dict[str, list[float]], largest: int) -> list[Row]
             told.append((f"{name}: exponent of {unit} [95 %]", fitted(found, name, key), ""))
     for what in RECORDING:
         told.append((f"recording {what} / the end alone", spread(other[what]), ""))
-    read = f"{largest:,} rows of metrics, medians by cell and step with pandas"
-    told.append((f"{read}, s", spread(other["reading seconds"]), "seconds"))
-    told.append((f"{largest:,} rows of metrics, MB", spread(other["reading mb"], 0), ""))
     return told
 
 
 def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
     """What is measured, small if it is only to be seen that it runs."""
     found, other = measure(rounds, 1 if smoke else None)
-    return found, rows(found, other, 200_000 if smoke else 10_000_000)
+    return found, rows(found, other)
 
 
 def main() -> None:
@@ -239,8 +190,6 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.worker == "recording":
         print(json.dumps(recording(asked.size)))
-    elif asked.worker == "reading":
-        print(json.dumps(reading(asked.size)))
     elif asked.worker == "replicas":
         print(json.dumps({"seconds": ran(*replicas(asked.size))}))
     elif asked.worker:

@@ -4,6 +4,7 @@ Names and units of `Resources` are those of the provenance schema of tskit, whic
 (https://tskit.dev/tskit/docs/stable/provenance.html).
 """
 
+import contextlib
 import os
 import resource
 import sys
@@ -18,8 +19,6 @@ from p2psim import __version__
 #: How an invocation ended whose process was ended before it could say anything.
 KILLED = "killed"
 _RUNNING = "running"
-#: Unit of ``ru_maxrss`` in bytes.
-_MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,17 @@ class Resources:
 NOTHING = Resources(0.0, 0.0, 0.0, 0)
 
 
+def peak_memory() -> int:
+    """Most bytes of memory that this process has had so far."""
+    # On Linux `ru_maxrss` may be that of the program which started this one.
+    with contextlib.suppress(OSError), open("/proc/self/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 class Meter:
     """Measures what this process uses from now on. The clock is one that nobody can set back."""
 
@@ -69,7 +79,7 @@ class Meter:
             time.monotonic() - self._clock,
             now.ru_utime - self._begun.ru_utime,
             now.ru_stime - self._begun.ru_stime,
-            now.ru_maxrss * _MEMORY_UNIT,
+            peak_memory(),
         )
 
 

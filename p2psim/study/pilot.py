@@ -5,13 +5,12 @@ study's own simulations follow in its own order, so that what its cells share is
 that one simulation has to do. Either way seconds are taken to grow as events do: a guess within a factor of about two.
 """
 
-import resource
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from p2psim.study.invocations import peak_memory
 from p2psim.study.replicas import fewest, most
 
 if TYPE_CHECKING:
@@ -111,13 +110,7 @@ def fly(
     alone = [count(scenario.replicas) * each / pace for count in (fewest, most)]
     together = [min(one, one / jobs + _START) for one in alone]
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
-    return Pilot(done, played, pace, together[0], together[1], jobs, _peak() + int(kept))
-
-
-def _peak() -> int:
-    """Most bytes that this process has had so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return Pilot(done, played, pace, together[0], together[1], jobs, peak_memory() + int(kept))
 
 
 def told_seconds(seconds: float) -> str:

@@ -199,15 +199,19 @@ class Result:
         """Last recorded value of each metric by ``keys``; of agents' own metrics, the mean over agents."""
         import pandas as pd
 
-        metrics = self.metrics.astype({"metric": "str"})
-        of_none = metrics["agent"].isna()
-        last = metrics[of_none].groupby(keys, observed=True, sort=True)["value"].last()
+        def last(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+            # Metrics as plain text afterwards: of all rows it would take longer than all else.
+            groups = rows.groupby(by, observed=True, sort=True)["value"]
+            return groups.last().reset_index().astype({"metric": "str"})
+
+        metrics, of_none = self.metrics, self.metrics["agent"].isna()
+        of_all = last(metrics[of_none], keys).set_index(keys)["value"]
         single = metrics[~of_none & ~metrics["metric"].isin(metrics.loc[of_none, "metric"].unique())]
         if single.empty:
-            return last
-        each = single.groupby([*keys, "agent"], observed=True, sort=True)["value"].last().reset_index()
+            return of_all
+        each = last(single, [*keys, "agent"])
         each["metric"] += " (mean over agents)"
-        return pd.concat([last, each.groupby(keys, observed=True, sort=True)["value"].mean()])
+        return pd.concat([of_all, each.groupby(keys, observed=True, sort=True)["value"].mean()])
 
     def time_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":
         """When each replica first had a metric at a target, as far as it was recorded.
