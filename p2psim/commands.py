@@ -35,18 +35,20 @@ def _load(path: str, asked: argparse.Namespace) -> "Scenario":
 def _run(asked: argparse.Namespace) -> int:
     """``p2psim run``."""
     from p2psim.compiled import is_compiled
+    from p2psim.study.notices import is_told
     from p2psim.study.runner import run
 
     if (asked.cell is None) != (asked.replica is None):
         raise InputError("--cell and --replica go together")
+    lines = asked.progress == "json"
     scenario = _load(asked.scenario, asked)
     if not asked.quiet and not is_compiled():
-        complain("compiling the kernels, once; later runs take them from the cache")
+        complain("compiling the kernels, once; later runs take them from the cache", as_line=lines)
     told: set[str] = set()
 
     def tell(warning: str) -> None:
         told.add(warning)
-        complain(f"warning: {warning}")
+        complain(warning, "warning", lines)
 
     result = run(
         scenario,
@@ -63,7 +65,10 @@ def _run(asked: argparse.Namespace) -> int:
         arguments=asked.arguments,
     )
     notes = [] if asked.cell is not None else _beside_what_was_asked(result, scenario)
-    _show_result(result, asked.json, told, notes)
+    for warning in result.warnings:
+        if not is_told(warning, told):
+            complain(warning, "warning", lines)
+    _show_result(result, asked.json, notes)
     return 0
 
 
@@ -88,15 +93,11 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
     return notes
 
 
-def _show_result(result: "Result", as_json: bool, told: set[str], notes: Sequence[str]) -> None:
-    """Every warning not yet told, then a short table of results with its flags and notes, and where they are."""
+def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
+    """A short table of results with its flags and notes, and where they are."""
     from p2psim.report.source import relabelled
     from p2psim.study.broken_bounds import broken_bounds
-    from p2psim.study.notices import is_told
 
-    for line in result.warnings:
-        if not is_told(line, told):
-            complain(f"warning: {line}")
     table = result.summary()
     notes = [*notes, *broken_bounds(result.ledger)]
     if as_json:

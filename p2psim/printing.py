@@ -103,6 +103,16 @@ def _print_ruled(
     return True
 
 
-def complain(message: object) -> None:
-    """Print a message to standard error."""
-    print(message, file=sys.stderr, flush=True)
+def complain(message: object, kind: str = "", as_line: bool = False) -> None:
+    """Print a message to standard error.
+
+    Parameters
+    ----------
+    message : object
+    kind : str
+        Such as ``warning``; said before the message.
+    as_line : bool
+        As a JSON object in one line, with `kind` as its key; a message without is a ``note``.
+    """
+    text = f"{kind}: {message}" if kind else str(message)
+    print(json.dumps({kind or "note": str(message)}) if as_line else text, file=sys.stderr, flush=True)

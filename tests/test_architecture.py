@@ -41,6 +41,7 @@ ALONE = {
     "errors",
     "figure_names",
     "intrinsics",
+    "json_lines",
     "options",
     "paths",
     "distributions",

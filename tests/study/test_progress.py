@@ -15,7 +15,8 @@ from p2psim.study.progress import Tally
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    return [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    return [line for line in found if "done" in line]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
