@@ -80,11 +80,11 @@ def _each(run: Recounted, found: dict[str, np.ndarray], at: At) -> list[dict[str
             "cell": run.cell,
             "replica": run.replica,
             "agent": agent,
-            "releases": int(run.charges.offsets[agent + 1] - run.charges.offsets[agent]),
+            "releases": int(run.charges.made[agent]),
             **{f"{key}_{name}": float(values[agent]) for name, values in found.items()},
             "flags": flags[agent],
         }
-        for agent in range(run.charges.offsets.size - 1)
+        for agent in range(run.charges.agents)
     ]
 
 
@@ -102,10 +102,10 @@ def _of_cell(
     runs: Sequence[tuple[Recounted, dict[str, np.ndarray]]], at: At, notes: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Rows of one cell: agents of whom all is the same have one together."""
-    agents = max(run.charges.offsets.size for run, _ in runs) - 1
+    agents = max(run.charges.agents for run, _ in runs)
     together: dict[tuple[Any, ...], list[int]] = {}
     for agent in range(agents):
-        releases = max(int(np.diff(run.charges.offsets)[agent]) for run, _ in runs)
+        releases = max(int(run.charges.made[agent]) for run, _ in runs)
         spent = [upward(float(max(found[name][agent] for _, found in runs))) for name in runs[0][1]]
         raised = {name: None for run, _ in runs for name in _flags(run)[agent]}
         together.setdefault((releases, *spent, ", ".join([*raised, *notes])), []).append(agent)

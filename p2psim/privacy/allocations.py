@@ -1,9 +1,9 @@
 """How an agent's budget is spread over its releases, and the most releases that it may make.
 
 An allocation offers ``limit``, and either ``weights``, its releases' shares of what adds up of their losses (of Σ ε for
-pure DP, of Σ μ² for Gaussian noise), or, if it is ``stated``, their ``losses`` themselves. One that is ``clairvoyant``
+pure DP, of Σ μ² for Gaussian noise), or those losses themselves, as ``stated_losses``. One that is ``clairvoyant``
 also offers ``logarithms``: its shares are known only after a run's releases are, and its ``weights`` are what is
-expected beforehand.
+expected beforehand. If it is ``even``, all releases of an agent have the same loss.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Horizon(Options):
 
     kind: Literal["horizon"] = "horizon"
     clairvoyant: ClassVar[bool] = False
-    stated: ClassVar[bool] = False
+    even: ClassVar[bool] = True
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent."""
@@ -76,7 +76,7 @@ class Cap(Options):
         "one that enforces the budget",
     )
     clairvoyant: ClassVar[bool] = False
-    stated: ClassVar[bool] = False
+    even: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Cap:
@@ -102,7 +102,7 @@ class Geometric(Options):
     kind: Literal["geometric"] = "geometric"
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
     clairvoyant: ClassVar[bool] = False
-    stated: ClassVar[bool] = False
+    even: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
@@ -118,7 +118,7 @@ class Uniform(Options):
 
     kind: Literal["uniform"] = "uniform"
     clairvoyant: ClassVar[bool] = True
-    stated: ClassVar[bool] = False
+    even: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
@@ -141,7 +141,7 @@ class Listed(Options):
         description="loss of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian"
     )
     clairvoyant: ClassVar[bool] = False
-    stated: ClassVar[bool] = True
+    even: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent."""
@@ -161,7 +161,7 @@ class Constant(Options):
         description="of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian noise"
     )
     clairvoyant: ClassVar[bool] = False
-    stated: ClassVar[bool] = True
+    even: ClassVar[bool] = True
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit but the budget."""

@@ -6,7 +6,7 @@ An allocation's weights are shares of what adds up: of Σ ε for pure DP (power 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -49,6 +49,8 @@ class Contraction(Options):
     releases: Count | None = Field(
         None, description="wakes: expected alone: the most releases; as many as are expected when left out"
     )
+
+    even: ClassVar[bool] = False
 
     @property
     def clairvoyant(self) -> bool:

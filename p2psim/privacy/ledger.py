@@ -36,20 +36,48 @@ class Caveats:
     clairvoyant: bool = False
 
 
-def claimed_charges(plan: Plan, releases: Releases, totals: Totals | None) -> Charges:
-    """What all releases of a run, and the starts, are claimed to cost, for the records as scaled."""
-    order = by_agent(releases)
-    return plan.charges(releases.agents[order], plan.claimed(releases, totals)[order], plan.limit.start)
+@dataclass(frozen=True)
+class Claims:
+    """What all releases of a run are claimed to cost, for the records as scaled.
+
+    Attributes
+    ----------
+    agents : ndarray of int, shape (k,)
+        Whose each is, in order.
+    losses : ndarray, shape (k,)
+    counts : ndarray, shape (k,), or None
+        How many equal releases each stands for; None for one.
+    """
+
+    agents: np.ndarray
+    losses: np.ndarray
+    counts: np.ndarray | None
+
+    @classmethod
+    def of(cls, plan: Plan, releases: Releases, totals: Totals | None) -> Claims:
+        """The claims of a plan; one for each agent where all of its releases are alike."""
+        if not plan.even:
+            order = by_agent(releases)
+            return cls(releases.agents[order], plan.claimed(releases, totals)[order], None)
+        made = np.bincount(releases.agents, minlength=plan.budget.size)
+        agents = np.flatnonzero(made)
+        none = np.zeros(agents.size, np.int64)
+        return cls(agents, plan.claimed(Releases(agents, none, none)), made[agents].astype(float))
 
 
-def real_charges(plan: Plan, releases: Releases, totals: Totals | None, caveats: Caveats) -> Charges:
-    """What all releases of a run, and the starts, cost for the real records; infinite where nothing is guaranteed."""
-    order, start = by_agent(releases), plan.limit.start_real
-    owners, losses = releases.agents[order], plan.claimed(releases, totals)[order]
+def claimed_charges(plan: Plan, claims: Claims) -> Charges:
+    """What releases, and the starts, are claimed to cost, for the records as scaled."""
+    return plan.charges(claims.agents, claims.losses, plan.limit.start, claims.counts)
+
+
+def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
+    """What releases, and the starts, cost for the real records; infinite where nothing is guaranteed."""
+    start, owners = plan.limit.start_real, claims.agents
     void = caveats.violations.found | caveats.void
     if start is not None:
         start = np.where(void, np.inf, start)
-    return plan.charges(owners, np.where(void[owners], np.inf, losses * plan.stretch[owners]), start)
+    losses = np.where(void[owners], np.inf, claims.losses * plan.stretch[owners])
+    return plan.charges(owners, losses, start, claims.counts)
 
 
 def ledger(
@@ -86,21 +114,22 @@ def ledger(
         The columns of the run folder's ledger, from ``agent`` on.
     """
     agents, limit = plan.budget.size, plan.limit
-    real = real_charges(plan, releases, totals, caveats)
+    claims = Claims.of(plan, releases, totals)
+    real = real_charges(plan, claims, caveats)
+    spent = {name: plan.epsilon(name, real) for name in dict.fromkeys((*accountants, limit.enforce))}
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
-        "releases": np.diff(real.offsets),
+        "releases": real.made,
         "lost": book.lost,
         "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
-        "epsilon_claimed": plan.epsilon(limit.enforce, claimed_charges(plan, releases, totals)),
+        "epsilon_claimed": _claimed(plan, claims, real, spent[limit.enforce]),
     }
     for name in accountants:
-        columns[f"epsilon_{name}"] = plan.epsilon(name, real)
+        columns[f"epsilon_{name}"] = spent[name]
         columns[f"delta_{name}"] = np.full(
             agents, limit.delta_in_all if ACCOUNTANTS[name].needs_delta else 0.0
         )
-    own = f"epsilon_{limit.enforce}"
-    enforced = columns[own] if own in columns else plan.epsilon(limit.enforce, real)
+    enforced = spent[limit.enforce]
     columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
     columns["bound_violated"] = caveats.violations.found
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
@@ -110,3 +139,11 @@ def ledger(
     columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
     columns["clairvoyant"] = np.full(agents, caveats.clairvoyant or plan.clairvoyant)
     return columns
+
+
+def _claimed(plan: Plan, claims: Claims, real: Charges, enforced: np.ndarray) -> np.ndarray:
+    """ε of what is claimed by the accountant that enforces; that of the real records where nothing sets them apart."""
+    claimed = claimed_charges(plan, claims)
+    if np.array_equal(claimed.loss, real.loss):
+        return enforced
+    return plan.epsilon(plan.limit.enforce, claimed)

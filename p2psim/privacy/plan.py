@@ -116,6 +116,29 @@ class Plan:
             totals = totals.add(part.agents, self._logarithms(part))
         return totals
 
+    @cached_property
+    def even(self) -> bool:
+        """Whether all releases of an agent have the same loss."""
+        return not self.mechanism.is_private or self.equal is not None or self.allocation.even
+
+    @cached_property
+    def _firsts(self) -> Releases:
+        """A release of each agent."""
+        none = np.zeros(self.budget.size, np.int64)
+        return Releases(np.arange(self.budget.size), none, none)
+
+    @cached_property
+    def _even_losses(self) -> np.ndarray:
+        """Loss of any release of each agent, shape (N,), where all are the same."""
+        # Who may never release has infinite shares, which nothing looks up.
+        with np.errstate(divide="ignore"):
+            return self._losses(self._firsts, None)
+
+    @cached_property
+    def _even_scales(self) -> np.ndarray:
+        """Scale of the noise of any release of each agent, shape (N,), where all are the same."""
+        return noise_scales(self.claimed_sensitivity, self.claimed(self._firsts))
+
     def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Claimed losses of releases, for the records as scaled, shape (releases,); infinite without noise.
 
@@ -125,6 +148,9 @@ class Plan:
         totals : Totals, optional
             From `totals`. When left out, a clairvoyant allocation's releases cost what is expected before the run.
         """
+        return self._even_losses[releases.agents] if self.even else self._losses(releases, totals)
+
+    def _losses(self, releases: Releases, totals: Totals | None) -> np.ndarray:
         if not self.mechanism.is_private:
             return np.full(releases.agents.size, np.inf)
         endless = ~self.limit.finite[releases.agents]
@@ -159,7 +185,10 @@ class Plan:
         MeaningError
             If a scale is too large for its draws to be numbers.
         """
-        scales = noise_scales(self.claimed_sensitivity[releases.agents], self.claimed(releases, totals))
+        if self.even:  # as are all that follow in a run: not looked at one by one
+            scales = self._even_scales[releases.agents]
+        else:
+            scales = noise_scales(self.claimed_sensitivity[releases.agents], self.claimed(releases, totals))
         lost = ~(scales <= LARGEST)
         if lost.any():
             agent, number = releases.agents[lost][0], releases.numbers[lost][0]
@@ -184,7 +213,13 @@ class Plan:
             own = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
         return of_shared_record(own, self.limit.holders)
 
-    def charges(self, agents: np.ndarray, losses: np.ndarray, start: np.ndarray | None = None) -> Charges:
+    def charges(
+        self,
+        agents: np.ndarray,
+        losses: np.ndarray,
+        start: np.ndarray | None = None,
+        counts: np.ndarray | None = None,
+    ) -> Charges:
         """What releases cost, and each agent's start, for accountants.
 
         Parameters
@@ -194,20 +229,32 @@ class Plan:
         losses : ndarray, shape (releases,)
         start : ndarray, shape (N,), optional
             Loss of the agents' starts.
+        counts : ndarray, shape (releases,), optional
+            How many equal releases each stands for; one when left out.
         """
         n = self.budget.size
-        rates, kinds = np.unique(self.rates, return_inverse=True)
+        rates, kinds = self._rates
         noises = [sampled(self.mechanism.noise, float(rate)) for rate in rates]
-        kind = kinds.reshape(-1)[agents]
+        kind = kinds[agents]
         if start is not None:  # a start is made of all records
             noises.append(self.mechanism.noise)
+            if counts is not None:
+                counts = np.concatenate([np.ones(n), counts])
             agents = np.concatenate([np.arange(n), agents])
             losses, kind = np.concatenate([start, losses]), np.concatenate([np.full(n, rates.size), kind])
             order = np.argsort(agents, kind="stable")
             agents, losses, kind = agents[order], losses[order], kind[order]
+            counts = None if counts is None else counts[order]
         return Charges(
             tuple(noises),
             kind.astype(np.int32),
             losses,
             np.searchsorted(agents, np.arange(n + 1)).astype(np.int64),
+            counts,
         )
+
+    @cached_property
+    def _rates(self) -> tuple[np.ndarray, np.ndarray]:
+        """Shares of the records that releases sample, each once, and the place among them of each agent's."""
+        rates, kinds = np.unique(self.rates, return_inverse=True)
+        return rates, kinds.reshape(-1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.errors import FolderError, InputError
-from p2psim.privacy.ledger import real_charges
+from p2psim.privacy.ledger import Claims, real_charges
 from p2psim.privacy.releases import joined
 from p2psim.privacy.violations import Violations
 from p2psim.study.families import family_of
@@ -84,7 +84,7 @@ def _recounted(
 ) -> Recounted:
     rows = _rows(result, cell, replica)
     charges = _charges(scenario, replica, workspace, tape, rows)
-    if not np.array_equal(np.diff(charges.offsets), rows["releases"].to_numpy()):
+    if not np.array_equal(charges.made, rows["releases"].to_numpy()):
         raise FolderError(
             f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
             "data or p2psim have changed since"
@@ -110,4 +110,4 @@ def _charges(
         rows["violation_step"].to_numpy(),
         rows["violation_size"].to_numpy(),
     )
-    return real_charges(stage.plan, releases, totals, cell.caveats(broken))
+    return real_charges(stage.plan, Claims.of(stage.plan, releases, totals), cell.caveats(broken))

@@ -17,7 +17,7 @@ from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
 from p2psim.privacy.allocations import Releases
-from p2psim.privacy.ledger import Caveats, ledger, real_charges
+from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
 from p2psim.privacy.releases import Book
 from p2psim.privacy.violations import Violations
 from p2psim.study.families import family_of
@@ -184,10 +184,44 @@ class TestLedger:
         for was, now in zip(before, (releases.agents, releases.numbers, plan.limit.epsilon), strict=True):
             np.testing.assert_array_equal(was, now)
 
+    @pytest.mark.parametrize(
+        "allocation",
+        [
+            {"kind": "horizon"},
+            {"kind": "cap", "releases": 40},
+            {"kind": "cap", "releases": 40, "compose": "kov"},
+            {"kind": "constant", "loss": 0.01},
+            {"kind": "geometric"},
+        ],
+        ids=lambda allocation: "-".join(str(value) for value in allocation.values()),
+    )
+    @settings(max_examples=25, deadline=None)
+    @given(who=st.lists(st.integers(0, 2), max_size=40))
+    def test_releases_cost_what_they_cost_one_by_one(self, workspace, allocation, who):
+        """However a ledger puts equal releases together: each is charged here as the plan says, by itself."""
+        enforce = allocation.get("compose", "basic")
+        one = scenario({"privacy.allocation": allocation, "privacy.delta": DELTA, "privacy.enforce": enforce})
+        plan = family_of(one).cell(one, workspace.case(one, 0), 0).stage.plan
+        agents = np.array(sorted(who), np.int64)
+        numbers = np.array([k - agents.tolist().index(agent) for k, agent in enumerate(agents)], np.int64)
+        releases = Releases(agents, numbers, np.arange(agents.size))
+        found = self.of(plan, releases)
+        each = [
+            plan.claimed(Releases(*(np.array([value]) for value in one)))
+            for one in zip(agents, numbers, numbers, strict=True)
+        ]
+        losses = np.concatenate([np.empty(0), *each])
+        for agent in range(3):
+            own = Charges.of(LAPLACE, losses[agents == agent])
+            for name in ("basic", "kov", "pld"):
+                expected = ACCOUNTANTS[name].epsilon(own, DELTA if name != "basic" else 0.0)[0]
+                assert found[f"epsilon_{name}"][agent] == pytest.approx(expected, rel=1e-12), name
+            assert found["releases"][agent] == who.count(agent)
+
     def test_a_broken_bound_voids_its_agent_alone(self, plan):
         releases = Releases(np.array([0, 1, 2]), np.zeros(3, np.int64), np.arange(3))
         broken = replace(Violations.none(3), counts=np.array([0, 2, 0]))
-        losses = real_charges(plan, releases, None, Caveats(broken)).loss
+        losses = real_charges(plan, Claims.of(plan, releases, None), Caveats(broken)).loss
         assert np.isinf(losses).tolist() == [False, True, False]
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, is_pure
+
+#: The last questions and their answers: cells of a replica that differ in nothing that privacy sees ask the same.
+_ANSWERS: OrderedDict[Hashable, np.ndarray] = OrderedDict()
+_MOST_ANSWERS = 64
+#: More releases than these are not compared with those of other questions.
+_MOST_RELEASES = 4096
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,17 @@ class Accountant:
             simple = basic_sums(sane)
             return np.maximum(np.minimum(simple, self._epsilon(sane, delta)) if delta else simple, 0.0)
 
-        return self._guarded(charges, capped, np.inf)
+        if charges.loss.size > _MOST_RELEASES:
+            return self._guarded(charges, capped, np.inf)
+        question = self._epsilon, delta, charges.content
+        answer = _ANSWERS.get(question)
+        if answer is None:
+            answer = self._guarded(charges, capped, np.inf)
+            answer.setflags(write=False)
+            _ANSWERS[question] = answer
+            if len(_ANSWERS) > _MOST_ANSWERS:
+                _ANSWERS.popitem(last=False)
+        return answer
 
     def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
@@ -90,13 +107,15 @@ class Accountant:
         for noise in charges.used:
             if not self.supports(noise):
                 raise ValueError(f"{self.name} cannot account for {noise.name} releases")
-        infinite = np.zeros(few.agents, bool)
-        infinite[few.owners[np.isinf(few.loss)]] = True
+        infinite = np.isinf(few.loss)
+        finite = np.ones(few.agents, bool)
+        if infinite.any():
+            finite[few.owners[infinite]] = False
         found = np.full(few.agents, lost)
-        if not infinite.all():
-            sane = few.pick(~infinite) if infinite.any() else few
+        if finite.any():
+            sane = few if finite.all() else few.pick(finite)
             with np.errstate(over="ignore", under="ignore"):
-                found[~infinite] = measure(sane)
+                found[finite] = measure(sane)
         if np.isnan(found).any():
             raise ArithmeticError(f"{self.name} finds no number for some releases")
         return found[places]

@@ -74,6 +74,19 @@ class Charges:
         """How many releases each stands for, shape (releases,)."""
         return np.ones(self.loss.size) if self.count is None else self.count
 
+    @cached_property
+    def content(self) -> tuple[object, ...]:
+        """What tells these charges from others."""
+        arrays = self.kind, self.loss, self.offsets, self.counts
+        return self.noises, self.kind.dtype.char, *(array.tobytes() for array in arrays)
+
+    @cached_property
+    def made(self) -> np.ndarray:
+        """How many releases those of each agent stand for in all, shape (N,), as int64."""
+        if self.count is None:
+            return np.diff(self.offsets)
+        return np.bincount(self.owners, self.count, minlength=self.agents).astype(np.int64)
+
     @property
     def used(self) -> tuple[Noise, ...]:
         """Noises that some release has."""
@@ -81,12 +94,12 @@ class Charges:
 
     def _kinds(self) -> np.ndarray:
         """Places of the noises that some release has; of one noise without a look at each release."""
-        return np.unique(self.kind[:1] if len(self.noises) == 1 else self.kind)
+        return np.arange(min(1, self.kind.size)) if len(self.noises) == 1 else np.unique(self.kind)
 
     @cached_property
     def owners(self) -> np.ndarray:
         """Agent of each release, shape (releases,)."""
-        return np.repeat(np.arange(self.agents), np.diff(self.offsets))
+        return np.repeat(np.arange(self.agents), self.offsets[1:] - self.offsets[:-1])
 
     def each(self, measure: Callable[[Noise, np.ndarray], np.ndarray]) -> np.ndarray:
         """A number of each release, by a function of its noise and losses; shape (releases,)."""
@@ -99,7 +112,7 @@ class Charges:
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sum of each agent's values (…, releases) over all that they stand for, in extended precision: (…, N)."""
         total = np.zeros((*values.shape[:-1], self.agents))
-        some = np.diff(self.offsets) > 0
+        some = self.offsets[1:] > self.offsets[:-1]
         if some.any():
             wide = values.astype(np.longdouble)
             if self.count is not None:
@@ -126,17 +139,21 @@ class Charges:
 
         Equal releases are one with a count; those without a loss are left out.
         """
-        order = np.flatnonzero(self.loss > 0)
-        owner, kind, loss = self.owners[order], self.kind[order], self.loss[order]
-        if not _in_order(owner, kind, loss):
-            order = order[np.lexsort((loss, kind, owner))]
-            owner, kind, loss = self.owners[order], self.kind[order], self.loss[order]
-        loss = np.maximum(loss, LEAST)
-        fresh = np.ones(order.size, bool)
-        fresh[1:] = (np.diff(owner) != 0) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
-        first = np.flatnonzero(fresh)
-        count = np.add.reduceat(self.counts[order], first) if first.size else np.empty(0)
-        owner, kind, loss = owner[first], kind[first], loss[first]
+        owner, kind, loss, count = self.owners, self.kind, np.maximum(self.loss, LEAST), self.counts
+        if not self.loss.all():
+            some = self.loss > 0
+            owner, kind, loss, count = owner[some], kind[some], loss[some], count[some]
+        if not (
+            owner[1:] > owner[:-1]
+        ).all():  # else each agent has one at most: there is nothing to put together
+            if not _in_order(owner, kind, loss):
+                order = np.lexsort((loss, kind, owner))
+                owner, kind, loss, count = owner[order], kind[order], loss[order], count[order]
+            fresh = np.ones(owner.size, bool)
+            fresh[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
+            first = np.flatnonzero(fresh)
+            count = np.add.reduceat(count, first)
+            owner, kind, loss = owner[first], kind[first], loss[first]
         offsets = np.searchsorted(owner, np.arange(self.agents + 1))
         known: dict[tuple[bytes, bytes, bytes], int] = {}
         places = np.empty(self.agents, np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
-from p2psim.privacy.ledger import claimed_charges
+from p2psim.privacy.ledger import Claims, claimed_charges
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.privacy.shares import Releases, Totals
@@ -77,7 +77,7 @@ def mean_spent(plan: Plan, releases: Releases, totals: Totals | None) -> float:
     """What is spent after these releases, from the first on."""
     pure = plan.mechanism.is_private and is_pure(plan.mechanism.noise)
     accountant = "basic" if pure else plan.limit.enforce
-    return float(plan.epsilon(accountant, claimed_charges(plan, releases, totals)).mean())
+    return float(plan.epsilon(accountant, claimed_charges(plan, Claims.of(plan, releases, totals))).mean())
 
 
 def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:

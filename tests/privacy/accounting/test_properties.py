@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2psim.privacy.accounting import accountant as questions
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS, trade_off, type_two_error
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
@@ -323,3 +324,21 @@ def test_the_order_of_an_agents_releases_does_not_count(made, random) -> None:
     random.shuffle(shuffled)
     for one, other in zip(condensed(sorted(made)), condensed(shuffled), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(charges(), st.sampled_from([0.0, 1e-6, 1e-3])), min_size=1, max_size=4), st.data())
+def test_a_question_asked_again_among_others_has_the_same_answer(
+    asked: list[tuple[Charges, float]], data: st.DataObject
+) -> None:
+    """Answers are kept: none is given to another question, and the kept one cannot be changed."""
+    accountant = ACCOUNTANTS["best"]
+    fresh = []
+    for given_charges, delta in asked:
+        questions._ANSWERS.clear()
+        fresh.append(accountant.epsilon(given_charges, delta).copy())
+    for place in data.draw(st.lists(st.integers(0, len(asked) - 1), max_size=12)):
+        answer = accountant.epsilon(*asked[place])
+        np.testing.assert_array_equal(answer, fresh[place])
+        with pytest.raises(ValueError, match="read-only"):
+            answer[:] = -1.0
