@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ class Finished:
 class Part:
     """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder."""
 
-    files: dict[str, bytes]
+    files: "dict[str, bytes | pa.Buffer]"
     runs: tuple[RunKey, ...]
     problems: tuple[str, ...] = ()
     data: dict[str, bytes] = field(default_factory=dict)
@@ -76,16 +77,14 @@ def encode(finished: Sequence[Finished]) -> Part:
     """
     outcomes = [one.outcome for one in finished]
     tables = {
-        "metrics": [_metrics(outcome) for outcome in outcomes],
-        "ledger": [_columns(outcome.ledger) for outcome in outcomes],
-        "agents": [_columns(outcome.agents) for outcome in outcomes],
-        "events": [None if outcome.events is None else _events(outcome.events) for outcome in outcomes],
+        "metrics": [_metrics(outcomes)],
+        "ledger": _tables([outcome.ledger for outcome in outcomes]),
+        "agents": _tables([outcome.agents for outcome in outcomes]),
+        "events": [_events(outcome.events) for outcome in outcomes if outcome.events is not None],
     }
-    files: dict[str, bytes] = {}
-    for name, pieces in tables.items():
-        present = [piece for piece in pieces if piece is not None]
-        if present:
-            files[f"{name}.arrow"] = _arrow_bytes(present)
+    files: dict[str, bytes | pa.Buffer] = {
+        f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables.items() if pieces
+    }
     for name in ARCHIVES:
         members = [(f"{one.key[0]}/{one.key[1]}", getattr(one.outcome, name)) for one in finished]
         arrays = [(member, array) for member, array in members if array is not None]
@@ -100,11 +99,9 @@ def encode(finished: Sequence[Finished]) -> Part:
             "ended": one.outcome.ended,
             "seconds": round(one.seconds, 6),
             "problem": one.outcome.problem_id,
-            "rows": {
-                name: -1 if pieces[i] is None else pieces[i].num_rows for name, pieces in tables.items()
-            },
+            "rows": _rows(one.outcome),
         }
-        for i, one in enumerate(finished)
+        for one in finished
     ]
     # By message, then by cell.
     warnings: dict[str, Counter[str]] = {}
@@ -117,40 +114,64 @@ def encode(finished: Sequence[Finished]) -> Part:
         "warnings": dict(sorted(warnings.items())),
         "files": {name: [len(content), zlib.crc32(content)] for name, content in files.items()},
     }
-    files["part.json"] = json.dumps(listing, indent=1).encode()
+    files["part.json"] = json.dumps(listing).encode()
     problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
     return Part(files, tuple(one.key for one in finished), problems)
 
 
-def _arrow_bytes(pieces: "Sequence[pa.Table]") -> bytes:
+def _rows(outcome: "Outcome") -> dict[str, int]:
+    """How many rows a simulation has in each table; −1 where it has none to give."""
+    return {
+        "metrics": sum(one.value.size for one in outcome.series),
+        "ledger": _length(outcome.ledger),
+        "agents": _length(outcome.agents),
+        "events": -1 if outcome.events is None else outcome.events.size,
+    }
+
+
+def _length(columns: Mapping[str, np.ndarray]) -> int:
+    return int(next(iter(columns.values())).size)
+
+
+def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
     import pyarrow as pa
 
-    table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries().combine_chunks()
-    sink = pa.BufferOutputStream()
+    table = pieces[0]
+    if len(pieces) > 1:
+        table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries().combine_chunks()
+    # Measured first, so that it is written once, into memory that need not grow.
+    room = pa.MockOutputStream()
+    _write(table, room)
+    content = pa.allocate_buffer(room.size())
+    _write(table, pa.FixedSizeBufferWriter(content))
+    return content
+
+
+def _write(table: "pa.Table", sink: Any) -> None:
+    import pyarrow as pa
+
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
 
 
 def _names(values: Sequence[str], counts: Sequence[int]) -> "pa.DictionaryArray":
     """Dictionary column in which each value stands as often as its count says."""
     import pyarrow as pa
 
-    known = sorted(set(values))
-    codes = np.repeat(np.array([known.index(value) for value in values], dtype=np.int32), counts)
+    known = {value: code for code, value in enumerate(sorted(set(values)))}
+    codes = np.repeat(np.array([known[value] for value in values], dtype=np.int32), counts)
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(known, pa.string()))
 
 
-def _metrics(outcome: "Outcome") -> "pa.Table":
+def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
+    """Table of the recorded metrics, one simulation after the other."""
     import pyarrow as pa
 
-    series = outcome.series
-    counts = [len(one.value) for one in series]
+    series = [one for outcome in outcomes for one in outcome.series]
+    counts = [one.value.size for one in series]
 
     def joined(name: str, kind: type) -> np.ndarray:
-        arrays: list[np.ndarray] = [np.asarray(getattr(one, name), dtype=kind) for one in series]
-        return np.concatenate(arrays) if arrays else np.empty(0, kind)
+        return np.concatenate([np.empty(0, kind), *(np.asarray(getattr(one, name), kind) for one in series)])
 
     agents = np.repeat(np.array([0 if s.agent is None else s.agent for s in series], dtype=np.int32), counts)
     absent = np.repeat(np.array([s.agent is None for s in series], dtype=bool), counts)
@@ -166,17 +187,26 @@ def _metrics(outcome: "Outcome") -> "pa.Table":
     )
 
 
-def _columns(columns: Mapping[str, np.ndarray]) -> "pa.Table":
-    """Table of plain columns; text becomes a dictionary column, agent numbers int32."""
+def _tables(simulations: Sequence[Mapping[str, np.ndarray]]) -> "list[pa.Table]":
+    """Tables of plain columns, each of simulations that follow each other and have the same ones."""
+    return [_table(list(alike)) for _, alike in groupby(simulations, _kinds)]
+
+
+def _kinds(columns: Mapping[str, np.ndarray]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, values.dtype.kind) for name, values in columns.items())
+
+
+def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> "pa.Table":
+    """One table of plain columns; text becomes a dictionary column, agent numbers int32."""
     import pyarrow as pa
 
     arrays: dict[str, Any] = {}
-    for name, values in columns.items():
+    for name in simulations[0]:
+        values = np.concatenate([columns[name] for columns in simulations])
         if values.dtype.kind in "UOT":
-            encoded = pa.array(values.tolist(), pa.string()).dictionary_encode()
-            arrays[name] = encoded
+            arrays[name] = pa.array(values.tolist(), pa.string()).dictionary_encode()
         else:
-            arrays[name] = pa.array(np.ascontiguousarray(values))
+            arrays[name] = pa.array(values)
         if name in ("agent", "index"):
             arrays[name] = arrays[name].cast(pa.int32())
     return pa.table(arrays)
@@ -245,11 +275,17 @@ class StoredPart:
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""
-        path = self.path / f"{name}.npz"
-        try:
-            return read_member(path, f"{key[0]}/{key[1]}")
-        except (KeyError, FileNotFoundError):
+        if name not in self._archives:
             return None
+        try:
+            return read_member(self.path / f"{name}.npz", f"{key[0]}/{key[1]}")
+        except KeyError:
+            return None
+
+    @cached_property
+    def _archives(self) -> frozenset[str]:
+        """Those of `ARCHIVES` that the part has: most have none, and are asked for every simulation."""
+        return frozenset(name for name in ARCHIVES if (self.path / f"{name}.npz").exists())
 
 
 def read_part(path: Path) -> StoredPart:

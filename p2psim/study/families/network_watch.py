@@ -30,6 +30,8 @@ class NetworkWatch:
 
     def __init__(self, record: RecordSection, network: Network):
         self._names = [name for name in record.metrics if name in NETWORK_METRICS]
+        if not self._names:
+            return
         links = network.links
         if "effective_lambda2" in self._names and links.agents > MOST_FOR_LAMBDA2:
             place = record.metrics.index("effective_lambda2")
