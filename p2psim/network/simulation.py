@@ -87,6 +87,17 @@ class Network:
         """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
         return isinstance(self.exchange, Gossip) and self.exchange.mode == "edge"
 
+    def shares(self) -> np.ndarray:
+        """Share of its ticks at which each agent is there, shape (n,); NaN where it cannot be said beforehand.
+
+        Raises
+        ------
+        MeaningError
+            If the availability means nothing for these agents.
+        """
+        assert self.members is not None
+        return self.availability.shares(self.members, self.links)
+
 
 class Run(Protocol):
     """What an engine offers of one run."""

@@ -48,8 +48,7 @@ def answering(network: Network) -> Answering:
     """
     channel, exchange, lacking = network.channel, network.exchange, []
     assert isinstance(exchange, Round)
-    assert network.members is not None
-    shares = network.availability.shares(network.members, network.links)
+    shares = network.shares()
     known = not np.isnan(shares).any()
     heard, used = shares if known else np.ones(shares.size), np.ones(shares.size)
     if isinstance(channel.loss, EdgeValue | GilbertElliott):

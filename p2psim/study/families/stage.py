@@ -130,8 +130,7 @@ def check_availability(network: Network) -> None:
     ------
     MeaningError
     """
-    assert network.members is not None
-    network.availability.shares(network.members, network.links)
+    network.shares()
 
 
 def _digest(links: Links) -> str:

@@ -22,6 +22,7 @@ from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
 from p2psim.study.compared import Compared
 from p2psim.study.families.agents import star_agents
+from p2psim.study.families.frequencies import long_run_frequencies
 from p2psim.study.families.stage import (
     Assessment,
     Player,
@@ -42,7 +43,6 @@ from p2psim.study.families.star_setting import (
     rule_of,
 )
 from p2psim.study.streams import streams_of
-from p2psim.theory.dropout import answer_frequencies
 from p2psim.theory.star import rho_for_h
 
 if TYPE_CHECKING:
@@ -197,15 +197,13 @@ def _weighting(scenario: Scenario, network: Network) -> Weighting:
     ones = np.ones(owners)
     if algorithm.reweight != "known":
         return Weighting(ones, ones, algorithm.reweight == "estimated", algorithm.staleness)
-    assert network.members is not None
-    assert network.rates is not None
-    shares = network.availability.shares(network.members, network.links)
-    if np.isnan(shares).any():
+    frequencies, known = long_run_frequencies(network)
+    if not known:
         kind = scenario.network.availability.kind
         raise MeaningError(
             "learning.algorithm.reweight", f"known frequencies cannot be said under {kind}; take estimated"
         )
-    weights = inverse_frequencies(answer_frequencies(network.rates, shares))
+    weights = inverse_frequencies(frequencies)
     if algorithm.reweight_at == "owner":
         return Weighting(ones, weights, staleness=algorithm.staleness)
     return Weighting(weights, ones, staleness=algorithm.staleness)

@@ -18,10 +18,10 @@ from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.spectrum import weight_matrix
 from p2psim.study.families import family_of
+from p2psim.study.families.frequencies import long_run_frequencies
 from p2psim.study.families.graph import GraphCell
 from p2psim.study.families.graph_setting import algorithm_of
 from p2psim.study.families.graph_start import start_scales
-from p2psim.theory.dropout import answer_frequencies
 from p2psim.theory.forecast import averaging as gossip
 from p2psim.theory.forecast.descent import LinearDescent, linear_descent
 
@@ -80,10 +80,8 @@ def graph_setting(scenario: Scenario, case: Case, replica: int = 0) -> GraphSett
     assert isinstance(cell, GraphCell)
     network, problem = cell.stage.network, cell.problem
     assert network.rates is not None
-    assert network.members is not None
-    shares = network.availability.shares(network.members, network.links)
-    frequencies = answer_frequencies(network.rates, shares)
-    wakes = float(network.rates @ shares)
+    frequencies, _ = long_run_frequencies(network)
+    wakes = float(network.rates @ network.shares())
     first, factor = _first(cell)
     if isinstance(algorithm, Averaging):
         if problem.agents > MOST_NUMBERS:

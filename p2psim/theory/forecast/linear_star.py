@@ -1,4 +1,4 @@
-"""One answer of the asynchronous star (F Algorithm 1) as a random affine map, for squared loss.
+"""One answer of the asynchronous star (F Algorithm 1) as a random affine map, for owners with affine answers.
 
 With z = (θ_L, θ_1 … θ_N) − θ*, owner i answers with probability γ_i, independently of the past, and with
 z̄ = (z_L + z_i)/2

@@ -1,4 +1,4 @@
-"""One round of the synchronous star (W Algorithms 1 and 2) as a random affine map, for squared loss.
+"""One round of the synchronous star (W Algorithms 1 and 2) as a random affine map, for owners with affine answers.
 
 W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy". A
 round moves θ against
@@ -87,7 +87,7 @@ def rounds(
     ----------
     statistics : Quadratic
     present : ndarray, shape (N,), optional
-        q_l in (0, 1]; 1 when left out.
+        q_l in (0, 1], the probability that owner l answers in a round; 1 when left out.
     reweight : {"none", "known", "answered"}
         What answers are divided by: 1, q_l, or the share of the records of those who answer in the round.
     start : ndarray, shape (p,), optional

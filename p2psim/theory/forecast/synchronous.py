@@ -1,14 +1,13 @@
-"""Exact forecast of the synchronous star (W Algorithms 1 and 2) for squared loss.
+"""Forecast of the synchronous star (W Algorithms 1 and 2; W as in `p2psim.theory.forecast.rounds`).
 
-W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy". Both
-start at θ[1] = 0 and make T − 1 rounds, θ[k+1] = θ[k] − s_k·(∇g + Σ_l (n_l/n)·Q̄_l), k = 1 … T − 1:
+Both start at θ[1] = 0 and make T − 1 rounds, θ[k+1] = θ[k] − s_k·(∇g + Σ_l (n_l/n)·Q̄_l), k = 1 … T − 1:
 
 - Algorithm 1: s_k = ρ/(T²k) as printed, which moves the model by order ρ·ln T/T² in all; ρ/k corrected.
 - Algorithm 2: s_k = c₁/√k and then the box; beside it the average θ̄, with e = 1/√T. As printed, θ̄[k+1] =
   ((k−1)/(e+k))·θ̄[k] + ((e+1)/(e+k))·θ[k], which leaves θ[T] out; corrected, θ̄[k+1] = (k/(k+1+e))·θ̄[k] +
   ((e+1)/(k+1+e))·θ[k+1] with θ̄[1] = θ[1]: polynomial-decay averaging (Shamir, Zhang 2013, equation (4)).
 
-Exact as long as neither clipping nor the box acts.
+As exact as the quadratic model of the owners is: for squared loss, as long as neither clipping nor the box acts.
 """
 
 from __future__ import annotations
@@ -114,15 +113,13 @@ def synchronous_descent(
         Variance of a coordinate of the noise of owner l's answer in round k.
     form : {"printed", "corrected"}
         Of the steps.
-    present : ndarray, shape (N,), optional
-        Probability that an owner answers in a round; 1 when left out.
-    reweight : {"none", "known", "answered"}
-        What answers are divided by: 1, this probability, or the share of the records of those who answer in the round.
+    present, reweight
+        As in `p2psim.theory.forecast.rounds.rounds`.
 
     Raises
     ------
     ValueError
-        If ρ or f(θ*) is not positive, or variances have another shape.
+        If ρ, f(θ*) or a probability is not positive, or variances have another shape.
     FloatingPointError
         If a moment is not finite.
     """
