@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from p2psim.learning.async_star import StarMethod
+from p2psim.learning.learner_replay import Recorded
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.star_problem import StarProblem, star_problem
-from p2psim.learning.star_replay import Recorded, StarReplay, gradient_rule
+from p2psim.learning.star_replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
 from p2psim.network.events import SEND
 from p2psim.network.exchanges import Exchange, Request

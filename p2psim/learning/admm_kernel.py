@@ -23,12 +23,10 @@ from p2psim.learning.graph_kernel import (
 )
 from p2psim.learning.graph_loss import UNKNOWN, evaluate
 from p2psim.learning.grid_kernel import snapped
-from p2psim.learning.in_flight import post, take
+from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.release_kernel import release_gradient
 from p2psim.learning.violation_kernel import note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
-
-DONE = 0
 
 # Places in the vector of counters.
 COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3

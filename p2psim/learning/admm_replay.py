@@ -11,7 +11,7 @@ from p2psim.learning import admm_kernel as kernel
 from p2psim.learning import graph_kernel
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.in_flight import InFlight
+from p2psim.learning.in_flight import DONE, InFlight
 from p2psim.learning.own_models import LearnedModels
 
 
@@ -117,7 +117,7 @@ class AdmmReplay(LearnedModels):
                 problem.smoothness, problem.pull, problem.ridge, rule.rho, rule.inner,
                 graph_kernel.ANCHORED if rule.anchored else graph_kernel.AVERAGE, noise, self._track,
             )  # fmt: skip
-            if status != kernel.DONE:
+            if status != DONE:
                 mail.make_room(status)
 
     @property

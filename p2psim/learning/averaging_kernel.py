@@ -7,11 +7,11 @@ the start, which push-pull over an ideal channel keeps, so that the spread is no
 """
 
 from p2psim.compiled import njit
-from p2psim.learning.in_flight import post, take
+from p2psim.learning.in_flight import DONE, post, take
 from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
 
-#: Status of a stream in which a model is updated without one that was heard; `DONE` when all events are replayed.
-UNHEARD, DONE = -3, 0
+#: Status of a stream in which a model is updated without one that was heard.
+UNHEARD = -3
 
 # Places in the vector of counters.
 COMMITS, SENT, COUNTERS = 0, 1, 2

@@ -6,7 +6,7 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning import averaging_kernel as kernel
-from p2psim.learning.in_flight import InFlight
+from p2psim.learning.in_flight import DONE, InFlight
 from p2psim.learning.own_models import OwnModels
 
 
@@ -61,7 +61,7 @@ class AveragingReplay(OwnModels):
                 raise SimulationError(
                     f"event {events['seq'][at]}: averaging updates a model when another is heard, not on waking"
                 )
-            if status != kernel.DONE:
+            if status != DONE:
                 mail.make_room(status)
 
     @property

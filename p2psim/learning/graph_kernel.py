@@ -25,11 +25,13 @@ from p2psim.compiled import njit
 from p2psim.intrinsics import prefetch
 from p2psim.learning.graph_loss import UNKNOWN, WITHIN, evaluate
 from p2psim.learning.grid_kernel import snapped
+from p2psim.learning.in_flight import DONE
 from p2psim.learning.release_kernel import release_gradient
 from p2psim.learning.violation_kernel import note_violation
 from p2psim.network.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
 
-DONE, POOL_FULL, MESSAGES_FULL = 0, 1, 2
+#: What is full, when the driver has to make room.
+POOL_FULL, MESSAGES_FULL = 1, 2
 
 # Places in the vector of counters.
 FREE, COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3, 4

@@ -12,7 +12,10 @@ import numpy as np
 
 from p2psim.compiled import njit
 
-#: What `post` returns in place of a row, when the driver has to make room.
+#: Status of a kernel that has replayed all of its events.
+DONE = 0
+
+#: What `post` returns in place of a row, and a kernel as its status, when the driver has to make room.
 PLACES_FULL, ROWS_FULL = -1, -2
 
 

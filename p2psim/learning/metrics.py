@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from p2psim.learning.learner_replay import Recorded
     from p2psim.learning.star_problem import StarProblem
-    from p2psim.learning.star_replay import Recorded
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ State: ``mass`` (n, p + 1), each agent's sum and, last, its weight; ``models`` (
 """
 
 from p2psim.compiled import njit
-from p2psim.learning.averaging_kernel import COMMITS, DONE, SENT, UNHEARD
-from p2psim.learning.in_flight import post, take
+from p2psim.learning.averaging_kernel import COMMITS, SENT, UNHEARD
+from p2psim.learning.in_flight import DONE, post, take
 from p2psim.network.events import COMMIT, DELIVER, DROP, SEND
 
 

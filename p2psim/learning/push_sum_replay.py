@@ -8,7 +8,7 @@ import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning import averaging_kernel, push_sum_kernel
-from p2psim.learning.in_flight import InFlight
+from p2psim.learning.in_flight import DONE, InFlight
 from p2psim.network.events import COMMIT, DELIVER, SEND
 
 
@@ -63,7 +63,7 @@ class PushSumReplay:
                 raise SimulationError(
                     f"event {events['seq'][at]}: push-sum updates a model when another is heard, not on waking"
                 )
-            if status != averaging_kernel.DONE:
+            if status != DONE:
                 mail.make_room(status)
 
     @property

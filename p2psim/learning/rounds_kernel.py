@@ -12,12 +12,9 @@ import numpy as np
 
 from p2psim.compiled import njit
 from p2psim.learning.grid_kernel import snapped
-from p2psim.learning.in_flight import post, take
+from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import answer, project
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
-
-#: Status of a chunk that was replayed to its end; `post` has those that ask for room.
-DONE = 0
 
 
 @njit()

@@ -22,6 +22,7 @@ import numpy as np
 from p2psim.compiled import njit
 from p2psim.learning.batch_kernel import batch_gradient
 from p2psim.learning.grid_kernel import snapped
+from p2psim.learning.in_flight import DONE
 from p2psim.learning.owner_kernel import (
     FROM_SUMS,
     mean_gradient_from_records,
@@ -32,7 +33,8 @@ from p2psim.learning.violation_kernel import longest_gradient, note_violation
 from p2psim.learning.weighting import CODES
 from p2psim.network.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
 
-DONE, ANSWERS_FULL, QUERIES_FULL = 0, 1, 2
+#: What is full, when the driver has to make room.
+ANSWERS_FULL, QUERIES_FULL = 1, 2
 
 #: Codes of how old answers count less.
 INVERSE, EXPONENTIAL = CODES["inverse"], CODES["exponential"]

@@ -6,33 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.errors import SimulationError
 from p2psim.learning.async_star import StarMethod
 from p2psim.learning.batches import Sampling
+from p2psim.learning.learner_replay import LearnerReplay, Rows
 from p2psim.learning.losses import Squared
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star_kernel import ANSWERS_FULL, QUERIES_FULL, replay
 from p2psim.learning.star_problem import StarProblem
 from p2psim.learning.weighting import CODES, Weighting
-from p2psim.network.events import COMMIT
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Models of the learner, in order.
-
-    Attributes
-    ----------
-    step : ndarray of int64, shape (rows,)
-        Commits so far.
-    time : ndarray, shape (rows,)
-        Simulated time, in mean clock periods.
-    theta : ndarray, shape (rows, p)
-    """
-
-    step: np.ndarray
-    time: np.ndarray
-    theta: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -100,7 +81,7 @@ def gradient_rule(
     )
 
 
-class StarReplay:
+class StarReplay(LearnerReplay):
     """One replica of the asynchronous star, fed with chunks of events.
 
     Parameters
@@ -108,23 +89,12 @@ class StarReplay:
     problem : StarProblem
     method : StarMethod
     rule : GradientRule
-    every_step : int
-        Record whenever so many more commits have been made; 0 for not by step.
-    every_time : float
-        Record whenever so much more time has passed; infinite for not by time.
+    every_step, every_time
+        As in `LearnerReplay`.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
     start : ndarray, shape (p,), optional
         First model of the learner and of all owners; zero, as in F, when left out.
-
-    Attributes
-    ----------
-    violations : ndarray of int64, shape (N,)
-        Releases at which a record of each owner, in the batch or not, exceeded the claimed bound.
-    violation_steps : ndarray of int64, shape (N,)
-        Commits before the first of them; −1 for none.
-    violation_sizes : ndarray, shape (N,)
-        Largest gradient seen at them over the bound; 0 for none.
     """
 
     def __init__(
@@ -138,94 +108,48 @@ class StarReplay:
         start: np.ndarray | None = None,
     ):
         owners, p = problem.owners, problem.dimension
-        self._problem, self._method, self._rule = problem, method, rule
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self._every_step, self._every_time = every_step, every_time
-        self._next_time = every_time
         self._theta = np.zeros((owners + 1, p))
         if start is not None:
             self._theta[:] = start
+        super().__init__(problem, self._theta[-1], every_step, every_time)
+        self._method, self._rule = method, rule
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
         self._answers, self._answer_seq = np.zeros((8, 2 * p)), np.full(8, -1)
         self._queries, self._query_seq, self._query_left = _queries(2, owners, p)
         self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
-        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(owners, np.int64)
         self._weighting = method.weighting or Weighting.equal(owners)
-        self._last_time = 0.0
-        self._kept = [(np.zeros(1, np.int64), np.zeros(1), self._theta[-1:].copy())]
-        self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
-        self.violation_sizes = np.zeros(owners)
 
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
-        """Replay the next chunk.
-
-        Parameters
-        ----------
-        events : ndarray of EVENT
-        noise : ndarray, shape (releases in these events, p)
-            Noise to add to the mean gradients, in the order of the events.
-        """
-        if not events.size:
-            return
+    def _replay(
+        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, room: Rows
+    ) -> tuple[int, int, int, float]:
         problem, method, rule, weighting = self._problem, self._method, self._rule, self._weighting
-        rows = self._rows(events)
-        kept_theta, kept_step, kept_time = (
-            np.empty((rows, problem.dimension)),
-            np.empty(rows, np.int64),
-            np.empty(rows),
-        )
-        start = kept = 0
-        noise_row = np.zeros(1, np.int64)
-        while start < events.size:
-            status, start, more, self._next_time = replay(
-                events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
-                self._queries, self._query_seq, self._query_left,
-                self._arrived, self._arrived_version, self._commits, self._counts,
-                rule.how, problem.loss.code, problem.gram, problem.moment,
-                problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
-                rule.suspects, rule.suspect_offsets, rule.bound,
-                self.violations, self.violation_steps, self.violation_sizes,
-                noise, noise_row, method.step, problem.shares, method.learner_weight,
-                problem.l2, problem.theta_max, method.overwrite,
-                weighting.at_learner, weighting.at_owner, weighting.estimated,
-                CODES[weighting.staleness.kind], weighting.rate,
-                self._every_step, self._every_time, self._next_time,
-                kept_theta[kept:], kept_step[kept:], kept_time[kept:],
-            )  # fmt: skip
-            kept += more
-            if status == ANSWERS_FULL:
-                self._more_answers()
-            elif status == QUERIES_FULL:
-                self._more_queries()
-        self._last_time = float(events[-1]["time"])
-        self._kept.append((kept_step[:kept], kept_time[:kept], kept_theta[:kept]))
+        return replay(
+            events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
+            self._queries, self._query_seq, self._query_left,
+            self._arrived, self._arrived_version, self._commits, self._counts,
+            rule.how, problem.loss.code, problem.gram, problem.moment,
+            problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
+            rule.suspects, rule.suspect_offsets, rule.bound,
+            self.violations, self.violation_steps, self.violation_sizes,
+            noise, noise_row, method.step, problem.shares, method.learner_weight,
+            problem.l2, problem.theta_max, method.overwrite,
+            weighting.at_learner, weighting.at_owner, weighting.estimated,
+            CODES[weighting.staleness.kind], weighting.rate,
+            self._every_step, self._every_time, self._next_time, *room,
+        )  # fmt: skip
 
-    def result(self) -> Recorded:
-        """Models recorded so far; the first and the last are always among them.
+    def _make_room(self, status: int) -> None:
+        if status == ANSWERS_FULL:
+            self._more_answers()
+        elif status == QUERIES_FULL:
+            self._more_queries()
 
-        Raises
-        ------
-        SimulationError
-            If a model is not finite.
-        """
-        step, time, theta = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
-        if step[-1] != self._commits[0] or np.isfinite(self._every_time):
-            step, time = np.append(step, self._commits), np.append(time, self._last_time)
-            theta = np.vstack([theta, self._theta[-1]])
-        if not np.isfinite(theta).all():
-            raise SimulationError(
-                f"the model is not finite from commit {step[~np.isfinite(theta).all(axis=1)][0]} on"
-            )
-        return Recorded(step, time, theta)
+    def _last(self) -> np.ndarray:
+        return self._theta[-1]
 
     def answers(self, seqs: np.ndarray) -> np.ndarray:
-        """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
-
-        Raises
-        ------
-        KeyError
-            If one of them is not on its way.
-        """
+        """See `LearnerReplay.answers`."""
         places = seqs % self._answer_seq.size
         gone = self._answer_seq[places] != seqs
         if gone.any():
@@ -241,14 +165,6 @@ class StarReplay:
     def payload_places(self) -> int:
         """Vectors for which there is room; grows only with what is on its way at once."""
         return self._answer_seq.size + self._query_seq.size * self._problem.owners
-
-    def _rows(self, events: np.ndarray) -> int:
-        """Room for the models that a chunk can make be recorded."""
-        if self._every_step:
-            return int(np.count_nonzero(events["kind"] == COMMIT)) // self._every_step + 1
-        if np.isfinite(self._every_time):
-            return max(0, int((events[-1]["time"] - self._next_time) / self._every_time) + 2)
-        return 0
 
     def _more_answers(self) -> None:
         old_seq, old = self._answer_seq, self._answers

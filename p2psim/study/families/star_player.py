@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 
 from p2psim.errors import SimulationError
+from p2psim.learning.learner_replay import LearnerReplay
 from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.star_problem import StarProblem
-from p2psim.learning.star_replay import Recorded
 from p2psim.privacy.violations import Violations
 from p2psim.study.compared import Compared
 from p2psim.study.families.stage import Played
 from p2psim.study.record import EveryTime, RecordSection
-
-
-class Replay(Protocol):
-    """What replays the events of a central learner and its owners."""
-
-    violations: np.ndarray
-    violation_steps: np.ndarray
-    violation_sizes: np.ndarray
-
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
-        """Replay the next chunk."""
-
-    def result(self) -> Recorded:
-        """Models recorded so far."""
 
 
 def marks_of(record: RecordSection) -> tuple[int, float]:
@@ -44,10 +29,10 @@ class StarPlayer:
     ----------
     problem : StarProblem
     record : RecordSection
-    replay : Replay
+    replay : LearnerReplay
     """
 
-    def __init__(self, problem: StarProblem, record: RecordSection, replay: Replay):
+    def __init__(self, problem: StarProblem, record: RecordSection, replay: LearnerReplay):
         self._problem, self._record, self._replay = problem, record, replay
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
