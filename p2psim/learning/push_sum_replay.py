@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning import averaging_kernel, push_sum_kernel
 from p2psim.learning.in_flight import DONE, InFlight
-from p2psim.network.events import COMMIT, DELIVER, SEND
+from p2psim.learning.own_models import OwnModels
 
 
-class PushSumReplay:
+class PushSumReplay(OwnModels):
     """One replica of push-sum, fed with chunks of events.
 
     Parameters
@@ -23,19 +21,15 @@ class PushSumReplay:
     ----------
     theta : ndarray, shape (n, p)
         The agents' models: sums by weights.
-    violations : ndarray of int, shape (n,)
-        Zeros: no record is touched.
     """
 
     def __init__(self, start: np.ndarray):
-        self.theta = np.array(start, dtype=np.float64)
+        super().__init__(start)
         n, p = self.theta.shape
         self._mass = np.column_stack([self.theta, np.ones(n)])
         self._heard, self._heard_seq = np.empty((n, p + 1)), np.full(n, -1, np.int64)
         self._mail = InFlight(p + 1)
         self.counters = np.zeros(averaging_kernel.COUNTERS, np.int64)
-        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
-        self.violation_sizes = np.zeros(n)
 
     def feed(self, events: np.ndarray, noise: np.ndarray | None = None) -> None:
         """Replay events.
@@ -80,40 +74,3 @@ class PushSumReplay:
     def messages_held(self) -> int:
         """Messages on their way."""
         return self._mail.held
-
-    def check(self) -> None:
-        """Raise if a model is not finite, or has lost all of its weight to rounding."""
-        if not np.isfinite(self.theta).all():
-            agent = int(np.argmin(np.isfinite(self.theta).all(axis=1)))
-            raise SimulationError(f"the model of agent {agent} is not finite")
-
-
-def push_sum_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
-    """All models after every commit, in plain NumPy.
-
-    Parameters
-    ----------
-    start : ndarray, shape (n, p)
-    events : iterable of EVENT records
-
-    Yields
-    ------
-    ndarray, shape (n, p)
-        The first is the start.
-    """
-    s, w = np.array(start, dtype=float), np.ones(len(start))
-    sent: dict[int, tuple[np.ndarray, float]] = {}
-    heard: dict[int, tuple[np.ndarray, float]] = {}
-    models = s.copy()
-    yield models.copy()
-    for event in events:
-        i, seq, cause = int(event["agent"]), int(event["seq"]), int(event["cause"])
-        if event["kind"] == SEND and event["version"] >= 0:
-            s[i], w[i] = s[i] / 2, w[i] / 2
-            sent[seq] = s[i].copy(), float(w[i])
-        elif event["kind"] == DELIVER and cause in sent:
-            heard[seq] = sent[cause]
-        elif event["kind"] == COMMIT:
-            s[i], w[i] = s[i] + heard[cause][0], w[i] + heard[cause][1]
-            models[i] = s[i] / w[i]
-            yield models.copy()

@@ -5,7 +5,8 @@ import pytest
 from gossip_cases import CHANNELS, complete, play, regular, ring
 
 from p2psim.errors import SimulationError
-from p2psim.learning.push_sum_replay import PushSumReplay, push_sum_plainly
+from p2psim.learning.push_sum_reference import push_sum_plainly
+from p2psim.learning.push_sum_replay import PushSumReplay
 from p2psim.network.channels import Channel
 from p2psim.network.events import COMMIT, SEND
 

@@ -18,7 +18,7 @@ from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_reference import replay_plainly
 from p2psim.learning.graph_replay import GraphRule
 from p2psim.learning.push_sum import PushSum
-from p2psim.learning.push_sum_replay import push_sum_plainly
+from p2psim.learning.push_sum_reference import push_sum_plainly
 from p2psim.network.clocks import Clock
 from p2psim.network.graphs import Links
 from p2psim.network.simulation import Network
