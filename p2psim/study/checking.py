@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from p2psim.errors import Fault, InputError
 from p2psim.printing import MOST_ROWS, complain, print_table
 from p2psim.study.notices import in_order, lines
-from p2psim.study.pilot import told_seconds
+from p2psim.study.pilot import told_range
 from p2psim.study.replicas import fewest, most
 
 if TYPE_CHECKING:
@@ -92,11 +92,10 @@ class Checked:
         pilot = self.pilot
         if pilot is None:
             return f"time: not told, {self.no_pilot}"
-        least, upto = told_seconds(pilot.least_seconds), told_seconds(pilot.most_seconds)
         return (
-            f"time: about {least if least == upto else f'{least} to {upto}'} with {_counted(pilot.jobs, 'job')}, "
-            f"at {pilot.events_per_second:,.0f} events a second each, by a pilot of {pilot.events:,}; about "
-            f"{pilot.memory / 1e6:,.0f} MB a process with the libraries"
+            f"time: about {told_range(pilot.least_seconds, pilot.most_seconds)} with {_counted(pilot.jobs, 'job')}, at "
+            f"{_pace(pilot)} events a second each, by {_counted(pilot.stretches, 'stretch')} of a pilot of "
+            f"{pilot.events:,}; about {pilot.memory / 1e6:,.0f} MB a process with the libraries"
         )
 
     def _replicas(self) -> str:
@@ -125,8 +124,14 @@ class Checked:
         ]
 
 
+def _pace(pilot: "Pilot") -> str:
+    slowest, fastest = f"{pilot.slowest:,.0f}", f"{pilot.fastest:,.0f}"
+    return slowest if slowest == fastest else f"{slowest} to {fastest}"
+
+
 def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:

@@ -1,12 +1,16 @@
 """How long a study will take, and how much memory: from a second of it.
 
-The smallest cell warms up, which also tells whether whole simulations fit into the time that is left. If they do, the
-study's own simulations follow in its own order, so that what its cells share is shared here too. If not, the pace of
-that one simulation has to do. Either way seconds are taken to grow as events do: a guess within a factor of about two.
+The smallest cell warms up; a second simulation of it tells whether whole ones fit into the time that is left. If they
+do, the study's own simulations follow in its own order, so that what its cells share is shared here too. If not, the
+pace of that one simulation has to do. Either way seconds are taken to grow as events do: a guess within a factor of
+about two.
+
+How far the pace varies is seen from stretches of the pilot: on a busy machine they differ, and so will the study. What
+begins later, nobody foretells.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +18,7 @@ from p2psim.study.invocations import peak_memory
 from p2psim.study.replicas import fewest, most
 
 if TYPE_CHECKING:
+    from p2psim.study.batches import Item
     from p2psim.study.cells import Cell
     from p2psim.study.families.stage import Assessment
     from p2psim.study.scenario import Scenario
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Seconds that a pilot takes, beside the one chunk of events or simulation in which they end.
 SECONDS = 1.0
+#: Stretches of about equal time into which a pilot is cut, to see how its pace varies.
+STRETCHES = 5
 #: Seconds until a pool of processes works.
 _START = 1.0
 
@@ -37,8 +44,13 @@ class Pilot:
         Played in all, those of the warming up not counted where others followed.
     events_per_second : float
         Of one process, with recording and everything else.
+    stretches : int
+        Parts of the pilot whose paces were compared; one says nothing of how the pace varies.
+    slowest, fastest : float
+        Events a second in the slowest and in the fastest of them.
     least_seconds, most_seconds : float
-        Of the whole study, with `jobs` processes; they differ where the number of replicas is not given.
+        Of the whole study, with `jobs` processes: of the fewest replicas at the fastest pace, and of the most at the
+        slowest.
     jobs : int
     memory : int
         Bytes of one process, libraries included.
@@ -47,6 +59,9 @@ class Pilot:
     simulations: int
     events: int
     events_per_second: float
+    stretches: int
+    slowest: float
+    fastest: float
     least_seconds: float
     most_seconds: float
     jobs: int
@@ -86,31 +101,92 @@ def fly(
     from p2psim.study.batches import BatchOptions, run_batch
     from p2psim.study.simulate import sample
 
+    smallest = min(range(len(grid)), key=lambda i: facts[i].events)
+    # The first one loads compiled code, which tells nothing of the others.
+    sample(grid[smallest].scenario, 0, workspace, time.perf_counter() + seconds / 4)
     began = time.perf_counter()
     until = began + seconds
-    smallest = min(range(len(grid)), key=lambda i: facts[i].events)
-    played, ended = sample(grid[smallest].scenario, 0, workspace, began + seconds / 2)
+    stretches, ended = sample(grid[smallest].scenario, 1, workspace, began + seconds / 2)
+    played = sum(events for events, _ in stretches)
     spent, done = time.perf_counter() - began, int(ended)
     pace = played / max(spent, 1e-9)
     share = min(1.0, played / max(facts[smallest].events, 1))
-    counted, taken = 0, 0.0
-    order = ((replica, cell) for replica in range(fewest(scenario.replicas)) for cell in grid)
-    for replica, cell in order if ended else ():
-        if time.perf_counter() + facts[cell.index].events / pace > until:
+    whole: list[tuple[int, float]] = []
+    order = ((cell.index, replica) for replica in range(fewest(scenario.replicas)) for cell in grid)
+    # In batches, as in the study: alone, a small simulation takes longer.
+    for items in _batches(order, facts, pace * seconds / (2 * STRETCHES)) if ended else ():
+        events = sum(facts[cell].events for cell, _ in items)
+        if time.perf_counter() + events / pace > until:
             break
-        result = run_batch(grid, [(cell.index, replica)], workspace, BatchOptions())
+        result = run_batch(grid, items, workspace, BatchOptions())
         if result.stopped is not None:
             raise result.stopped
-        done += 1
-        counted += facts[cell.index].events
-        taken += result.seconds
-    if taken:
-        played, pace = counted, counted / taken
+        done += len(items)
+        whole.append((events, result.seconds))
+    if whole:
+        played, stretches = sum(events for events, _ in whole), whole
+        pace = played / max(sum(taken for _, taken in whole), 1e-9)
+    paces = spread(stretches)
+    slowest, fastest = (pace * paces[0], pace * paces[-1]) if paces else (pace, pace)
     each = sum(fact.events for fact in facts)
-    alone = [count(scenario.replicas) * each / pace for count in (fewest, most)]
+    alone = [fewest(scenario.replicas) * each / fastest, most(scenario.replicas) * each / slowest]
     together = [min(one, one / jobs + _START) for one in alone]
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
-    return Pilot(done, played, pace, together[0], together[1], jobs, peak_memory() + int(kept))
+    memory = peak_memory() + int(kept)
+    return Pilot(
+        done, played, pace, max(len(paces), 1), slowest, fastest, together[0], together[1], jobs, memory
+    )
+
+
+def _batches(
+    order: "Iterable[Item]", facts: "Sequence[Assessment]", most_events: float
+) -> "Iterator[list[Item]]":
+    """Cut the order into batches of at most so many events, or of one simulation."""
+    batch: list[Item] = []
+    events = 0
+    for item in order:
+        if batch and events + facts[item[0]].events > most_events:
+            yield batch
+            batch, events = [], 0
+        batch.append(item)
+        events += facts[item[0]].events
+    yield batch
+
+
+def spread(pieces: Sequence[tuple[int, float]]) -> list[float]:
+    """How the pace varies.
+
+    Parameters
+    ----------
+    pieces : sequence of (int, float)
+        Events and seconds, one after the other.
+
+    Returns
+    -------
+    list of float
+        Paces of at most `STRETCHES` stretches of about equal time, the slowest first, as multiples of the pace of all.
+    """
+    events, seconds = (sum(column) for column in zip(*pieces, strict=True)) if pieces else (0, 0.0)
+    if not (events and seconds):
+        return []
+    parts: dict[int, tuple[int, float]] = {}
+    before = 0.0
+    for count, taken in pieces:
+        # A piece belongs to the stretch in which its middle lies.
+        place = min(int((before + taken / 2) / seconds * STRETCHES), STRETCHES - 1)
+        held = parts.get(place, (0, 0.0))
+        parts[place] = (held[0] + count, held[1] + taken)
+        before += taken
+    return sorted(count / taken * seconds / events for count, taken in parts.values() if count and taken)
+
+
+def told_range(least: float, most: float) -> str:
+    """From one length of time to another, with the unit said once where it is the same."""
+    low, high = told_seconds(least), told_seconds(most)
+    if low == high:
+        return low
+    number, unit = low.split(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
 def told_seconds(seconds: float) -> str:

@@ -97,7 +97,13 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     )
 
 
-def sample(scenario: Scenario, replica: int, workspace: Workspace, until: float) -> tuple[int, bool]:
+#: Events, and seconds that they took.
+Stretch = tuple[int, float]
+
+
+def sample(
+    scenario: Scenario, replica: int, workspace: Workspace, until: float
+) -> tuple[list[Stretch], bool]:
     """Play a replica until a moment, to see how fast it goes.
 
     Parameters
@@ -109,8 +115,8 @@ def sample(scenario: Scenario, replica: int, workspace: Workspace, until: float)
 
     Returns
     -------
-    events : int
-        Played.
+    stretches : list of (int, float)
+        Events of each chunk, and seconds until it was played.
     ended : bool
         Whether that was all.
     """
@@ -129,11 +135,11 @@ def sample(scenario: Scenario, replica: int, workspace: Workspace, until: float)
     # What a clairvoyant allocation knows is here only what will be played.
     known = list(pieces()) if stage.plan.clairvoyant else pieces()
     totals = stage.plan.totals(piece.releases for piece in known)
-    player, events = cell.player(streams), 0
+    player, stretches, begun = cell.player(streams), [], time.perf_counter()
     for piece in known:
         player.feed(piece.events, stage.plan.noise(piece.unit, piece.releases, totals), piece.releases.places)
-        events += piece.events.size
-    return events, ended
+        stretches.append((piece.events.size, -begun + (begun := time.perf_counter())))
+    return stretches, ended
 
 
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import small_study as small
+from hypothesis import given
+from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from p2psim import compiled
@@ -15,7 +17,7 @@ from p2psim.study import pilot, simulate
 from p2psim.study.batches import BatchOptions, run_batch
 from p2psim.study.cells import cells
 from p2psim.study.checking import check_scenario
-from p2psim.study.pilot import Pilot, told_seconds
+from p2psim.study.pilot import Pilot, told_range, told_seconds
 from p2psim.study.scenario import Scenario
 from p2psim.study.workspace import Workspace
 
@@ -40,8 +42,9 @@ def test_time_is_bounded_and_foretold_where_not_one_simulation_fits() -> None:
     assert time.perf_counter() - began < 5
     assert found.simulations == 0
     # 2 cells of 3 replicas with 6 events for each of 5e7 commits.
-    assert found.most_seconds == pytest.approx(6 * 3e8 / found.events_per_second, rel=0.01)
-    assert found.most_seconds == found.least_seconds
+    assert found.least_seconds == pytest.approx(6 * 3e8 / found.fastest, rel=0.01)
+    assert found.most_seconds == pytest.approx(6 * 3e8 / found.slowest, rel=0.01)
+    assert found.slowest <= found.events_per_second <= found.fastest
 
 
 def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +54,9 @@ def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPat
     study = small.scenario(replicas=100)
     one = flown(study)
     assert one.simulations > 1
+    # Nothing varies, so nothing is said to.
+    assert one.slowest == pytest.approx(one.fastest)
+    assert one.least_seconds == pytest.approx(one.most_seconds)
     events = check_scenario(study, "").events
     assert one.most_seconds == pytest.approx(events / one.events_per_second)
     four = flown(study, jobs=4)
@@ -61,7 +67,55 @@ def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPat
 def test_a_rule_for_replicas_gives_a_range() -> None:
     until = {"metric": "relative_fitness", "width": 0.1}
     found = flown(long({"until": until, "least": 10, "most": 1000}))
-    assert found.most_seconds == pytest.approx(100 * found.least_seconds)
+    assert found.most_seconds * found.slowest == pytest.approx(100 * found.least_seconds * found.fastest)
+
+
+def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock of our own: a look takes a millisecond, and from the half of the pilot on three."""
+    now = [0.0]
+
+    def look() -> float:
+        now[0] += 0.001 if now[0] < 0.5 else 0.003
+        return now[0]
+
+    study = small.scenario(replicas=1000)
+    flown(study)  # imports
+    monkeypatch.setattr(time, "perf_counter", look)
+    found = flown(study)
+    assert found.stretches == pilot.STRETCHES
+    # One stretch may hold both paces, but not the first and not the last.
+    assert found.fastest == pytest.approx(3 * found.slowest)
+    assert found.most_seconds == pytest.approx(3 * found.least_seconds)
+    assert found.slowest < found.events_per_second < found.fastest
+
+
+PIECES = st.lists(st.tuples(st.integers(1, 10**6), st.floats(1e-6, 10)), min_size=1)
+
+
+@given(PIECES, st.integers(1, 100))
+def test_spread_is_about_the_pace_of_all(pieces: list[tuple[int, float]], scale: int) -> None:
+    found = pilot.spread(pieces)
+    assert 1 <= len(found) <= pilot.STRETCHES
+    assert found[0] <= 1 + 1e-9
+    assert found[-1] >= 1 - 1e-9
+    assert found == sorted(found)
+    # Of more events in the same time, the same is said.
+    more = pilot.spread([(scale * events, seconds) for events, seconds in pieces])
+    assert more == pytest.approx(found)
+
+
+@given(st.integers(1, 500), st.integers(1, 1000), st.floats(1e-6, 10))
+def test_what_does_not_vary_has_no_spread(count: int, events: int, seconds: float) -> None:
+    found = pilot.spread([(events, seconds)] * count)
+    assert len(found) == min(count, pilot.STRETCHES)
+    assert found == pytest.approx([1.0] * len(found))
+
+
+def test_spread_by_hand() -> None:
+    # Five stretches of 2 s: 30 events in the first, 10 in each other; 7 events a second in all.
+    assert pilot.spread([(15, 1.0)] * 2 + [(5, 1.0)] * 8) == pytest.approx([5 / 7] * 4 + [15 / 7])
+    assert pilot.spread([]) == []
+    assert pilot.spread([(0, 0.0)]) == []
 
 
 def test_a_clairvoyant_allocation_is_flown_too() -> None:
@@ -110,6 +164,14 @@ def test_command_tells_the_time_or_why_not(
 )
 def test_lengths_of_time(seconds: float, said: str) -> None:
     assert told_seconds(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [(1.4, 1.7, "1.4 to 1.7 seconds"), (64, 126, "64 seconds to 2.1 minutes"), (2, 2.001, "2 seconds")],
+)
+def test_ranges_of_time(least: float, most: float, said: str) -> None:
+    assert told_range(least, most) == said
 
 
 @pytest.mark.verification
