@@ -88,7 +88,7 @@ def test_fetching_from_the_guide(
 
 def _words(text: str) -> str:
     """Text without its numbers; a range of them is one. A slow machine has minutes, or one stretch."""
-    text = re.sub(r"[\d,.]+( (seconds|minutes))?( to [\d,.]+)?", "#", text)
+    text = re.sub(r"[\d,.]+( (seconds|minutes)(?= to))?( to [\d,.]+)?", "#", text)
     return text.replace("# minutes", "# seconds").replace("stretches", "stretch")
 
 
