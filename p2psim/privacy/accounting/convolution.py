@@ -46,16 +46,23 @@ class Curve:
         δ there.
     image : ndarray, shape (m,)
         Mass above each point, under Q times e^ε: −δ' there, to the right.
+    tilt, cumulant, beyond : float
+        λ, K(λ) and the mass at +∞, which bound δ everywhere: (1 − e^{ε−L})₊ ≤ e^{λ(L−ε)}.
     """
 
     points: np.ndarray
     values: np.ndarray
     image: np.ndarray
+    tilt: float
+    cumulant: float
+    beyond: float
 
     def delta(self, epsilon: float) -> float:
-        """δ at ε; 1 below the window, which says nothing."""
+        """δ at ε; below the window by its bound alone."""
         if not self.points.size or epsilon < self.points[0]:
-            return 1.0
+            exponent = self.cumulant - self.tilt * epsilon
+            rounding = 8 * _UNIT * (abs(self.cumulant) + self.tilt * epsilon)
+            return float(min(1.0, self.beyond + np.exp(min(exponent + rounding, 0.0))))
         j = int(np.searchsorted(self.points, epsilon, side="right")) - 1
         inside = self.values[j] - np.expm1(min(epsilon - self.points[j], _LARGE)) * self.image[j]
         # No more than a step to the right the polygon is at its next point.
@@ -73,6 +80,10 @@ class Curve:
                 inside = self.points[j - 1] + np.log1p((self.values[j - 1] - delta) / self.image[j - 1])
             found = min(found, float(inside))
         return max(0.0, found)
+
+
+#: What says nothing.
+NOTHING = Curve(np.empty(0), np.empty(0), np.empty(0), 0.0, 0.0, 1.0)
 
 
 class Tilted:
@@ -154,13 +165,15 @@ def curve(tilted: Tilted) -> Curve:
     steps, exponents = steps[kept], exponents[kept]
     slack = 1 + 4 * _UNIT * (tilted.rough_size + np.abs(tilted.tilt * h * steps))
     p = np.exp(exponents) * (np.maximum(mass[steps % N], 0.0) + rounding) * slack
-    beyond = float(tilted.counts @ tilted.laws.beyond)
+    lost = beyond = float(tilted.counts @ tilted.laws.beyond)
     if steps.size and steps[-1] < tilted.highest:
         beyond += float(np.exp(exponents[-1] - _MISSED))
     # δ_j = beyond + (1 − e^{−h})·Σ_{i>j} V_i and V_j = Σ_{i≥j} p_i·e^{l_j − l_i}: sums of positive terms alone.
     V = np.append(from_above(p, float(np.exp(-h)))[1:], 0.0)
     values = beyond - np.expm1(-h) * np.cumsum(V[::-1])[::-1]
-    return Curve((tilted.centre + steps) * h, values, np.exp(-h) * V)
+    moved = tilted.tilt * tilted.centre * h
+    cumulant = tilted.cumulant + moved + 4 * _UNIT * (tilted.rough_size + abs(moved))
+    return Curve((tilted.centre + steps) * h, values, np.exp(-h) * V, tilted.tilt, cumulant, lost)
 
 
 def _convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:

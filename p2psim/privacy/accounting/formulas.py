@@ -11,7 +11,7 @@ import numpy as np
 
 def advanced(S2: np.ndarray, D: np.ndarray, delta: float) -> np.ndarray:
     """Advanced composition, √(2·S₂·ln(1/δ)) + D (Dwork, Rothblum, Vadhan 2010, Theorem III.3, for unequal ε)."""
-    return np.sqrt(2 * S2 * np.log(1 / delta)) + D
+    return np.sqrt(-2 * S2 * np.log(delta)) + D
 
 
 def kov_logarithm(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
@@ -19,12 +19,13 @@ def kov_logarithm(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
 
     B's main text prints S₂/δ under the root in place of √S₂/δ, which under-reports.
     """
-    return B + np.sqrt(2 * S2 * np.log(np.e + np.sqrt(S2) / delta))
+    with np.errstate(divide="ignore"):  # no releases
+        return B + np.sqrt(2 * S2 * np.logaddexp(1.0, np.log(S2) / 2 - np.log(delta)))
 
 
 def kov_plain(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
     """Last term of Kairouz, Oh, Viswanath 2017, Theorem 3.5: B + √(2·S₂·ln(1/δ))."""
-    return B + np.sqrt(2 * S2 * np.log(1 / delta))
+    return B + np.sqrt(-2 * S2 * np.log(delta))
 
 
 def kov(S1: np.ndarray, S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
@@ -34,7 +35,7 @@ def kov(S1: np.ndarray, S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarr
 
 def zcdp(rho: np.ndarray, delta: float) -> np.ndarray:
     """ρ + 2√(ρ·ln(1/δ)) (Bun, Steinke 2016, Proposition 1.3)."""
-    return rho + 2 * np.sqrt(rho * np.log(1 / delta))
+    return rho + 2 * np.sqrt(-rho * np.log(delta))
 
 
 def rdp(divergence: np.ndarray, order: np.ndarray, delta: float) -> np.ndarray:
@@ -43,7 +44,7 @@ def rdp(divergence: np.ndarray, order: np.ndarray, delta: float) -> np.ndarray:
     τ + (ln(1/δ) + (α − 1)·ln(1 − 1/α) − ln α)/(α − 1).
     """
     a = np.asarray(order, dtype=float)
-    return divergence + (np.log(1 / delta) + (a - 1) * np.log1p(-1 / a) - np.log(a)) / (a - 1)
+    return divergence + ((a - 1) * np.log1p(-1 / a) - np.log(a) - np.log(delta)) / (a - 1)
 
 
 def rdp_delta(divergence: np.ndarray, order: np.ndarray, epsilon: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Raises
     ------
     ValueError
-        If they are out of range.
+        If they are out of range, or so small that no loss is within them.
     """
     if not (0 <= epsilon < np.inf and 0 < delta < 1):
         raise ValueError(f"ε must be finite and not negative, and δ in (0, 1); got {epsilon} and {delta}")
@@ -66,9 +66,12 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while over(low)[0] <= 0:
         low = low / 2
     while over(high)[0] > 0:
+        if high[0] > _LARGEST**2:
+            raise ValueError(f"no loss is within ε = {epsilon}, δ = {delta}")
         high = high * 2
-    # Rounding of the curve and of the quotient must not bring it above.
-    return float((1 - 1e-14) / upper_crossing(over, low, high)[0])
+    # Rounding of the curve, of logarithms as large as δ's, and of the quotient must not bring it above.
+    margin = 1e-14 - 1e-15 * np.log(delta)
+    return float((1 - margin) / upper_crossing(over, low, high)[0])
 
 
 def _mu(charges: Charges) -> np.ndarray:

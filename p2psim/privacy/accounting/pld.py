@@ -9,12 +9,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.convolution import Curve, Tilted, curve
+from p2psim.privacy.accounting.convolution import NOTHING, Curve, Tilted, curve
 from p2psim.privacy.accounting.curves import gaussian_delta
 from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import Laws, laws, reach, spread, together
@@ -28,6 +29,8 @@ Objective = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _LOWEST, _HIGHEST, _SECTIONS = float(np.log(1e-6)), float(np.log(1e15)), 22
 #: Points above 0 of a row of the rough grid on which the tilt is looked for, at most, and of any row.
 _ROUGH, _WIDEST = 1 << 10, 1 << 16
+#: The least positive number.
+_TINY = 5e-324
 #: Losses that no grid holds.
 _HUGE = 1e100
 #: Points of a window at most; more make the grid coarser.
@@ -77,6 +80,15 @@ class Released:
         """A number of each, in the order of `counts`."""
         return np.concatenate([measure(noise, own) for noise, own in self.each()])
 
+    @cached_property
+    def variation(self) -> float:
+        """Total variation of all together, at most: the sum of theirs, and so δ at every ε, rounded up.
+
+        Also by what a curve that is too small for a number may hide.
+        """
+        each = self.measured(lambda noise, own: np.asarray(noise.delta(own, np.zeros(own.size)), dtype=float))
+        return float(self.counts @ (each + _TINY)) * (1 + 1e-12)
+
     @property
     def atom(self) -> float:
         """The largest loss that has a probability of its own, 0 for none: it had better lie on the grid."""
@@ -110,13 +122,13 @@ def near(own: Released, objective: Objective, fineness: Fineness) -> Curve:
     """
     total = float(own.counts.sum())
     scale = float(np.sqrt(np.average(own.measured(spread) ** 2, weights=own.counts)))
-    ends, nothing = own.measured(reach), Curve(np.empty(0), np.empty(0), np.empty(0))
-    if ends.max() > _HUGE:
-        return nothing
+    ends = own.measured(reach)
+    if not scale > 0 or ends.max() > _HUGE:
+        return NOTHING
     rough = max(scale / 6, float(ends.max()) / _ROUGH)
     law = own.laws(rough)
     if not (law.mass > 0).any(axis=1).all():
-        return nothing
+        return NOTHING
     tilt = _best_tilt(law, own.counts, rough, objective)
     tilted = Tilted(law, own.counts, rough, tilt)
     at = max(tilted.mean + tilted.centre * rough, 0.1 * np.sqrt(tilted.variance))
@@ -155,6 +167,8 @@ def epsilon_of(own: Released, delta: float, fineness: Fineness) -> float:
     """ε at δ of one agent's releases."""
     if all(isinstance(noise, GaussianNoise) for noise in own.noises):
         return float(gaussian_epsilon(own.losses[0], delta)[0])
+    if own.variation <= delta:
+        return 0.0
 
     def renyi(tilt: np.ndarray, cumulant: np.ndarray) -> np.ndarray:
         """ε by order λ + 1 (Canonne, Kamath, Steinke 2020, Proposition 12)."""
@@ -185,7 +199,8 @@ def delta_of(own: Released, epsilon: float, fineness: Fineness) -> float:
     """δ at ε of one agent's releases."""
     if all(isinstance(noise, GaussianNoise) for noise in own.noises):
         return float(gaussian_delta(own.losses[0], np.array([epsilon]))[0])
-    return min(1.0, near(own, lambda tilt, cumulant: cumulant - tilt * epsilon, fineness).delta(epsilon))
+    found = near(own, lambda tilt, cumulant: cumulant - tilt * epsilon, fineness).delta(epsilon)
+    return min(1.0, own.variation, found)
 
 
 def _by_agent(charges: Charges, measure: Callable[[Released], float]) -> np.ndarray:
