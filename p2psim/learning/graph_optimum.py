@@ -31,6 +31,10 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     The Hessian is the graph's Laplacian in each coordinate plus one p × p block an agent; its block diagonal
     preconditions. For the squared loss one Newton step is the solution.
 
+    Where μ is small, what all agents of a part of the graph have in common hangs on their own losses alone, and these
+    drown in the rounding of the neighbours' side. So each step ends with a shift of each part as a whole, which the
+    neighbours' side does not feel, and the parts' sums of gradients must vanish too.
+
     Parameters
     ----------
     problem : GraphProblem
@@ -49,10 +53,13 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     theta = start
     value = problem.objective(theta)
     for _ in range(100):
-        gradient, accepted = _gradient(problem, theta)
-        if np.abs(gradient).max() <= accepted:
+        pulls, terms = _pulls(problem, theta)
+        gradient, accepted = _gradient(problem, theta, pulls, terms)
+        if np.abs(gradient).max() <= accepted and _balanced(problem, pulls, terms):
             return theta
-        step = _solve(problem, _blocks(problem, theta), gradient)
+        blocks = _blocks(problem, theta)
+        step = _solve(problem, blocks, gradient)
+        step += _shift(problem, blocks, pulls - np.einsum("npq,nq->np", blocks, step))
         length = 1.0
         while True:
             new = theta - length * step
@@ -62,11 +69,11 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
                 break
             length /= 2
         theta, value = new, new_value
-    raise SimulationError("Q_L was not minimised to 1e-10 in 100 Newton steps")
+    raise SimulationError(f"Q_L was not minimised to 1e-10 in 100 Newton steps; mu is {problem.mu:g}")
 
 
-def _gradient(problem: GraphProblem, theta: np.ndarray) -> tuple[np.ndarray, float]:
-    """∇Q_L, shape (n, p), and the largest component at which it is taken for zero."""
+def _pulls(problem: GraphProblem, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients of μD_ii·c_i·L_i, shape (n, p), and the largest term that is summed in each, shape (n,)."""
     slopes = problem.loss.slopes(problem.scores(theta), problem.y)[:, None] * problem.X
     fit = np.zeros_like(theta)
     held = problem.records > 0
@@ -74,11 +81,40 @@ def _gradient(problem: GraphProblem, theta: np.ndarray) -> tuple[np.ndarray, flo
     shrink = 2 * problem.ridge[:, None] * theta
     terms = problem.pull * np.maximum(np.abs(fit).max(axis=1), np.abs(shrink).max(axis=1))
     fit += shrink
-    smooth = problem.degrees[:, None] * (theta - problem.neighbour_means(theta))
     fit *= problem.pull[:, None]
-    sides = max(np.abs(problem.degrees[:, None] * theta).max(), np.abs(fit).max())
+    return fit, terms
+
+
+def _gradient(
+    problem: GraphProblem, theta: np.ndarray, pulls: np.ndarray, terms: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """∇Q_L, shape (n, p), and the largest component at which it is taken for zero."""
+    smooth = problem.degrees[:, None] * (theta - problem.neighbour_means(theta))
+    sides = max(np.abs(problem.degrees[:, None] * theta).max(), np.abs(pulls).max())
     accepted = max(TOLERANCE * sides, ROUNDING * terms.max(), np.finfo(float).tiny)
-    return smooth + fit, float(accepted)
+    return smooth + pulls, float(accepted)
+
+
+def _balanced(problem: GraphProblem, pulls: np.ndarray, terms: np.ndarray) -> bool:
+    """Whether the agents' own gradients cancel in each part of the graph, as they do at the minimum."""
+    left = np.abs(_sums(problem, pulls)).max(axis=1)
+    sides = _sums(problem, np.abs(pulls)).max(axis=1)
+    accepted = np.maximum(TOLERANCE * sides, ROUNDING * _sums(problem, terms))
+    return bool((left <= np.maximum(accepted, np.finfo(float).tiny)).all())
+
+
+def _shift(problem: GraphProblem, blocks: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+    """What moves each part of the graph as a whole to where linearised pulls cancel, shape (n, p)."""
+    sums, unit = _sums(problem, blocks), np.abs(blocks).max()
+    moves = np.linalg.solve(sums / unit, _sums(problem, pulls)[:, :, None] / unit)[:, :, 0]
+    return np.asarray(moves[problem.parts])
+
+
+def _sums(problem: GraphProblem, values: np.ndarray) -> np.ndarray:
+    """Sums over the agents of each part of the graph, shape (n, …) to (parts, …)."""
+    found = np.zeros((problem.parts.max() + 1, *values.shape[1:]))
+    np.add.at(found, problem.parts, values)
+    return found
 
 
 def _blocks(problem: GraphProblem, theta: np.ndarray) -> np.ndarray:
@@ -115,7 +151,9 @@ def _solve(problem: GraphProblem, blocks: np.ndarray, right: np.ndarray) -> np.n
         M=LinearOperator(size, precondition),
     )
     if failed:
-        raise SimulationError("conjugate gradients did not converge on the Hessian of Q_L")
+        raise SimulationError(
+            f"conjugate gradients did not converge on the Hessian of Q_L; mu is {problem.mu:g}"
+        )
     return step.reshape(n, p)
 
 

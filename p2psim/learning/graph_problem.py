@@ -160,6 +160,14 @@ class GraphProblem:
         return (self._matrix @ theta) / self.degrees[:, None]
 
     @cached_property
+    def parts(self) -> np.ndarray:
+        """For each agent the number of the part of the graph that it is linked with, from 0, shape (n,)."""
+        from scipy.sparse.csgraph import connected_components
+
+        labels: np.ndarray = connected_components(self._matrix, directed=False)[1]
+        return labels
+
+    @cached_property
     def _matrix(self):  # type: ignore[no-untyped-def]
         """W, as SciPy's sparse rows."""
         from scipy.sparse import csr_array

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse.linalg import spsolve
 
+from p2psim.errors import SimulationError
 from p2psim.learning.graph_baselines import from_private_records, global_model, local_models
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together, newton
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.network.graphs import Given, RandomRegular, draw_links
+from p2psim.network.graphs import Given, RandomRegular, draw_links, from_edges
 
 
 def gradient(problem, theta):
@@ -94,6 +95,55 @@ def test_the_larger_mu_the_nearer_to_the_local_models(kind, sizes, seed, mu):
     apart = np.linalg.norm(together - alone, axis=1)
     # Both are found to about 1e-10 of their gradients' terms.
     assert (apart <= most + 1e-7 * max(1.0, largest)).all()
+
+
+def common_model(problem, agents):
+    """Minimiser of Σ D_ii·c_i·L_i over one model for these agents, by Newton's method."""
+    degrees = np.add.reduceat(problem.weights, problem.indptr[:-1])
+    theta = np.zeros(problem.dimension)
+    for _ in range(50):
+        slope, curvature = np.zeros(theta.size), np.zeros((theta.size, theta.size))
+        for i in agents:
+            rows = slice(problem.offsets[i], problem.offsets[i + 1])
+            X, y, m = problem.X[rows], problem.y[rows], problem.offsets[i + 1] - problem.offsets[i]
+            z = X @ theta
+            told = 1 / (1 + np.exp(y * z))
+            squared = problem.loss.kind == "squared"
+            first, second = (2 * (z - y), np.full(m, 2.0)) if squared else (-y * told, told * (1 - told))
+            weight = degrees[i] * problem.confidence[i]
+            slope += weight * (X.T @ first / m + 2 * problem.ridge[i] * theta)
+            curvature += weight * (X.T * second @ X / m + 2 * problem.ridge[i] * np.eye(theta.size))
+        theta -= np.linalg.solve(curvature, slope)
+    return theta
+
+
+@settings(max_examples=20)
+@given(
+    kind=st.sampled_from(sorted(LOSSES)),
+    seed=st.integers(0, 10_000),
+    mu=st.sampled_from([1e-6, 1e-8, 1e-10, 1e-12, 1e-15]),
+)
+def test_the_smaller_mu_the_nearer_to_one_model_in_each_part(kind, seed, mu):
+    """Rounding of the neighbours' side, 1e-16, is no smaller than what all agents of a part depend on."""
+    ends = [
+        (first + np.repeat(np.arange(n), np.diff(part.indptr)), first + part.indices, part.weights)
+        for first, n, part in ((0, 5, random_links(5, seed, 2)), (5, 4, random_links(4, seed, 1)))
+    ]
+    a, b, weights = map(np.concatenate, zip(*ends, strict=True))
+    once = a < b
+    where = from_edges(9, a[once], b[once], weights[once])
+    problem = problem_of(LOSSES[kind](), where, list(range(2, 11)), 3, mu, seed)
+    theta = minimise_together(problem)
+    for agents in (range(5), range(5, 9)):
+        expected = common_model(problem, agents)
+        atol = (1e4 * mu + 1e-9) * max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(theta[agents], np.tile(expected, (len(agents), 1)), rtol=0, atol=atol)
+
+
+def test_what_cannot_be_minimised_is_refused_with_its_mu():
+    problem = problem_of(Logistic(), random_links(12, 0, 6), list(range(3, 15)), 4, 1e-300)
+    with pytest.raises(SimulationError, match="mu is 1e-300"):
+        minimise_together(problem)
 
 
 def test_equal_problems_share_their_minimisers():
