@@ -5,10 +5,12 @@ link, one of coordinate descent all links of an agent. With 10 inner steps at bo
 """
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import p2psim
 from p2psim.learning.admm import RelativePenalty, penalty
 from p2psim.learning.admm_replay import AdmmReplay, AdmmRule
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
@@ -20,6 +22,7 @@ from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.graphs import Links, from_edges
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.randomness import Streams
+from p2psim.study.scenario import Scenario
 
 pytestmark = pytest.mark.verification
 
@@ -106,3 +109,26 @@ def test_with_few_strong_links_descent_is_ahead_by_vectors_only() -> None:
         np.min([course.at_vectors(descent.commits[4:]) for course in admm.values()], axis=0) - minimum
     )
     assert (ahead[4:] < by_vectors).all()
+
+
+def test_figure_1_as_it_is_shipped(tmp_path: Path) -> None:
+    """At every record after the start, and for each of the penalties: by iterations, and by vectors sent."""
+    path = Path(__file__).parents[2] / "scenarios" / "b_fig1.yaml"
+    result = p2psim.run(
+        Scenario.load(path, ["replicas=2", "record.metrics=[objective_gap, vectors_sent]"]),
+        tmp_path / "run",
+        jobs=1,
+        progress="none",
+    )
+    table = result.metrics.pivot_table(index=["replica", "cell", "step"], columns="metric", values="value")
+    assert set(table.index.get_level_values("cell")) == set(range(7))
+    for replica in range(2):
+        descent = table.loc[replica, 0]
+        for cell in range(1, 7):
+            admm = table.loc[replica, cell]
+            assert (admm["vectors_sent"] == 4 * admm.index).all()
+            assert (descent["objective_gap"] < admm["objective_gap"])[1:].all()
+            by_vectors = np.interp(
+                descent["vectors_sent"], admm["vectors_sent"], np.log(admm["objective_gap"])
+            )
+            assert (np.log(descent["objective_gap"]) < by_vectors)[1:].all()
