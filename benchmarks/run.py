@@ -1,12 +1,13 @@
 """Measure p2psim beside two baselines, in one run: ratios mean something, seconds depend on the machine.
 
-    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE] [--part baselines|sweeps|scaling|reading ...]
+    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE] [--part baselines|sweeps|scaling|large|reading ...]
 
 Each round times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a simulation as one
 would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star figure workload
 (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded; p2psim's
 includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up; whole sweeps (sweep.py);
-how cost grows (scaling.py); and how fast results are read (reading.py).
+how cost grows (scaling.py); graphs of up to a million agents (large_graphs.py); and how fast results are read
+(reading.py).
 """
 
 import argparse
@@ -20,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import large_graphs
 import reading
 import scaling
 import sweep
@@ -28,7 +30,7 @@ from measuring import HERE, Row, child, spread, table
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
 
-PARTS = ("baselines", "sweeps", "scaling", "reading")
+PARTS = ("baselines", "sweeps", "scaling", "large", "reading")
 
 
 def baseline(what: str, mode: str, size: int) -> float:
@@ -210,7 +212,8 @@ def everything(parts: Sequence[str], rounds: int, smoke: bool, path: Path | None
         found = measure(1 if smoke else rounds, replicas, naive, records, agents)
         told += rows(found, records, agents)
         kept |= found
-    for part, module in (("sweeps", sweep), ("scaling", scaling), ("reading", reading)):
+    modules = {"sweeps": sweep, "scaling": scaling, "large": large_graphs, "reading": reading}
+    for part, module in modules.items():
         if part in parts:
             values, more = module.measured(1 if smoke else min(rounds, 3), smoke)
             told += more

@@ -26,7 +26,7 @@ SIZES = (30_000, 150_000, 750_000)
 
 
 def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
-    """Run a scenario of this folder; wall and CPU seconds of it all, and of its simulations alone."""
+    """Run a scenario of this folder; wall and CPU seconds of it all and of its simulations, and the peak of memory."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         arguments = ["run", str(HERE / scenario), "--out", str(out), "--jobs", str(jobs), "--confirm-cells"]
@@ -46,7 +46,12 @@ def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
             raise SystemExit(f"p2psim {' '.join(arguments)[:200]} failed")
         manifest = json.loads((out / "manifest.json").read_text())
     simulating = sum(cell["seconds"] for cell in manifest["cells"])
-    return {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "simulating": simulating}
+    return {
+        "wall": wall,
+        "cpu": used.ru_utime + used.ru_stime,
+        "simulating": simulating,
+        "mb": used.ru_maxrss / 1024,
+    }
 
 
 def tiny(cells: int) -> str:
@@ -63,7 +68,7 @@ def tiny_work(cells: int) -> None:
         text = (HERE / "tiny.yaml").read_text()
         path.write_text(text + "\n" + tiny(cells).replace("sweep=", "sweep: ") + "\n")
         seconds = command(str(path), 2)
-    print(json.dumps({key: 1e3 * value / cells for key, value in seconds.items()}))
+    print(json.dumps({key: 1e3 * seconds[key] / cells for key in ("wall", "cpu", "simulating")}))
 
 
 def figure(sizes: list[int], replicas: int) -> None:

@@ -1,0 +1,65 @@
+"""Measure graphs of 100,000 and of a million agents: time and memory of the whole command.
+
+    python benchmarks/large_graphs.py [--smoke] [--rounds 1]
+
+Both are private coordinate descent with the graph, the records, the losses and the ledger of graph.yaml, run by
+``p2psim run`` in a process of its own: start, records and graph, checks, simulation, writing. Q_L is recorded
+once per update of an agent, on average; the exact minimum is not computed.
+"""
+
+import argparse
+from collections import defaultdict
+
+from measuring import Row, spread, table
+from sweep import command
+
+#: Measurements by name, one a round.
+Found = dict[str, list[float]]
+
+
+def workload(agents: int, degree: int, dimension: int, points: str, updates: int) -> tuple[str, ...]:
+    """What is set in graph.yaml."""
+    return (
+        f"network.topology={{kind: random-regular, degree: {degree}}}",
+        f"data.source.agents={agents}",
+        f"data.source.dimension={dimension}",
+        f"data.source.points={points}",
+        f"learning.algorithm.commits={updates * agents}",
+        f"privacy.allocation.releases={updates}",
+        f"record.every={agents}",
+    )
+
+
+#: Updates an agent, degree, p, records an agent, and most seconds and gigabytes that were wanted.
+WANTED = {
+    100_000: (20, 10, 20, "{uniform: [10, 100]}", 60, 4),
+    1_000_000: (5, 8, 10, "10", 300, 8),
+}
+
+
+def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+    """What is measured, with a thousandth of the agents if it is only to be seen that it runs."""
+    found: Found = defaultdict(list)
+    told: list[Row] = []
+    for agents, (updates, degree, dimension, points, seconds, gigabytes) in WANTED.items():
+        n = agents // 1000 if smoke else agents
+        for _ in range(rounds):
+            one = command("graph.yaml", 1, *workload(n, degree, dimension, points, updates))
+            found[f"{n} wall"].append(one["wall"])
+            found[f"{n} gb"].append(one["mb"] / 1024)
+        what = f"{n:,} agents × {updates} updates, p = {dimension}, degree {degree}"
+        told.append((f"{what}, s", spread(found[f"{n} wall"], 1), f"at most {seconds}"))
+        told.append((f"{what}, peak GB", spread(found[f"{n} gb"]), f"at most {gigabytes}"))
+    return found, told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="only see that it runs")
+    parser.add_argument("--rounds", type=int, default=1)
+    asked = parser.parse_args()
+    print(table(measured(asked.rounds, asked.smoke)[1]))
+
+
+if __name__ == "__main__":
+    main()
