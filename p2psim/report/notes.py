@@ -89,7 +89,8 @@ def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
     elif held and source.against == "time":
         out.append("After its last record a replica keeps its last value.")
     elif held:
-        out.append(f"{held} replicas end before the others and are held at their last value.")
+        of_all = f"Of {sum(c.replicas for c in drawn)} replicas of all lines, {held}"
+        out.append(f"{of_all} end before the others and are held at their last value.")
     if log:
         out += hidden_note([v for c in drawn for v in (c.low, c.median, c.high)])
     return out

@@ -9,6 +9,7 @@ from made_up_run import FACTORS, psi, run
 
 from p2psim.errors import InputError
 from p2psim.report.curves import curves, finals, quartiles
+from p2psim.report.notes import curve_notes
 from p2psim.report.points import straight_part
 from p2psim.report.source import source
 
@@ -53,6 +54,8 @@ def test_a_replica_that_ends_early_is_held_and_counted(tmp_path) -> None:
     r.metrics = r.metrics[(r.metrics["replica"] != 2) | (r.metrics["step"] <= 100)]
     (curve,) = curves(source(r), "relative_fitness")
     assert curve.held == 1
+    (told,) = [note for note in curve_notes([curve, curve], False, source(r)) if "held" in note]
+    assert told.startswith("Of 6 replicas of all lines, 2 end before the others")
     # Replica 2 stays at 3·ψ(100), the largest of the three; the median is replica 1's.
     np.testing.assert_allclose(curve.median[-1], 2 * psi(10.0, 1000, 300))
     np.testing.assert_allclose(curve.high[-1], (2 * psi(10, 1000, 300) + 3 * psi(10, 1000, 100)) / 2)

@@ -42,7 +42,10 @@ class FromFile(Options):
         "adjacency-csv: the matrix W, 0 for no link; left out, what the name ends in says it: .edgelist, .edges, "
         ".txt; .graphml; .gml; .csv",
     )
-    weight: str = Field("weight", description="attribute of links that holds W_ij; 1 where a link has none")
+    weight: str = Field(
+        "weight",
+        description="attribute of links that holds W_ij; 1 where a link has none, but any other than weight must occur",
+    )
     nodes: Literal["numbers", "order"] = Field(
         "numbers",
         description="numbers: nodes are named 0 … n − 1; order: whatever they are called, agents are numbered as "
@@ -77,7 +80,8 @@ class FromFile(Options):
             If there is no such file.
         MeaningError
             If it is not of its format, or the graph is directed, has a link of an agent with itself, a weight
-            that is not a positive finite number, an agent without links, or parts that no link joins.
+            that is not a positive finite number, an agent without links, or parts that no link joins; or no link
+            has the attribute that is asked for.
         """
         place = checked(self.path, _KEY)
         form = self.format or _SUFFIXES.get(place.suffix.lower())
@@ -89,6 +93,12 @@ class FromFile(Options):
         if form == "adjacency-csv":
             return checked_links(_read_matrix(place), _KEY, self.allow_disconnected)
         graph = _numbered(_READERS[form](place), self.nodes, place)
+        known = {name for *_, attributes in graph.edges(data=True) for name in attributes}
+        if self.weight not in known and self.weight != "weight":
+            raise MeaningError(
+                "network.topology.weight",
+                f"no link of {place} has the attribute {self.weight}; they have {', '.join(sorted(known)) or 'none'}",
+            )
         return links(graph, _KEY, self.weight, self.allow_disconnected)
 
 
