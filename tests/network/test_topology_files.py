@@ -54,7 +54,7 @@ def test_another_attribute_of_links(form, tmp_path):
     WRITERS[f"graph.{form}"](graph, tmp_path / "graph")
     found = read(tmp_path / "graph", format=form, weight="trust")
     assert found.weights.tolist() == [0.25, 0.25, 4.0, 4.0]
-    with pytest.raises(MeaningError, match="no link of .* has the attribute trsut; they have trust"):
+    with pytest.raises(MeaningError, match=r"no link of .* has the attribute trsut; they have trust"):
         read(tmp_path / "graph", format=form, weight="trsut")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import p2psim
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.study.families.graph import GraphCell
 from p2psim.study.families.graph import cell as graph_cell
@@ -84,3 +85,14 @@ def test_classifiers(tmp_path: Path, dimension: int, alone: float, together: flo
     assert np.mean(local) == pytest.approx(alone, abs=0.02)
     descent = [last(simulate(scenario, replica, workspace), "test_accuracy") for replica in range(4)]
     assert np.mean(descent) == pytest.approx(together, abs=0.02)
+
+
+def test_figure_2_as_printed(tmp_path: Path) -> None:
+    """Mean accuracy of three draws at p = 100, within .02: of local models, without noise, and at three budgets."""
+    scenario = Scenario.load(SCENARIOS / "b_fig2b_paper.yaml", ["replicas=3", "record.every=20000"])
+    table = p2psim.run(scenario, tmp_path / "run", jobs=1, progress="none").metrics
+    ends = table[table["step"] == table.groupby(["cell", "replica"])["step"].transform("max")]
+    found = ends.groupby(["model", "privacy.epsilon"])["value"].mean()
+    assert found["local"].to_numpy() == pytest.approx(0.675, abs=0.02)
+    expected = {np.inf: 0.909, 1.05: 0.845, 0.55: 0.799, 0.15: 0.724}
+    assert found["main"].to_dict() == pytest.approx(expected, abs=0.02)

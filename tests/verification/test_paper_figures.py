@@ -1,4 +1,4 @@
-"""Figures of W and F: slopes, orderings and crossing points that the page on the papers states.
+"""Figures of W, F and B: slopes, orderings and crossing points that the pages on them state.
 
 Cells share their random numbers, so that ratios between budgets vary far less than ψ itself: with the seeds of the
 scenarios nothing here is a matter of chance beyond what is said.
@@ -13,14 +13,15 @@ import p2psim
 from p2psim.study.scenario import Scenario
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-PAPERS = sorted([*SCENARIOS.glob("f_*.yaml"), *SCENARIOS.glob("w_*.yaml")])
-PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+PAPERS = sorted(path for paper in "fwb" for path in SCENARIOS.glob(f"{paper}_*.yaml"))
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
 def test_each_has_a_figure_and_a_place_on_the_page(path: Path) -> None:
     assert Scenario.load(path).figure
-    assert f"p2psim run scenarios/{path.name}" in PAGE.read_text(encoding="utf-8")
+    page = DOCS / ("graph.md" if path.name.startswith("b_") else "papers.md")
+    assert f"scenarios/{path.name}" in page.read_text(encoding="utf-8")
 
 
 def ends(name: str, folder: Path, *changes: str):
@@ -95,3 +96,21 @@ def test_a_fixed_rho_freezes_the_printed_algorithms(tmp_path: Path) -> None:
     assert corrected < 1e-3 < 6.7 < printed < 6.8
     short, long = star.xs("relative_fitness", level="metric")[np.inf]
     assert short < 1e-3 < 1 < long < 6.8
+
+
+@pytest.mark.verification
+def test_a_sensitivity_that_holds_leaves_some_of_what_films_can_tell(tmp_path: Path) -> None:
+    """B, table 1: between the public mean and what is found without noise, and below one's own ratings alone."""
+    path = SCENARIOS / "b_table1_strict.yaml"
+    scenario = Scenario.load(path, ["replicas=2", "sweep.privacy.epsilon=[.inf, 1.0]"])
+    result = p2psim.run(scenario, tmp_path / "run", jobs=1, progress="none")
+    assert not result.ledger["bound_violated"].any()
+    assert not result.ledger["over_budget"].any()
+    rows = result.metrics.set_index(["model", "privacy.epsilon", "step"]).sort_index()
+    start = rows.loc[("main", 1.0)].groupby("replica")["value"].first().mean()
+    noisy, noiseless, alone = (
+        rows.loc[key].groupby("replica")["value"].last().mean()
+        for key in (("main", 1.0), ("main", np.inf), ("local", 1.0))
+    )
+    assert alone < noiseless < noisy < start
+    assert 0.3 < (start - noisy) / (start - noiseless) < 0.8
