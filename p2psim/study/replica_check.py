@@ -11,6 +11,7 @@ from p2psim.study.families import family_of
 from p2psim.study.families.network_check import compare_network
 from p2psim.study.families.spending import compare_spending
 from p2psim.study.record import SPENDING
+from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,22 +80,23 @@ def recompute(
     models : ndarray, shape (records, …), optional
         The recorded models.
     """
-    family = family_of(scenario)
+    family, streams = family_of(scenario), streams_of(scenario, replica)
     counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
     spent = tuple(one for one in series if one.metric in SPENDING)
     learned = tuple(one for one in series if one.metric not in {**NETWORK_METRICS, **SPENDING})
-    stage, record = family.cell(scenario, case, replica).stage, scenario.record
+    cell = family.cell(scenario, case, replica)
+    stage, record = cell.stage, scenario.record
     # What is counted does not depend on models, so that nothing amplifies its rounding.
     exact = [
         *compare_network(stage.network, record, events, counted),
         *compare_spending(stage.plan, record, events, spent),
     ]
-    found = list(family.recompute(scenario, case, replica, events, noise, learned, models))
+    found = list(cell.recompute(streams, events, noise, learned, models))
     values = sum(one.recorded.size for one in (*exact, *found))
     miscounted = max((one.difference for one in exact), default=0.0)
     largest = max((one.difference for one in found), default=0.0)
     if miscounted > TOLERANCE or largest <= TOLERANCE:
         return Differences(values, max(miscounted, largest))
     nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
-    again = family.recompute(scenario, nudged, replica, events, noise, learned, models)
+    again = family.cell(scenario, nudged, replica).recompute(streams, events, noise, learned, models)
     return Differences(values, largest, drift(found, again))

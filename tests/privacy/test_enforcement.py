@@ -22,6 +22,7 @@ from p2psim.privacy.releases import Book
 from p2psim.privacy.violations import Violations
 from p2psim.study.families import family_of
 from p2psim.study.simulate import simulate
+from p2psim.study.streams import streams_of
 from p2psim.study.workspace import Workspace
 
 DELTA = 1e-5
@@ -331,8 +332,9 @@ RECOMPUTED = {
 def test_plain_recomputation_agrees(workspace, one):
     outcome = simulate(one, 0, workspace)
     case = workspace.case(one, 0)
+    cell = family_of(one).cell(one, case, 0)
     compared = list(
-        family_of(one).recompute(one, case, 0, outcome.events, outcome.noise, outcome.series, outcome.models)
+        cell.recompute(streams_of(one, 0), outcome.events, outcome.noise, outcome.series, outcome.models)
     )
     assert compared
     for pair in compared:

@@ -24,8 +24,7 @@ from p2psim.study.auditing.star import StarArena
 from p2psim.study.auditing.trial import Trial, try_out
 from p2psim.study.families import family_of
 from p2psim.study.families.graph import GraphCell
-from p2psim.study.families.rounds import RoundsCell
-from p2psim.study.families.star import StarCell
+from p2psim.study.families.learner_cell import LearnerCell
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
@@ -249,7 +248,7 @@ def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
 
 
 def _records(cell: FamilyCell) -> np.ndarray:
-    assert isinstance(cell, StarCell | RoundsCell | GraphCell)
+    assert isinstance(cell, LearnerCell | GraphCell)
     return cell.problem.records
 
 
@@ -257,7 +256,7 @@ def _arena(cell: FamilyCell, alike: np.ndarray) -> Arena | None:
     """The first of some agents and another one: of the same kind, else any that has records."""
     first = int(alike[0])
     others = [int(i) for i in [*alike[1:2], *np.flatnonzero(_records(cell))[:2]] if i != first]
-    if isinstance(cell, StarCell | RoundsCell):
+    if isinstance(cell, LearnerCell):
         return StarArena(cell, [first, *others[:1]])
     assert isinstance(cell, GraphCell)
     return GraphArena(cell, [first, others[0]]) if others else None

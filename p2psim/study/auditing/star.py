@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from p2psim.learning.batches import Sampling, sampling
+from p2psim.learning.learner_replay import LearnerReplay
 from p2psim.learning.losses.compiled import SQUARED
 from p2psim.learning.rounds_replay import RoundsReplay
 from p2psim.learning.star_problem import StarProblem
@@ -19,6 +20,7 @@ from p2psim.network.simulation import Network
 from p2psim.study.auditing.arena import Record, Seen, records_here, releases_of, tables
 from p2psim.study.auditing.canaries import Reach
 from p2psim.study.auditing.copies import Copies
+from p2psim.study.families.learner_cell import LearnerCell
 from p2psim.study.families.rounds import RoundsCell
 from p2psim.study.families.star import StarCell
 from p2psim.study.families.star_setting import star_algorithm
@@ -32,18 +34,19 @@ class StarArena:
 
     Parameters
     ----------
-    cell : StarCell or RoundsCell
+    cell : LearnerCell
     agents : sequence of int
         Owners of the cell, one or two.
     """
 
-    def __init__(self, cell: StarCell | RoundsCell, agents: Sequence[int]):
+    def __init__(self, cell: LearnerCell, agents: Sequence[int]):
         self._cell, self.agents = cell, tuple(agents)
         held = cell.problem.records[list(agents)]
         self._batch = star_algorithm(cell.scenario).batch
         self.records = records_here(held, self._batch)
         # What an owner multiplies its gradients by to make up for how often it answers is in the plan's sensitivity.
-        self._weighting = _weighting_of(cell, list(agents))
+        whole, own = cell.weighting, list(agents)
+        self._weighting = replace(whole, at_learner=whole.at_learner[own], at_owner=whole.at_owner[own])
         self.divisors = self._batch.divisors(self.records) / self._weighting.at_owner
         self.enlargement = float(held[0] / self.records[0])
         self.rate = float(self._batch.rates(held)[0])
@@ -130,26 +133,21 @@ class StarArena:
 
 
 def _standing_still(
-    cell: StarCell | RoundsCell,
+    cell: LearnerCell,
     problem: StarProblem,
     rule: GradientRule,
     weighting: Weighting,
     batches: Sampling | None,
     start: np.ndarray,
     commits: int,
-) -> StarReplay | RoundsReplay:
+) -> LearnerReplay:
     """The cell's kernel with steps of zero."""
     if isinstance(cell, StarCell):
         method = replace(cell.method, step=0.0, weighting=weighting)
         return StarReplay(problem, method, rule, sampling=batches, start=start)
+    assert isinstance(cell, RoundsCell)
     none = np.zeros(commits)
     still = replace(
         cell.method, steps=none, keep=none, take=none, averages=False, weighting=weighting, by_answered=False
     )
     return RoundsReplay(problem, still, rule, sampling=batches, start=start)
-
-
-def _weighting_of(cell: StarCell | RoundsCell, agents: list[int]) -> Weighting:
-    """What the answers of some owners are multiplied by."""
-    whole = cell.method.weighting or Weighting.equal(cell.problem.owners)
-    return replace(whole, at_learner=whole.at_learner[agents], at_owner=whole.at_owner[agents])

@@ -5,7 +5,7 @@ A family is a module with the functions of `Family`; the algorithms that it serv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from p2psim.data.prepare import Prepared
     from p2psim.network.graphs import Links
-    from p2psim.study.compared import Compared
     from p2psim.study.families.stage import FamilyCell
-    from p2psim.study.outcome import Series
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Case
 
@@ -35,18 +33,6 @@ class Family(Protocol):
 
     def links_of(self, scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
         """Return who is linked with whom in a replica."""
-
-    def recompute(
-        self,
-        scenario: Scenario,
-        case: Case,
-        replica: int,
-        events: np.ndarray,
-        noise: np.ndarray,
-        series: tuple[Series, ...],
-        models: np.ndarray | None,
-    ) -> Iterator[Compared]:
-        """Recompute a recorded replica with the plain reference, beside what was recorded."""
 
 
 #: Module of the family of each algorithm.

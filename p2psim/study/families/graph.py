@@ -54,14 +54,13 @@ from p2psim.study.families.stage import (
     limit_of,
     stage,
 )
-from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
     from p2psim.study.outcome import Series
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Case
 
-__all__ = ["GraphCell", "arrays", "cell", "identify", "links_of", "recompute"]
+__all__ = ["GraphCell", "arrays", "cell", "identify", "links_of"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,40 @@ class GraphCell:
     def player(self, streams: Streams) -> Player:
         """Begin a replica."""
         return GraphPlayer(self, streams)
+
+    def recompute(
+        self,
+        streams: Streams,
+        events: np.ndarray,
+        noise: np.ndarray,
+        series: tuple[Series, ...],
+        models: np.ndarray | None,
+    ) -> Iterator[Compared]:
+        """Recompute a recorded replica plainly; see `p2psim.study.families.graph_check.compare`."""
+        problem, record = self.problem, self.scenario.record
+        path, vectors = self._replay_plainly(streams, events, noise)
+        steps, sent = records_of(record, problem, events, vectors)
+        wanted = set(steps)
+        theta = {step: models for step, models in enumerate(path) if step in wanted}
+        facts = spectral_facts(self.links) if GRAPH_FACTS.keys() & record.metrics else {}
+        found = Recomputed(problem, theta, steps, sent, self.case.groups, baseline_models(self), facts)
+        yield from compare(found, series, models)
+
+    def _replay_plainly(
+        self, streams: Streams, events: np.ndarray, noise: np.ndarray
+    ) -> tuple[Iterator[np.ndarray], int]:
+        """All models after every commit by the plain reference, and the vectors in a message."""
+        problem, start, algorithm = self.problem, self.start, algorithm_of(self.scenario)
+        if isinstance(algorithm, Averaging):
+            return average_plainly(start, events), 1
+        if isinstance(algorithm, PushSum):
+            return push_sum_plainly(start, events), 1
+        drawn = sampling(batch_of(algorithm), problem.records, streams.key("batches"))
+        if isinstance(algorithm, GossipAdmm):
+            rule = admm_rule(algorithm, self.rule, problem)
+            # An own model and a copy.
+            return replay_admm_plainly(problem, rule, start, events, noise, self.anchor, drawn), 2
+        return replay_plainly(problem, self.rule, start, events, noise, self.anchor, drawn), 1
 
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
@@ -190,34 +223,3 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         first.exceeded,
         public,
     )
-
-
-def recompute(
-    scenario: Scenario,
-    case: Case,
-    replica: int,
-    events: np.ndarray,
-    noise: np.ndarray,
-    series: tuple[Series, ...],
-    models: np.ndarray | None,
-) -> Iterator[Compared]:
-    """Recompute a recorded replica plainly; see `p2psim.study.families.graph_check.compare`."""
-    made, algorithm = cell(scenario, case, replica), algorithm_of(scenario)
-    problem, vectors = made.problem, 1
-    drawn = sampling(batch_of(algorithm), problem.records, streams_of(scenario, replica).key("batches"))
-    if isinstance(algorithm, Averaging):
-        path = average_plainly(made.start, events)
-    elif isinstance(algorithm, PushSum):
-        path = push_sum_plainly(made.start, events)
-    elif isinstance(algorithm, GossipAdmm):
-        vectors = 2  # an own model and a copy
-        rule = admm_rule(algorithm, made.rule, problem)
-        path = replay_admm_plainly(problem, rule, made.start, events, noise, made.anchor, drawn)
-    else:
-        path = replay_plainly(problem, made.rule, made.start, events, noise, made.anchor, drawn)
-    steps, sent = records_of(scenario.record, problem, events, vectors)
-    wanted = set(steps)
-    theta = {step: models for step, models in enumerate(path) if step in wanted}
-    facts = spectral_facts(made.links) if GRAPH_FACTS.keys() & scenario.record.metrics else {}
-    found = Recomputed(problem, theta, steps, sent, case.groups, baseline_models(made), facts)
-    yield from compare(found, series, models)

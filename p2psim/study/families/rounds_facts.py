@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.learning.losses import Hinge
-from p2psim.network.events import EVENT
-from p2psim.study.families.stage import Assessment, delta_warning, overlap_warning, privacy_of
+from p2psim.study.families.learner_cell import assessment
+from p2psim.study.families.stage import Assessment, privacy_of
 
 if TYPE_CHECKING:
     from p2psim.study.families.rounds import RoundsCell
@@ -43,17 +43,7 @@ def assess(cell: RoundsCell) -> Assessment:
         }
         warnings += _step_warnings(cell, float(steps[0]) * steepest, float(steps.sum()) * steepest)
     events = steps.size * (2 + 3 * problem.owners)
-    return Assessment(
-        facts=facts,
-        records=tuple(problem.records.tolist()),
-        events=events,
-        bytes_of_events=events * EVENT.itemsize,
-        bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.x_l1.nbytes,
-        privacy=privacy_of(plan),
-        warnings=tuple(
-            warnings + overlap_warning(plan) + delta_warning(cell.scenario.privacy.delta, problem.records)
-        ),
-    )
+    return assessment(cell, facts, events, privacy_of(plan), warnings)
 
 
 def _step_warnings(cell: RoundsCell, first: float, total: float) -> list[str]:

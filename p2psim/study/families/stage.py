@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +21,7 @@ from p2psim.privacy.overlap import budgets_of, of_shared_record
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.violations import Violations
 from p2psim.randomness import Streams
+from p2psim.study.compared import Compared
 from p2psim.study.outcome import Series
 
 if TYPE_CHECKING:
@@ -237,6 +238,16 @@ class FamilyCell(Protocol):
 
     def player(self, streams: Streams) -> Player:
         """Begin a replica, which draws what it draws from ``streams``."""
+
+    def recompute(
+        self,
+        streams: Streams,
+        events: np.ndarray,
+        noise: np.ndarray,
+        series: tuple[Series, ...],
+        models: np.ndarray | None,
+    ) -> Iterator[Compared]:
+        """Recompute a recorded replica with the plain reference, beside what was recorded."""
 
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from p2psim.learning.losses import Hinge
 from p2psim.learning.weighting import Weighting
-from p2psim.network.events import EVENT
 from p2psim.study.families.frequencies import long_run_frequencies
-from p2psim.study.families.stage import Assessment, delta_warning, overlap_warning, privacy_of
+from p2psim.study.families.learner_cell import assessment
+from p2psim.study.families.stage import Assessment, privacy_of
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
 
@@ -64,24 +64,13 @@ def assess(cell: StarCell) -> Assessment:
             facts |= {"noise floor of ψ": floor, "box filling": filling}
             warnings += _filling_warnings(filling)
     events = horizon * _EVENTS_A_COMMIT[cell.scenario.network.exchange.kind]
-    return Assessment(
-        facts=facts,
-        records=tuple(problem.records.tolist()),
-        events=events,
-        bytes_of_events=events * EVENT.itemsize,
-        bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.x_l1.nbytes,
-        privacy=private,
-        warnings=tuple(
-            warnings + overlap_warning(plan) + delta_warning(cell.scenario.privacy.delta, problem.records)
-        ),
-    )
+    return assessment(cell, facts, events, private, warnings)
 
 
 def _weighing(cell: StarCell) -> tuple[np.ndarray, Weighting]:
     """How often each owner answers, and what its answers are multiplied by, in the long run."""
     frequencies, _ = long_run_frequencies(cell.stage.network)
-    weighting = cell.method.weighting or Weighting.equal(cell.problem.owners)
-    return frequencies, weighting.settled(frequencies)
+    return frequencies, cell.weighting.settled(frequencies)
 
 
 def _noise(

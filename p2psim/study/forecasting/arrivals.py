@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from p2psim.study.families.answering import answering
-from p2psim.study.families.rounds import RoundsCell
+from p2psim.study.families.learner_cell import LearnerCell
 
 
-def arrivals(cell: RoundsCell) -> tuple[np.ndarray, np.ndarray, bool, list[str]]:
+def arrivals(cell: LearnerCell) -> tuple[np.ndarray, np.ndarray, bool, list[str]]:
     """Probabilities that an owner answers, and that its answer is used, shape (N,) both.
 
     And whether it is known how often owners are there, and why the rest is not exact.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,6 +52,18 @@ class Calibration:
     def off(self) -> float:
         """(mean − forecast)/forecast at the end: the measured error of an approximation."""
         return float(self.mean[-1] / self.forecast[-1] - 1)
+
+    @property
+    def tree(self) -> dict[str, Any]:
+        """As ``p2psim forecast --json`` writes it."""
+        return {
+            "step": self.steps.tolist(),
+            "forecast": self.forecast.tolist(),
+            "mean": self.mean.tolist(),
+            "error": self.error.tolist(),
+            "z": self.z.tolist(),
+            "off": self.off,
+        }
 
 
 def calibrate(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.study.families import family_of
-from p2psim.study.families.rounds import RoundsCell
-from p2psim.study.families.star import StarCell
+from p2psim.study.families.learner_cell import LearnerCell
 
 if TYPE_CHECKING:
     from p2psim.study.forecasting.setting import Setting
@@ -53,5 +52,5 @@ def with_plan(setting: Setting, **changes: object) -> Setting:
     cell = setting.cell
     scenario = changed(cell.scenario, rho=getattr(cell, "rho", None), **changes)  # type: ignore[arg-type]
     made = family_of(scenario).cell(scenario, cell.case, 0)
-    assert isinstance(made, StarCell | RoundsCell)
+    assert isinstance(made, LearnerCell)
     return replace(setting, cell=made)

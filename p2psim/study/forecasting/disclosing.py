@@ -12,8 +12,7 @@ import numpy as np
 from p2psim.errors import InputError, MeaningError
 from p2psim.study.cells import cells
 from p2psim.study.families import family_of
-from p2psim.study.families.rounds import RoundsCell
-from p2psim.study.families.star import StarCell
+from p2psim.study.families.learner_cell import LearnerCell
 from p2psim.study.families.star_setting import x_bound_of
 from p2psim.study.forecasting.exchange import Charge, Party, check_family
 from p2psim.study.workspace import Workspace
@@ -42,12 +41,12 @@ class Disclosure:
     seed: int | None = None
 
 
-def disclose(cell: StarCell | RoundsCell, party: int, how: Disclosure) -> Party:
+def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
     """What one owner of a cell would exchange.
 
     Parameters
     ----------
-    cell : StarCell or RoundsCell
+    cell : LearnerCell
     party : int
         Its number.
     how : Disclosure
@@ -137,7 +136,7 @@ def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Par
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         case = Workspace(Path(directory)).case(one, 0)
         cell = family_of(one).cell(one, case, 0)
-        assert isinstance(cell, StarCell | RoundsCell)
+        assert isinstance(cell, LearnerCell)
         if party is not None and party not in case.labels:
             raise InputError(f"there is no owner {party}; known: {', '.join(case.labels[:20])}")
         numbers = range(len(case.labels)) if party is None else [case.labels.index(party)]

@@ -35,11 +35,6 @@ class Cost:
     forecast: float
     replica: float
 
-    @property
-    def thousand(self) -> float:
-        """How many times as long 1,000 replicas take as the forecast."""
-        return 1000 * self.replica / self.forecast
-
 
 @dataclass(frozen=True)
 class GraphCellForecast:
@@ -186,16 +181,8 @@ class GraphCellForecast:
             rates = {"lambda2": made.rates.mean, "r": made.rates.square}
             tree |= {"rates": rates, "run": run}
         if self.calibration is not None and self.cost is not None:
-            one = self.calibration
-            tree["calibration"] = {
-                "step": one.steps.tolist(),
-                "forecast": one.forecast.tolist(),
-                "mean": one.mean.tolist(),
-                "error": one.error.tolist(),
-                "z": one.z.tolist(),
-                "off": one.off,
-                "seconds": {"forecast": self.cost.forecast, "replica": self.cost.replica},
-            }
+            seconds = {"forecast": self.cost.forecast, "replica": self.cost.replica}
+            tree["calibration"] = {**self.calibration.tree, "seconds": seconds}
         return tree
 
 

@@ -6,13 +6,12 @@ import numpy as np
 
 from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star_expansion import balance, expansion
-from p2psim.study.families.rounds import RoundsCell
-from p2psim.study.families.star import StarCell
+from p2psim.study.families.learner_cell import LearnerCell
 from p2psim.study.forecasting.exchange import EXCHANGED
 from p2psim.theory.forecast.local_model import LocalModel
 
 
-def model_of(cell: StarCell | RoundsCell) -> LocalModel:
+def model_of(cell: LearnerCell) -> LocalModel:
     """Exact from sums where neither clipping nor the box acts on squared loss, else expanded."""
     problem, rule = cell.problem, cell.rule
     if problem.loss.kind == "squared" and (cell.case.problem_id == EXCHANGED or rule.how == FROM_SUMS):

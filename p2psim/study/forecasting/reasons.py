@@ -6,13 +6,13 @@ import numpy as np
 
 from p2psim.learning.async_star import AsyncStar
 from p2psim.learning.owner_kernel import FROM_SUMS
-from p2psim.study.families.rounds import RoundsCell
+from p2psim.study.families.learner_cell import LearnerCell
 from p2psim.study.families.star import StarCell
 from p2psim.study.families.star_setting import star_algorithm
 from p2psim.study.forecasting.exchange import EXCHANGED
 
 
-def reasons(cell: StarCell | RoundsCell) -> list[str]:
+def reasons(cell: LearnerCell) -> list[str]:
     """Everything that a cell has and its forecast has not."""
     scenario, problem, algorithm = cell.scenario, cell.problem, star_algorithm(cell.scenario)
     sensitivity, found = scenario.privacy.sensitivity, []
@@ -38,7 +38,7 @@ def reasons(cell: StarCell | RoundsCell) -> list[str]:
     return found
 
 
-def _of_star(cell: StarCell) -> list[str]:
+def _of_star(cell: LearnerCell) -> list[str]:
     network, exchange, found = cell.stage.network, cell.scenario.network.exchange.kind, []
     if exchange != "request":
         found.append(f"{exchange}: answers to older models, and not by independent owners")
@@ -53,7 +53,7 @@ def _of_star(cell: StarCell) -> list[str]:
     return found
 
 
-def _of_rounds(cell: RoundsCell) -> list[str]:
+def _of_rounds(cell: LearnerCell) -> list[str]:
     availability = cell.stage.network.availability
     if availability.ideal or availability.kind == "bernoulli":
         return []

@@ -11,9 +11,9 @@ from p2psim.errors import MeaningError, SimulationError
 from p2psim.learning.async_star import AsyncStar
 from p2psim.learning.weighting import Weighting, inverse_frequencies
 from p2psim.privacy.budgets import Limit
-from p2psim.privacy.planning import plan
 from p2psim.study.families import FAMILIES, family_of
 from p2psim.study.families.frequencies import long_run_frequencies
+from p2psim.study.families.learner_cell import LearnerCell, plan_answers
 from p2psim.study.families.rounds import RoundsCell
 from p2psim.study.families.star import StarCell
 from p2psim.study.families.star_setting import StarAlgorithm, star_algorithm
@@ -37,7 +37,7 @@ class Setting:
 
     Attributes
     ----------
-    cell : StarCell or RoundsCell
+    cell : LearnerCell
     model : LocalModel
         Of the owners that take part, which may be others than the cell's.
     frequencies : ndarray, shape (N,)
@@ -49,7 +49,7 @@ class Setting:
         Why the forecast is not exact; empty where it is.
     """
 
-    cell: StarCell | RoundsCell
+    cell: LearnerCell
     model: LocalModel
     frequencies: np.ndarray
     arrival: np.ndarray
@@ -98,6 +98,7 @@ class Setting:
             if isinstance(self.cell, StarCell):
                 return StarWalk(path(self.star(factor), self.horizon), self.model.minimum)
             algorithm = self.algorithm
+            assert isinstance(self.cell, RoundsCell)
             assert not isinstance(algorithm, AsyncStar)
             made = RoundsWalk(
                 self.model,
@@ -119,21 +120,17 @@ class Setting:
 
     def plan(self, budgets: np.ndarray) -> Plan:
         """Plan of releases of these owners under other budgets, shape (N,)."""
-        cell, batch = self.cell, self.algorithm.batch
+        cell = self.cell
         privacy = cell.scenario.privacy
         records = np.maximum(1, np.round(self.model.records)).astype(np.int64)
-        return plan(
-            privacy.mechanism,
-            privacy.allocation,
+        return plan_answers(
+            cell.scenario,
             Limit(budgets, privacy.delta or 0.0, privacy.enforcing),
             cell.bound,
-            batch.divisors(records),
-            self.horizon,
+            records,
+            cell.problem.dimension,
             self.frequencies if isinstance(cell, StarCell) else np.ones(len(records)),
-            privacy.scale_records,
-            rates=batch.rates(records),
-            dimension=cell.problem.dimension,
-            factors=self.weighting.at_owner,
+            self.weighting,
         )
 
     def alike(self, owners: int) -> Setting:
@@ -186,7 +183,7 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
     if not np.isfinite(loss.curvature):
         raise MeaningError("learning.loss", f"{loss.kind} has no curvature to forecast with; take logistic")
     cell = family_of(scenario).cell(scenario, case, replica)
-    assert isinstance(cell, StarCell | RoundsCell)
+    assert isinstance(cell, LearnerCell)
     found = list(reasons(cell))
     if isinstance(cell, StarCell):
         frequencies, known = long_run_frequencies(cell.stage.network)
@@ -196,6 +193,4 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
         found += more
     if not known:
         found.append("how often owners are there is not known beforehand: taken as always")
-    weighting = cell.method.weighting
-    assert weighting is not None
-    return Setting(cell, model_of(cell), frequencies, arrival, weighting, tuple(found))
+    return Setting(cell, model_of(cell), frequencies, arrival, cell.weighting, tuple(found))

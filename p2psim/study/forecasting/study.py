@@ -115,15 +115,7 @@ class CellForecast:
         if self.coalitions is not None:
             tree["coalitions"] = asdict(self.coalitions)
         if self.calibration is not None:
-            one = self.calibration
-            tree["calibration"] = {
-                "step": one.steps.tolist(),
-                "forecast": one.forecast.tolist(),
-                "mean": one.mean.tolist(),
-                "error": one.error.tolist(),
-                "z": one.z.tolist(),
-                "off": one.off,
-            }
+            tree["calibration"] = self.calibration.tree
         return tree
 
 
