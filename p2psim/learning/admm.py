@@ -30,6 +30,7 @@ from pydantic import Discriminator, Field, Tag
 
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.run_end import RunEnd
+from p2psim.learning.smoothness import Smoothness
 from p2psim.learning.starts import Start, Zero
 from p2psim.options import Count, Options, Positive
 
@@ -60,11 +61,7 @@ class GossipAdmm(RunEnd):
     inner: Count = Field(10, description="gradient steps of each local problem")
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
     start: Start = Field(Zero(), description="the agents' first models")
-    smoothness: Literal["public", "data"] = Field(
-        "public",
-        description="where L_i^loc comes from, which sets the steps: public bounds on x if there are any, or "
-        "the records (then ε does not cover the steps)",
-    )
+    smoothness: Smoothness = "public"
 
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"

@@ -4,7 +4,7 @@ The tree is what YAML, ``--set`` and Python dictionaries are turned into before 
 whatever is found wrong later can be traced to a line. Nodes are never changed in place: aliases share them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,14 +39,6 @@ class Node:
     content: Any
     place: Place = Place()
     keys: dict[str, Place] = field(default_factory=dict)
-
-    @property
-    def children(self) -> Iterator[tuple[str, "Node"]]:
-        """The steps to the entries of a mapping or a list, and the entries; nothing for a scalar."""
-        if isinstance(self.content, dict):
-            yield from self.content.items()
-        elif isinstance(self.content, list):
-            yield from ((str(i), entry) for i, entry in enumerate(self.content))
 
     def child(self, step: str) -> "Node | None":
         """Return the entry under a key or at a position, None when there is none."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from p2psim.study.earlier import ROW_GROUP, Earlier
 from p2psim.study.parts import RunKey, StoredPart
+from p2psim.study.result import FLAGS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,13 +32,7 @@ _LAST = {
     "ledger": (
         "violation_step",
         "violation_size",
-        "bound_violated",
-        "over_budget",
-        "not_private",
-        "public_graph_assumed",
-        "data_dependent_step",
-        "scaled_records",
-        "clairvoyant",
+        *FLAGS,
     ),
     "agents": ("budget",),
 }
