@@ -10,6 +10,7 @@ from small_study import scenario as star_scenario
 from small_study import tree as star_tree
 
 from p2psim.errors import InputError
+from p2psim.learning.admm_replay import AdmmReplay
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_replay import GraphReplay
 from p2psim.privacy.mechanisms import Laplace
@@ -33,10 +34,19 @@ def star(**privacy: Any) -> Scenario:
     return star_scenario(privacy={**star_tree()["privacy"], **given}, sweep={})
 
 
-def graph(**privacy: Any) -> Scenario:
+def graph(mu: float = 0.5, **privacy: Any) -> Scenario:
     """Agents on a ring that publish three models touched by their data."""
     given = {"sensitivity": CLIP, "allocation": {"kind": "cap", "releases": 3}, **privacy}
-    return graph_scenario({f"privacy.{key}": value for key, value in given.items()})
+    changes = {f"privacy.{key}": value for key, value in given.items()}
+    return graph_scenario(changes | {"learning.algorithm.mu": mu})
+
+
+def admm(mu: float = 0.5, **privacy: Any) -> Scenario:
+    """Agents on a ring whose links wake; both ends make a local step that touches their data."""
+    given = {"sensitivity": CLIP, "allocation": {"kind": "cap", "releases": 3}, **privacy}
+    algorithm = {"kind": "gossip-admm", "mu": mu, "rho": 0.7, "inner": 1, "commits": 40}
+    changes = {"learning.algorithm": algorithm, "network.exchange": {"kind": "gossip", "mode": "edge"}}
+    return graph_scenario(changes | {f"privacy.{key}": value for key, value in given.items()})
 
 
 def rounds(**privacy: Any) -> Scenario:
@@ -49,7 +59,7 @@ def rounds(**privacy: Any) -> Scenario:
     return star_scenario(privacy=privacy, learning=learning, network=network, sweep={})
 
 
-BOTH = pytest.mark.parametrize("made", [star, rounds, graph])
+EVERY = pytest.mark.parametrize("made", [star, rounds, graph, admm])
 
 
 def run(scenario: Scenario, samples: int = SAMPLES) -> Audit:
@@ -60,7 +70,7 @@ def faults(found: Audit) -> set[str]:
     return {fault for one in found.audited for fault in one.trial.faults}
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize(
     "allocation",
     [
@@ -81,7 +91,7 @@ def test_the_right_mechanism_stands(made: Any, allocation: Any) -> None:
         assert 0.95 < one.trial.moves <= 1 + 1e-9  # the records in hand are the worst
 
 
-@BOTH
+@EVERY
 def test_half_the_noise_is_found(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Plan.scales
     monkeypatch.setattr(Plan, "scales", lambda *given: 0.5 * right(*given))
@@ -102,7 +112,7 @@ def test_clipping_in_another_norm_than_asked_for_is_found(monkeypatch: pytest.Mo
     assert faults(run(scenario)) == {"a record moves more than claimed", "the noise does not follow its law"}
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("shared", ["steps", "agents", "coordinates", "samples"])
 def test_noise_that_is_used_twice_is_found(made: Any, shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Laplace.fill_unit
@@ -120,29 +130,23 @@ def test_noise_that_is_used_twice_is_found(made: Any, shared: str, monkeypatch: 
     assert "noise is used twice" in faults(run(made()))
 
 
+@pytest.mark.parametrize(("made", "replay"), [(graph, GraphReplay), (admm, AdmmReplay)])
 @pytest.mark.parametrize("mu", [0.2, 5.0])
 def test_noise_added_without_the_factor_of_the_gradient_is_found(
-    mu: float, monkeypatch: pytest.MonkeyPatch
+    made: Any, replay: Any, mu: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = GraphReplay.feed
+    right = replay.feed
 
-    def wrong(self: GraphReplay, events: np.ndarray, noise: np.ndarray) -> None:
+    def wrong(self: Any, events: np.ndarray, noise: np.ndarray) -> None:
         right(self, events, noise / (self._problem.mu * self._problem.confidence[0]))
 
-    monkeypatch.setattr(GraphReplay, "feed", wrong)
-    scenario = graph_scenario(
-        {
-            "privacy.sensitivity": CLIP,
-            "privacy.allocation": {"kind": "cap", "releases": 3},
-            "learning.algorithm.mu": mu,
-        }
-    )
-    found = faults(run(scenario))
+    monkeypatch.setattr(replay, "feed", wrong)
+    found = faults(run(made(mu)))
     assert "the noise does not follow its law" in found
     assert ("more is shown than claimed" in found) == (mu > 1)
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("releases", [1, 3, 100])
 def test_one_release_more_than_claimed_is_found(
     made: Any, releases: int, monkeypatch: pytest.MonkeyPatch
@@ -173,7 +177,7 @@ def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.Monkey
         return right(arena, replace(plan, moved=plan.moved / 2), *given)
 
     monkeypatch.setattr(trial, "script", wrong)
-    for made in (star, rounds, graph):
+    for made in (star, rounds, graph, admm):
         assert faults(run(made())) == {"more is shown than claimed", "a record moves more than claimed"}
 
 

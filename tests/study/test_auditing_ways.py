@@ -17,6 +17,8 @@ CAP = {"kind": "cap", "releases": 3}
 CLIP, CLIP_L2 = ({"kind": "clip", "norm": norm, "bound": 1.0} for norm in ("l1", "l2"))
 GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-5, "sensitivity": CLIP_L2, "accountant": "gaussian"}
 DISCRETE = {"mechanism": {"kind": "discrete-laplace", "grid": 0.01}, "sensitivity": CLIP}
+ADMM = {"kind": "gossip-admm", "mu": 0.5, "rho": 0.7, "inner": 1, "commits": 40}
+EDGE = {"kind": "gossip", "mode": "edge"}
 
 
 def star(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchange: Any) -> Scenario:
@@ -54,7 +56,10 @@ def rounds(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchan
 
 def graph(privacy: dict[str, Any], algorithm: dict[str, Any], loss: str, exchange: Any) -> Scenario:
     changes: dict[str, Any] = {f"privacy.{key}": value for key, value in privacy.items()}
-    changes |= {f"learning.algorithm.{key}": value for key, value in algorithm.items()}
+    if "kind" in algorithm:
+        changes["learning.algorithm"] = algorithm
+    else:
+        changes |= {f"learning.algorithm.{key}": value for key, value in algorithm.items()}
     if loss == "squared":
         changes["data.source"] = {"kind": "linear-regression", "dimension": 3, "points": {"uniform": [5, 30]}}
         changes["learning.loss"] = "squared"
@@ -127,6 +132,16 @@ WAYS = {
         {"batch": {"kind": "poisson", "rate": 0.5}},
         "logistic",
         "broadcast",
+    ),
+    "links": (graph, {"sensitivity": CLIP}, ADMM, "logistic", EDGE),
+    "links, squared, Gaussian": (graph, GAUSSIAN, ADMM, "squared", EDGE),
+    "links, on a grid": (graph, DISCRETE, ADMM, "logistic", EDGE),
+    "links, anchored, batches": (
+        graph,
+        {"sensitivity": CLIP, "when_spent": "anchored"},
+        ADMM | {"batch": {"kind": "poisson", "rate": 0.5}},
+        "logistic",
+        EDGE,
     ),
     "graph, scaled records": (graph, {"sensitivity": CLIP, "scale_records": 10}, {}, "logistic", "broadcast"),
     "graph, anchored": (graph, {"sensitivity": CLIP, "when_spent": "anchored"}, {}, "logistic", "broadcast"),

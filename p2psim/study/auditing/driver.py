@@ -17,6 +17,7 @@ from p2psim.privacy.audit_noise import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
+from p2psim.study.auditing.admm import AdmmArena
 from p2psim.study.auditing.arena import Arena
 from p2psim.study.auditing.graph import GraphArena
 from p2psim.study.auditing.script import MOST_RELEASES
@@ -198,7 +199,7 @@ def _excuse(scenario: Scenario) -> str:
         return "cells without noise claim nothing"
     if not getattr(algorithm, "touches_data", True):
         return f"{algorithm.kind} releases nothing but its start"
-    if algorithm.kind not in (*STARS, "coordinate-descent"):
+    if algorithm.kind not in (*STARS, "coordinate-descent", "gossip-admm"):
         return f"releases of {algorithm.kind} were not audited"
     return ""
 
@@ -224,6 +225,7 @@ def _classes(scenario: Scenario, cell: FamilyCell) -> Iterator[tuple[tuple[Any, 
         scenario.network.exchange.model_dump_json(),
         algorithm.kind,
         getattr(algorithm, "mu", None),
+        repr(getattr(algorithm, "rho", None)),
         batch_of(algorithm).model_dump_json(),
         scenario.learning.loss.kind,
         cell.stage.dimension,
@@ -259,4 +261,5 @@ def _arena(cell: FamilyCell, alike: np.ndarray) -> Arena | None:
     if isinstance(cell, LearnerCell):
         return StarArena(cell, [first, *others[:1]])
     assert isinstance(cell, GraphCell)
-    return GraphArena(cell, [first, others[0]]) if others else None
+    made = AdmmArena if cell.scenario.learning.algorithm.kind == "gossip-admm" else GraphArena
+    return made(cell, [first, others[0]]) if others else None

@@ -60,7 +60,8 @@ class GraphArena:
         """The small network."""
         scenario = self._cell.scenario
         links = from_edges(2, np.array([0]), np.array([1]))
-        return Network(links, scenario.network.exchange, goes_on=goes_on(scenario))
+        vectors = getattr(scenario.learning.algorithm, "vectors", 1)
+        return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
 
     def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Seen:
         """Replay events for many copies, and solve each published update for its noisy gradient.
