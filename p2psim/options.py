@@ -23,6 +23,8 @@ class Options(BaseModel):
 
 
 Positive = Annotated[float, Field(gt=0)]
+#: What multiplies gradients: so large, products of it are still numbers.
+Step = Annotated[float, Field(gt=0, le=1e100)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]

@@ -32,13 +32,13 @@ from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.run_end import RunEnd
 from p2psim.learning.smoothness import Smoothness
 from p2psim.learning.starts import Start, Zero
-from p2psim.options import Count, Options, Positive
+from p2psim.options import Count, Options, Step
 
 
 class RelativePenalty(Options):
     """ρ as a multiple of the mean weight of a link."""
 
-    mean_weight: Positive = Field(description="ρ over the mean of W_ij over the links")
+    mean_weight: Step = Field(description="ρ over the mean of W_ij over the links")
 
 
 def _number_or_part(value: Any) -> str:
@@ -47,7 +47,7 @@ def _number_or_part(value: Any) -> str:
 
 #: ρ in a scenario: a number, or ``{mean_weight: …}``.
 Penalty = Annotated[
-    Annotated[Positive, Tag("number")] | Annotated[RelativePenalty, Tag("part")],
+    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("part")],
     Discriminator(_number_or_part),
 ]
 
@@ -56,7 +56,7 @@ class GossipAdmm(RunEnd):
     """Links wake; both ends make local steps and agree a little more (Vanhaesebrouck, Bellet, Tommasi 2017)."""
 
     kind: Literal["gossip-admm"] = "gossip-admm"
-    mu: Positive = Field(description="μ, the weight of the agents' own losses")
+    mu: Step = Field(description="μ, the weight of the agents' own losses")
     rho: Penalty = Field(RelativePenalty(mean_weight=0.3), description="penalty ρ, or {mean_weight: …}")
     inner: Count = Field(10, description="gradient steps of each local problem")
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")

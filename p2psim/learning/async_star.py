@@ -9,13 +9,13 @@ from pydantic import Discriminator, Field, Tag
 
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.weighting import Fresh, Staleness, Weighting
-from p2psim.options import Count, Options, Positive
+from p2psim.options import Count, Options, Positive, Step
 
 
 class RhoFromH(Options):
     """Choose ρ from the records, so that the steepest owner has the given h = lr·λ_max. Flagged: it depends on data."""
 
-    h: Positive = Field(description="h of the steepest owner; 1 is fastest")
+    h: Step = Field(description="h of the steepest owner; 1 is fastest")
 
 
 def _number_or_part(value: Any) -> str:
@@ -28,7 +28,7 @@ class AsyncStar(Options):
     kind: Literal["async-star"] = "async-star"
     horizon: Count = Field(description="T, the number of answers to apply")
     rho: Annotated[
-        Annotated[Positive, Tag("number")] | Annotated[RhoFromH, Tag("part")], Discriminator(_number_or_part)
+        Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("part")], Discriminator(_number_or_part)
     ] = Field(description="step parameter ρ, or {h: …} to choose it from the records")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
     form: Literal["printed", "corrected"] = Field("corrected", description="the learner's weight on g")

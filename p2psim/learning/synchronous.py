@@ -15,7 +15,7 @@ from pydantic import Field
 
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.weighting import Weighting
-from p2psim.options import Count, Options, Positive
+from p2psim.options import Count, Options, Positive, Step
 
 #: What both algorithms have.
 _HORIZON = Field(description="T: T − 1 rounds are held, and budgets are spread over T answers")
@@ -33,7 +33,7 @@ class SynchronousDescent(Options):
 
     kind: Literal["synchronous-descent"] = "synchronous-descent"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
-    rho: Positive = Field(description="step parameter ρ")
+    rho: Step = Field(description="step parameter ρ")
     theta_max: Positive = _THETA_MAX
     form: Literal["printed", "corrected"] = Field(
         "corrected", description="steps ρ/(T²k), which vanish as T grows, or ρ/k"
@@ -47,7 +47,7 @@ class SynchronousAveraging(Options):
 
     kind: Literal["synchronous-averaging"] = "synchronous-averaging"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
-    c1: Positive = Field(description="c₁: the step of round k is c₁/√k")
+    c1: Step = Field(description="c₁: the step of round k is c₁/√k")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
     form: Literal["printed", "corrected"] = Field(
         "corrected", description="whether the average of a round leaves out the newest iterate, as printed"

@@ -49,7 +49,12 @@ TOPOLOGIES = (
         ("l2: 1e-5", "l2: true", "learning.regularizer.l2", "must be a number of at least 0, got true"),
         ("center: true", "center: yes", "data.scale.y.center", "must be true or false, got 'yes'"),
         ("name: small", "name: 5", "name", "must be text, got 5"),
-        ("h: 0.5", "h: -0.5", "learning.algorithm.rho.h", "must be a positive number, got -0.5"),
+        (
+            "h: 0.5",
+            "h: -0.5",
+            "learning.algorithm.rho.h",
+            "must be a positive number of at most 1e+100, got -0.5",
+        ),
         (
             "exponential: 0.5",
             "exponential: 0",

@@ -22,6 +22,10 @@ SLOW = {"kind": "round", "interval": 0.3, "response": {"exponential": 0.5}, "dea
         ({"learning.regularizer": {"l2": 0}}, "learning.regularizer.l2: synchronous-descent has one optimum"),
         ({"learning.algorithm": {**DESCENT, "horizon": 1}}, "learning.algorithm.horizon"),
         ({"learning.algorithm": {**AVERAGING, "rho": 1}}, "learning.algorithm.rho: unknown key"),
+        (
+            {"learning.algorithm": {**AVERAGING, "c1": 1e308}},
+            "learning.algorithm.c1: must be a positive number of at most 1e+100, got 1e+308",
+        ),
         ({"network.clock": {"rate": 2}}, "network.clock: agents have no clock under round"),
         ({"record.metrics": ["waiting_time"]}, "for a learner that serves who asks"),
         ({"privacy.sensitivity": "bounds"}, "bounds needs models that stay in Θ"),
@@ -143,8 +147,8 @@ def test_check_warns_of_steps_that_do_nothing_or_too_much():
     from p2psim.study.checking import assess_cells
     from p2psim.study.workspace import Workspace
 
-    def warnings(**algorithm):
-        made = scenario({**ROUNDS, "learning.algorithm": {**DESCENT, **algorithm}})
+    def warnings(basis=DESCENT, **algorithm):
+        made = scenario({**ROUNDS, "learning.algorithm": {**basis, **algorithm}})
         with tempfile.TemporaryDirectory() as folder:
             (fact,) = assess_cells(made, cells(made), Workspace(Path(folder)))
         return " ".join(fact.warnings)
@@ -153,3 +157,6 @@ def test_check_warns_of_steps_that_do_nothing_or_too_much():
     assert "too far" in warnings(rho=100.0)
     assert "hardly" not in warnings(rho=2.0)
     assert "too far" not in warnings(rho=2.0)
+    for c1 in (1e4, 1e100):
+        assert "thrown about in Θ" in warnings(AVERAGING, c1=c1)
+    assert "thrown" not in warnings(AVERAGING)

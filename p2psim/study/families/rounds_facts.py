@@ -41,14 +41,21 @@ def assess(cell: RoundsCell) -> Assessment:
             "first step · λ": float(steps[0]) * steepest,
             "sum of steps · L": float(steps.sum()) * flattest,
         }
-        warnings += _step_warnings(cell, float(steps[0]) * steepest, float(steps.sum()) * steepest)
+        warnings += _step_warnings(cell, steps * steepest)
     events = steps.size * (2 + 3 * problem.owners)
     return assessment(cell, facts, events, privacy_of(plan), warnings)
 
 
-def _step_warnings(cell: RoundsCell, first: float, total: float) -> list[str]:
+def _step_warnings(cell: RoundsCell, relative: np.ndarray) -> list[str]:
+    """What is wrong with steps, given times λ, shape (T − 1,)."""
     parameter = "c1" if cell.method.averages else "rho"
+    first, last, total = float(relative[0]), float(relative[-1]), float(relative.sum())
     found = []
+    if last > 2 and cell.method.projects:
+        found.append(
+            f"the model is thrown about in Θ: even the last step times λ is {last:.3g}, and above 2 a step leads away "
+            f"from the optimum; lower learning.algorithm.{parameter}"
+        )
     if first > 2 and not cell.method.projects:
         found.append(
             f"the first steps go too far: step·λ = {first:.3g}, and above 2 the model moves away from the optimum; "
