@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,6 +126,33 @@ class Worker:
         return code
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Keep Ctrl-C from what is started here: it would end the server of workers amid its imports, with a traceback."""
+    # The server starts the tracker first, if nobody has, which makes ears open again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _context() -> Any:
+    """What starts workers: a server that has imported what they need, once for all, and is forked for each."""
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
+    context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
+    return context
+
+
+def warm_up() -> None:
+    """Start the server of workers, which imports what they need while this process does something else."""
+    if _context().get_start_method() == "forkserver":
+        with _environment(_OF_WORKERS), _deaf():
+            forkserver.ensure_running()
+
+
 def run_pool(
     cells: "Sequence[Cell]", schedule: Schedule, directory: Path, options: BatchOptions, workers: int
 ) -> Generator[BatchResult, None, None]:
@@ -141,14 +169,11 @@ def run_pool(
     workers : int
         How many processes.
     """
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context: Any = multiprocessing.get_context(method)
-    # Imported once, in the server, and not again in each worker.
-    context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
+    context = _context()
 
     def start() -> Worker:
         mine, theirs = context.Pipe()
-        with _environment(_OF_WORKERS):
+        with _environment(_OF_WORKERS), _deaf():
             process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
             process.start()
         # The worker's end must be open nowhere else, so that its death is seen.

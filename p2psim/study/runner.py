@@ -17,6 +17,7 @@ from p2psim.study.clusters import connect, run_dask
 from p2psim.study.describing import describe, describe_failures, with_stops, without_empty
 from p2psim.study.executors import EXECUTORS, available_cores, run_local
 from p2psim.study.invocations import Record
+from p2psim.study.pool import warm_up
 from p2psim.study.progress import WAYS, shown
 from p2psim.study.work import Work
 
@@ -160,6 +161,8 @@ def _run_into(
         content = store.read_content(folder) if found is not None and not options.overwrite else None
         work = Work(scenario, grid, content, options.only)
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
+        if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
+            warm_up()
         workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
         if content is not None and not work.items and _is_complete(content, grid, work):
             return {}

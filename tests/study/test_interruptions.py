@@ -284,3 +284,29 @@ def test_full_disk_keeps_what_is_finished(study: Path, tmp_path: Path, limit: in
         assert not (folder / "metrics.parquet").exists()
     finish(study, folder)
     assert_undisturbed(study, folder)
+
+
+def test_the_server_of_workers_does_not_hear_an_interrupt_amid_its_imports():
+    """It is started while data are prepared, when Ctrl-C is as likely as ever."""
+    script = """
+import os, signal, time
+from p2psim.study import pool
+if __name__ == "__main__":
+    pool.warm_up()
+    try:
+        time.sleep(0.2)
+        os.killpg(0, signal.SIGINT)
+        time.sleep(5)
+    except KeyboardInterrupt:
+        time.sleep(1.5)
+        print("heard")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr) == ("heard\n", "")
