@@ -14,7 +14,8 @@ from p2psim.study.archives import member_names, read_member, write_archive
 from p2psim.study.invocations import Record
 from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.parts import ARCHIVES, TABLES, RunKey, StoredPart
-from p2psim.study.tables import Placed, merge
+from p2psim.study.rows import Placed
+from p2psim.study.tables import merge
 
 
 def finish(

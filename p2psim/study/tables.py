@@ -5,17 +5,17 @@ number of rows, text has one sorted dictionary for the whole file, and nothing t
 how many workers or in how many attempts the rows were made.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.study.earlier import ROW_GROUP, Earlier
-from p2psim.study.parts import RunKey, StoredPart
+from p2psim.study.parts import StoredPart
 from p2psim.study.result import FLAGS
+from p2psim.study.rows import Piece, Placed, groups, pieces, sources_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,26 +40,6 @@ _LAST = {
 _SWEPT_TABLES = ("metrics", "ledger")
 
 
-@dataclass(frozen=True)
-class Placed:
-    """One simulation at its place in the tables.
-
-    Attributes
-    ----------
-    cell, replica : int
-        Its numbers now.
-    key : RunKey
-        What it is.
-    source : StoredPart or Earlier
-        Where its rows are.
-    """
-
-    cell: int
-    replica: int
-    key: RunKey
-    source: "StoredPart | Earlier"
-
-
 def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: Path) -> bool:
     """Write one table.
 
@@ -82,39 +62,45 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    holders = [run for run in runs if run.source.place(name, run.key) is not None]
-    if not holders:
+    held = [(run, place) for run in runs if (place := run.source.place(name, run.key)) is not None]
+    if not held:
         return False
-    body, dictionaries = _body(name, holders)
+    body, dictionaries = _body(name, sources_of(held))
     columns = _swept_columns(swept) if name in _SWEPT_TABLES else {}
     schema = _full_schema(name, columns, body)
     floats = [
         field.name for field in schema if pa.types.is_floating(field.type) and field.name not in columns
     ]
-    with pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        use_dictionary=[field.name for field in schema if field.name not in floats],
-        use_byte_stream_split=floats,
-        write_page_checksum=True,
-    ) as writer:
-        for group in _groups(_pieces(name, holders, body, dictionaries)):
-            writer.write_table(_assemble(group, schema, columns), row_group_size=ROW_GROUP)
+    # Arrow packs one group while the rows of the next are put together.
+    with (
+        ThreadPoolExecutor(1) as packing,
+        pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            use_dictionary=[field.name for field in schema if field.name not in floats],
+            use_byte_stream_split=floats,
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        packed = None
+        for group in groups(pieces(name, held, body, dictionaries)):
+            table = _assemble(group, schema, columns)
+            if packed is not None:
+                packed.result()
+            packed = packing.submit(writer.write_table, table, row_group_size=ROW_GROUP)
+        if packed is not None:
+            packed.result()
     return True
 
 
-def _sources(runs: Iterable[Placed]) -> "list[StoredPart | Earlier]":
-    return list({id(run.source): run.source for run in runs}.values())
-
-
-def _body(name: str, runs: Sequence[Placed]) -> "tuple[pa.Schema, dict[str, pa.Array]]":
+def _body(name: str, sources: Sequence[StoredPart | Earlier]) -> "tuple[pa.Schema, dict[str, pa.Array]]":
     """Columns of all sources together, in their order, and the values of each text column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     schemas, texts = [], dict[str, set[str]]()
-    for source in _sources(runs):
+    for source in sources:
         table: Any = source.table(name) if isinstance(source, StoredPart) else None
         schema: Any = source.schema(name) if isinstance(source, Earlier) else table.schema
         schemas.append(schema.remove_metadata())
@@ -192,53 +178,11 @@ def _full_schema(name: str, columns: "dict[str, pa.Array]", body: "pa.Schema") -
     return pa.schema(fields, metadata=metadata)
 
 
-_Piece = tuple[int, int, "pa.Table"]
-
-
-def _pieces(
-    name: str, runs: Sequence[Placed], body: "pa.Schema", dictionaries: "dict[str, pa.Array]"
-) -> Iterator[_Piece]:
-    """Rows of each simulation in turn, all with the same columns. The maps of few parts are open at a time."""
-    parts = {run.source.path: run.source for run in runs if isinstance(run.source, StoredPart)}
-
-    @lru_cache(maxsize=128)
-    def table_of(path: Path) -> Any:
-        # A whole part at once: its simulations may have few rows each.
-        return _conformed(parts[path].table(name), body, dictionaries)
-
-    for run in runs:
-        start, count = run.source.place(name, run.key) or (0, 0)
-        if isinstance(run.source, Earlier):
-            for rows in run.source.rows(name, start, count):
-                yield run.cell, run.replica, _conformed(rows, body, dictionaries)
-        else:
-            yield run.cell, run.replica, table_of(run.source.path).slice(start, count)
-
-
-def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Cut a stream of pieces into groups of exactly `ROW_GROUP` rows, the last one shorter."""
-    group: list[_Piece] = []
-    room = ROW_GROUP
-    some = False
-    for cell, replica, rows in pieces:
-        while rows.num_rows >= room:
-            group.append((cell, replica, rows.slice(0, room)))
-            rows = rows.slice(room)
-            yield group
-            some, group, room = True, [], ROW_GROUP
-        if rows.num_rows or not (group or some):
-            group.append((cell, replica, rows))
-            room -= rows.num_rows
-    if group and (room < ROW_GROUP or not some):
-        yield group
-
-
-def _assemble(group: list[_Piece], schema: "pa.Schema", columns: "dict[str, pa.Array]") -> "pa.Table":
+def _assemble(group: list[Piece], schema: "pa.Schema", columns: "dict[str, pa.Array]") -> "pa.Table":
     import pyarrow as pa
 
-    counts = [rows.num_rows for _, _, rows in group]
-    cells = np.repeat(np.array([cell for cell, _, _ in group], np.int32), counts)
-    replicas = np.repeat(np.array([replica for _, replica, _ in group], np.int32), counts)
+    cells = np.concatenate([cells for cells, _, _ in group])
+    replicas = np.concatenate([replicas for _, replicas, _ in group])
     body = pa.concat_tables([rows for _, _, rows in group]).combine_chunks()
     arrays: list[Any] = []
     for field in schema:
@@ -251,36 +195,3 @@ def _assemble(group: list[_Piece], schema: "pa.Schema", columns: "dict[str, pa.A
         else:
             arrays.append(body.column(field.name))
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _conformed(rows: "pa.Table", body: "pa.Schema", dictionaries: "dict[str, pa.Array]") -> "pa.Table":
-    """Rows with all columns of the whole table, nulls in those that they lack, and its dictionaries."""
-    import pyarrow as pa
-
-    columns = []
-    for field in body:
-        if field.name not in rows.schema.names:
-            nothing = pa.nulls(rows.num_rows, pa.int32() if field.name in dictionaries else field.type)
-            if field.name in dictionaries:
-                nothing = pa.DictionaryArray.from_arrays(nothing, dictionaries[field.name])
-            columns.append(nothing)
-            continue
-        column = rows.column(field.name)
-        chunks = column.chunks
-        if field.name in dictionaries:
-            chunks = [_recoded(chunk, dictionaries[field.name]) for chunk in chunks]
-        columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
-    return pa.Table.from_arrays(columns, schema=body)
-
-
-def _recoded(chunk: "pa.Array", dictionary: "pa.Array") -> "pa.DictionaryArray":
-    """The same text with the codes of another dictionary."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_dictionary(chunk.type):
-        chunk = chunk.cast(pa.string()).dictionary_encode()
-    if chunk.dictionary.equals(dictionary):
-        return chunk  # as it lies in the file, which is mapped and not read
-    codes = pc.index_in(chunk.dictionary, dictionary).take(chunk.indices)
-    return pa.DictionaryArray.from_arrays(codes, dictionary)
