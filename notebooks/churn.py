@@ -153,7 +153,11 @@ for axis, (epsilon, of_budget) in zip(axes, series.groupby("privacy.epsilon"), s
         (line,) = axis.plot(times.index, [one.estimate for one in found], style, label=told(column))
         low, high = [one.low for one in found], [one.high for one in found]
         axis.fill_between(times.index, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    axis.set(xlabel="simulated time (mean clock periods)", title=f"ε = {epsilon:g}", ylim=(0, 1))
+    axis.set(
+        xlabel="simulated time (mean clock periods)",
+        title=f"ε = {epsilon:g}" if np.isfinite(epsilon) else "no noise",
+        ylim=(0, 1),
+    )
     axis.grid(alpha=0.3)
 axes[0].set(ylabel="test accuracy of all agents\n(mean and 95 % interval)")
 axes[1].legend(fontsize=8)

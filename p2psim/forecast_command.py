@@ -194,6 +194,7 @@ def _draw(stars: "list[CellForecast]", graphs: "list[GraphCellForecast]", folder
 
 
 def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
+    from p2psim.forecast_captions import cell_labels, notes
     from p2psim.report.drawn_forecast import Drawn
     from p2psim.report.forecasts import draw_forecasts
 
@@ -202,7 +203,9 @@ def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
         for path in draw_forecasts(
             [
                 Drawn(
-                    label=", ".join(f"{key} = {value}" for key, value in one.cell.swept.items()),
+                    label=label,
+                    owners_named=tuple(party.label for party in one.parties),
+                    notes=notes(one),
                     steps=one.forecast.records,
                     psi=one.forecast.parts.psi[one.forecast.records],
                     noiseless=one.forecast.parts.noiseless[one.forecast.records],
@@ -218,7 +221,7 @@ def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
                     if one.calibration is None
                     else (one.calibration.steps, one.calibration.mean, one.calibration.error),
                 )
-                for one in found
+                for one, label in zip(found, cell_labels(found), strict=True)
             ],
             folder,
         )

@@ -29,19 +29,23 @@ def show_graphs(found: "list[GraphCellForecast]", name: str) -> None:
 
 def draw_graphs(found: "list[GraphCellForecast]", folder: str) -> list[str]:
     """Draw all figures into a folder; returns the files."""
+    from p2psim.forecast_captions import cell_labels
     from p2psim.report.graph_forecasts import draw_graph_forecasts
 
-    return [str(path) for path in draw_graph_forecasts([_drawn(one) for one in found], folder)]
+    drawn = [_drawn(one, label) for one, label in zip(found, cell_labels(found), strict=True)]
+    return [str(path) for path in draw_graph_forecasts(drawn, folder)]
 
 
-def _drawn(one: "GraphCellForecast") -> "DrawnGraph":
+def _drawn(one: "GraphCellForecast", label: str) -> "DrawnGraph":
+    from p2psim.forecast_captions import notes
     from p2psim.report.graph_forecasts import DrawnGraph
     from p2psim.study.forecasting.graph_forecast import DescentForecast
 
     made, descent = one.forecast, isinstance(one.forecast, DescentForecast)
     calibration = one.calibration
     return DrawnGraph(
-        label=", ".join(f"{key} = {value}" for key, value in one.cell.swept.items()),
+        label=label,
+        notes=notes(one),
         axis=made.moments.axis,
         points=made.moments.points,
         expected=made.expected,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.report.source import BAND, Against, Source
+from p2psim.report.source import BAND, Against, Source, as_text, named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,19 +70,24 @@ def quartiles(values: Float, band: tuple[float, float] = BAND) -> Float:
 
 def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], str]:
     """A short label for each distinct row (value of each key…, model) of a table."""
-    # A bare "kind" says nothing.
-    short = [".".join(key.split(".")[-2 if key.endswith(".kind") else -1 :]) for key in keys]
-    shown = short if len(set(short)) == len(short) else keys
+    shown = short_names(keys)
     several = cells["model"].nunique() > 1
     table = cells[[*keys, "model"]].drop_duplicates()
-    texts = [distinct([_value(value) for value in table[key]]) for key in keys]
+    texts = [distinct([as_text(value) for value in table[key]]) for key in keys]
     out = {}
     for i, row in enumerate(table.itertuples(index=False, name=None)):
-        parts = [f"{name} = {column[i]}" for name, column in zip(shown, texts, strict=True)]
+        parts = [named(name, column[i]) for name, column in zip(shown, texts, strict=True)]
         if several:
             parts.append(str(row[-1]))
         out[row] = ", ".join(parts)
     return out
+
+
+def short_names(keys: Sequence[str]) -> list[str]:
+    """Last words of dotted keys, where they tell the keys apart."""
+    # A bare "kind" says nothing.
+    short = [".".join(key.split(".")[-2 if key.endswith(".kind") else -1 :]) for key in keys]
+    return short if len(set(short)) == len(short) else list(keys)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -110,12 +115,6 @@ def _split(text: str) -> tuple[str, list[str]]:
             keys.append(inside[start:i].strip())
             start = i + 1
     return match[1], [*keys, inside[start:].strip()]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return f"{value:g}"
-    return str(value)
 
 
 def curves(source: Source, metric: str) -> list[Curve]:

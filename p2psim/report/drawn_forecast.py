@@ -15,7 +15,11 @@ class Drawn:
     Attributes
     ----------
     label : str
-        Swept values of the cell.
+        What distinguishes the cell from the others: its swept values.
+    owners_named : tuple of str, length N
+        Labels of the owners.
+    notes : tuple of str
+        What must be said under each figure, such as why the forecast is approximate.
     steps, psi, noiseless : ndarray, shape (records,)
         Answers, E[ψ], and E[ψ] without noise.
     noise : ndarray, shape (N,)
@@ -37,6 +41,8 @@ class Drawn:
     """
 
     label: str
+    owners_named: tuple[str, ...]
+    notes: tuple[str, ...]
     steps: np.ndarray
     psi: np.ndarray
     noiseless: np.ndarray

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.report.forecast_maps import common_notes, left_out, of
 from p2psim.report.forecasts import save_all
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ class DrawnGraph:
     Attributes
     ----------
     label : str
-        Swept values of the cell.
+        What distinguishes the cell from the others: its swept values.
+    notes : tuple of str
+        What must be said under each figure, such as why the forecast is approximate.
     axis : {"commits", "time"}
     points, expected : ndarray, shape (moments,)
         Moments, and what is expected then.
@@ -42,6 +45,7 @@ class DrawnGraph:
     """
 
     label: str
+    notes: tuple[str, ...]
     axis: str
     points: np.ndarray
     expected: np.ndarray
@@ -108,9 +112,12 @@ def _run(cells: Sequence[DrawnGraph]) -> Figure:
         )
     along = "updates of all agents" if first.axis == "commits" else "time (mean clock periods)"
     axes.set(xlabel=along, ylabel=style.metric_label(first.metric), yscale="log")
-    title = "Forecast" + ("; thin: without noise" if first.noiseless is not None else "")
-    style.add_title(axes, title + ("; points: pilots ± 2 s.e." if first.calibration else ""))
-    axes.legend()
+    style.add_title(axes, f"Expected {first.metric.replace('_', ' ')} along the run")
+    style.add_legend(figure, axes)
+    remark = "Thick: what is expected" + ("; thin: without noise." if first.noiseless is not None else ".")
+    if any(cell.calibration is not None for cell in shown):
+        remark += " Points: pilots, ± 2 standard errors."
+    style.add_footnote(figure, [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)])
     return figure
 
 
@@ -135,7 +142,7 @@ def _agents(cell: DrawnGraph) -> Figure:
         xscale="log",
         yscale="log",
     )
-    title = "Who comes closer to its optimum by joining: below the line; area by records"
-    style.add_title(axes, f"{title}{'; ' if cell.label else ''}{cell.label}")
-    axes.legend()
+    style.add_title(axes, f"Who comes closer to its optimum by joining: below the line{of(cell)}")
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, ["The area of a circle grows with the agent's records.", *cell.notes])
     return figure

@@ -149,7 +149,7 @@ class Source:
     def title(self, what: str) -> str:
         """A figure's title: the one that was asked for, or the run's name and `what`; and the values that are fixed."""
         text = self.heading or (f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:])
-        fixed = ", ".join(f"{key.split('.')[-1]} = {as_text(value)}" for key, value in self.fixed.items())
+        fixed = ", ".join(named(key.split(".")[-1], as_text(value)) for key, value in self.fixed.items())
         return f"{text} ({fixed})" if fixed else text
 
     @property
@@ -247,8 +247,20 @@ def source(
 
 
 def as_text(value: Any) -> str:
-    """A swept value in few characters."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """A swept value in few characters: ``0.1``, ``1,000``, ``∞``."""
+    if not isinstance(value, float | np.floating):
+        # A column in which some values are no numbers holds text.
+        return "∞" if value == "inf" else str(value)
+    number = float(value)
+    if np.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    whole = number == np.round(number) and 1000 <= abs(number) < 1e9
+    return f"{number:,.0f}" if whole else f"{number:g}"
+
+
+def named(name: str, text: str) -> str:
+    """What a legend says of a swept key and its value as text; an infinite ε is no noise."""
+    return "no noise" if text == "∞" and name.split(".")[-1] == "epsilon" else f"{name} = {text}"
 
 
 def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -> "pd.DataFrame":

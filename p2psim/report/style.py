@@ -143,11 +143,12 @@ def number_axis(axes: "Axes", values: ArrayLike) -> None:
 
 
 def log_ticks(axes: "Axes") -> None:
-    """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, without others between them."""
+    """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, of a long one powers alone."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 5000 * low else (1,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
 

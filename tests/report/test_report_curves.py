@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from made_up_run import FACTORS, psi, run
 
 from p2psim.errors import InputError
-from p2psim.report.curves import curves, finals, quartiles
+from p2psim.report.curves import curves, finals, labels, quartiles
 from p2psim.report.notes import curve_notes
 from p2psim.report.points import straight_part
-from p2psim.report.source import source
+from p2psim.report.source import as_text, source
 
 
 def test_quartiles_by_hand() -> None:
@@ -130,3 +130,21 @@ def test_labels_name_models_and_long_keys_when_needed(tmp_path) -> None:
         "exchange.kind = poll, loss.kind = squared, isolated",
         "exchange.kind = poll, loss.kind = squared, main",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.1, "0.1"), (10.0, "10"), (1000.0, "1,000"), (1234.5, "1234.5"), (2e6, "2,000,000"), (1e12, "1e+12"),
+        (np.float32(0.5), "0.5"), (np.inf, "∞"), (-np.inf, "−∞"), (7, "7"), ("cap", "cap"), ("inf", "∞"),
+        (5e-6, "5e-06"),
+    ],
+)  # fmt: skip
+def test_swept_values_in_few_characters(value: object, said: str) -> None:
+    assert as_text(value) == said
+
+
+def test_an_infinite_budget_is_no_noise_in_a_legend() -> None:
+    cells = pd.DataFrame({"privacy.epsilon": [1.0, np.inf], "learning.algorithm.rho": [np.inf, 2000.0]})
+    found = labels(["privacy.epsilon", "learning.algorithm.rho"], cells.assign(model="main"))
+    assert list(found.values()) == ["epsilon = 1, rho = ∞", "no noise, rho = 2,000"]

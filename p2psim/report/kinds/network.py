@@ -21,7 +21,7 @@ from p2psim.report.panels import (
     panels,
     row_panels,
 )
-from p2psim.report.source import Source, as_text
+from p2psim.report.source import Source, as_text, named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def columns(source: Source) -> list[tuple[str, Source]]:
     if fitting:
         key = min(fitting, key=lambda one: values[one])
         word = key.split(".")[-1]
-        return [(f"{word} = {as_text(part.fixed[key])}", part) for part in source.facets(key)]
+        return [(named(word, as_text(part.fixed[key])), part) for part in source.facets(key)]
     numbers = cells["cell"].tolist()
     runs = [numbers[start : start + MOST_LINES] for start in range(0, len(numbers), MOST_LINES)]
     return [

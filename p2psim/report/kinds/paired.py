@@ -9,7 +9,7 @@ from p2psim.errors import InputError
 from p2psim.report import notes, style
 from p2psim.report.curves import distinct
 from p2psim.report.panels import MOST_ROWS
-from p2psim.report.source import Source, relabelled
+from p2psim.report.source import Source, as_text, named, relabelled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,14 +78,10 @@ def _figure(source: Source, metric: str, table: pd.DataFrame) -> "Figure":
 
 def _labels(source: Source, table: pd.DataFrame) -> list[str]:
     """Values of the swept keys of each row, and its model where there are several."""
-    columns = {key.split(".")[-1]: distinct([_short(value) for value in table[key]]) for key in source.swept}
+    columns = {key.split(".")[-1]: distinct([as_text(value) for value in table[key]]) for key in source.swept}
     if table["model"].nunique() > 1:
         columns["model"] = [str(model) for model in table["model"]]
-    return [", ".join(f"{key} = {texts[row]}" for key, texts in columns.items()) for row in range(len(table))]
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+    return [", ".join(named(key, texts[row]) for key, texts in columns.items()) for row in range(len(table))]
 
 
 def _remarks(table: pd.DataFrame) -> list[str]:
