@@ -22,6 +22,7 @@ from p2psim.errors import FolderError
 from p2psim.study import aside, manifest
 from p2psim.study.archives import write_archive
 from p2psim.study.earlier import Earlier
+from p2psim.study.event_format import check_event_format
 from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.notices import Warned
 from p2psim.study.parts import TABLES, Part, RunKey, StoredPart, read_part
@@ -182,7 +183,7 @@ def read_content(folder: Path) -> Content:
     Raises
     ------
     FolderError
-        If a file is missing or damaged.
+        If a file is missing or damaged, or its events are of another format than those that would be added.
     """
     shutil.rmtree(folder / _DONE, ignore_errors=True)
     if (folder / PARTS / FINAL).is_dir():
@@ -194,6 +195,7 @@ def read_content(folder: Path) -> Content:
             raise FolderError(f"{path}: missing; {_cure(folder)}")
         if path.stat().st_size != size or digest(path) != sha:
             raise FolderError(f"{path}: damaged, or changed by another program; {_cure(folder)}")
+    check_event_format(folder, found.made_by)
     parts = []
     if (folder / PARTS).is_dir():
         for path in sorted((folder / PARTS).iterdir()):

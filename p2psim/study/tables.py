@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.study.earlier import ROW_GROUP, Earlier
+from p2psim.study.event_format import KEY
 from p2psim.study.parts import StoredPart
 from p2psim.study.result import FLAGS
 from p2psim.study.rows import Piece, Placed, groups, pieces, sources_of
@@ -172,7 +173,7 @@ def _full_schema(name: str, columns: "dict[str, pa.Array]", body: "pa.Schema") -
     if name == "events":
         from p2psim.network.events import FORMAT_VERSION
 
-        metadata["p2psim.events"] = str(FORMAT_VERSION)
+        metadata[KEY.decode()] = str(FORMAT_VERSION)
     fields = [pa.field(key, array.type) for key, array in columns.items()]
     fields += [pa.field("cell", pa.int32()), pa.field("replica", pa.int32()), *body]
     return pa.schema(fields, metadata=metadata)

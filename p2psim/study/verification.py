@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import FolderError, InputError, SimulationError
+from p2psim.study.event_format import check_event_format
 from p2psim.study.parts import EVENT_COLUMNS
 from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
 
@@ -67,8 +68,9 @@ def verify_result(result: "Result") -> list[Checked]:
     InputError
         If the run did not record its events.
     FolderError
-        If the tables lack a simulation that the manifest names.
+        If the events are of another format, or the tables lack a simulation that the manifest names.
     """
+    check_event_format(result.path, result.described.made_by)
     if result.events is None:
         raise InputError(f"{result.path}: no events were recorded; set record.events: true and run again")
     return list(_check_all(result))
