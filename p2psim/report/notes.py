@@ -74,8 +74,7 @@ def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
     replicas = between([c.replicas for c in drawn])
     agents = max(c.agents for c in drawn)
     of = f"{replicas} replicas" if replicas != "1" else "1 replica"
-    mean = f" Values are means over {agents} agents." if agents > 1 else ""
-    out = [f"Line: median; band: {source.band_words} of {of}.{mean}"]
+    out = [f"Line: median; band: {source.band_words} of {of}.{means_note(agents)}"]
     bad = [(c.label, c.not_finite, c.replicas) for c in drawn if c.not_finite]
     if bad:
         each = [f"{count} of {total} replicas{_of(label)}" for label, count, total in bad]
@@ -94,6 +93,11 @@ def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
     if log:
         out += hidden_note([v for c in drawn for v in (c.low, c.median, c.high)])
     return out
+
+
+def means_note(agents: int) -> str:
+    """Say that values are means over agents, where there are several."""
+    return f" Values are means over {agents} agents." if agents > 1 else ""
 
 
 def hidden_note(drawn: Sequence[ArrayLike]) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from made_up_run import psi, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -86,6 +87,16 @@ def test_fitness_lines_are_the_medians(tmp_path) -> None:
     # Readable without colour: dashes and markers all differ.
     assert len({line.get_marker() for line in lines.values()}) == 3
     assert len({str(line._unscaled_dash_pattern) for line in lines.values()}) == 3
+
+
+@pytest.mark.parametrize("of_each", [True, False])
+def test_means_over_agents_are_named(of_each: bool, tmp_path) -> None:
+    r = run(tmp_path, SWEEP, extra=("isolated_fitness",))
+    if not of_each:
+        r.metrics = r.metrics[r.metrics["agent"].fillna(0) == 0].assign(agent=pd.NA)
+    for kind in ("curves", "finals"):
+        (figure,) = KINDS[kind](source(r, "isolated_fitness")).values()
+        assert ("Values are means over 3 agents." in footnote(figure)) == of_each
 
 
 def test_what_never_changes_is_no_curve_unless_asked_for(tmp_path) -> None:

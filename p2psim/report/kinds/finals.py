@@ -67,9 +67,9 @@ def _figure(source: Source, metrics: list[str]) -> "Figure":
     else:
         figure = _panels_against(source, {metric: tables[metric] for metric in shown}, key, logs)
     many = sorted(first.groupby(["cell", "model"])["replica"].nunique().unique())
-    remarks = [
-        f"Last record: median and {source.band_words} of {notes.between(list(map(int, many)))} replicas; diamond: mean."
-    ]
+    of = f"{source.band_words} of {notes.between(list(map(int, many)))} replicas"
+    over = notes.means_note(max(_averaged(source, metric) for metric in shown))
+    remarks = [f"Last record: median and {of}; diamond: mean.{over}"]
     remarks += left_out(rows)
     for metric, of_one, log in zip(shown, values, logs, strict=True):
         of = f" ({metric.replace('_', ' ')})" if len(shown) > 1 else ""
@@ -99,6 +99,12 @@ def last_values(source: Source, metric: str) -> pd.DataFrame:
         narrowed = source.metrics[(source.metrics["metric"] != metric) | source.metrics["agent"].isna()]
         table = finals(_with(source, narrowed), metric)
     return table
+
+
+def _averaged(source: Source, metric: str) -> int:
+    """How many agents' values the final ones are means of; 0 for a metric of all of them."""
+    own = source.rows(metric)["agent"]
+    return 0 if own.isna().any() else int(own.nunique())
 
 
 def _with(source: Source, metrics: pd.DataFrame) -> Source:
