@@ -11,6 +11,7 @@ import pytest
 
 import p2psim
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
+from p2psim.study.cells import cells
 from p2psim.study.families.graph import GraphCell
 from p2psim.study.families.graph import cell as graph_cell
 from p2psim.study.scenario import Scenario
@@ -80,8 +81,8 @@ def test_classifiers(tmp_path: Path, dimension: int, alone: float, together: flo
         "record": {"metrics": ["test_accuracy"], "every": 1000},
     }
     scenario, workspace = Scenario.from_dict(tree), Workspace(tmp_path)
-    cells: list[GraphCell] = [graph_cell(scenario, workspace.case(scenario, r), r) for r in range(4)]
-    local = [np.nanmean(one.problem.test_accuracy(minimise_alone(one.problem))) for one in cells]
+    made: list[GraphCell] = [graph_cell(scenario, workspace.case(scenario, r), r) for r in range(4)]
+    local = [np.nanmean(one.problem.test_accuracy(minimise_alone(one.problem))) for one in made]
     assert np.mean(local) == pytest.approx(alone, abs=0.02)
     descent = [last(simulate(scenario, replica, workspace), "test_accuracy") for replica in range(4)]
     assert np.mean(descent) == pytest.approx(together, abs=0.02)
@@ -96,3 +97,26 @@ def test_figure_2_as_printed(tmp_path: Path) -> None:
     assert found["local"].to_numpy() == pytest.approx(0.675, abs=0.02)
     expected = {np.inf: 0.909, 1.05: 0.845, 0.55: 0.799, 0.15: 0.724}
     assert found["main"].to_dict() == pytest.approx(expected, abs=0.02)
+
+
+PRIVATE = sorted(path.stem for path in SCENARIOS.glob("b_*_*.yaml"))
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_what_is_printed_guarantees_nothing_and_what_is_strict_keeps_its_budget(
+    name: str, tmp_path: Path
+) -> None:
+    """The ledgers of all shipped scenarios of B that claim privacy, at one of their budgets."""
+    swept = Scenario.load(SCENARIOS / f"{name}.yaml", ["record.every=1000000"])
+    scenario = next(one.scenario for one in cells(swept) if np.isfinite(one.scenario.privacy.epsilon))
+    books = simulate(scenario, 0, Workspace(tmp_path)).ledger
+    (accountant,) = scenario.privacy.accountant
+    spent = books[f"epsilon_{accountant}"]
+    flags = {key for key, column in books.items() if column.dtype == bool and column.any()}
+    if name.endswith("_paper"):
+        assert "not_private" in flags
+        assert np.isinf(spent).all()
+    else:
+        assert flags <= {"public_graph_assumed"}
+        assert (spent <= scenario.privacy.epsilon * (1 + 1e-9)).all()
+        assert (books["releases"] > 0).any()
