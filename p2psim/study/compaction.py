@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.parts import ARCHIVES, TABLES, RunKey, StoredPart
 from p2psim.study.rows import Placed
 from p2psim.study.tables import merge
+
+if TYPE_CHECKING:
+    from p2psim.study.scenario import Scenario
 
 
 def finish(
@@ -126,3 +130,13 @@ def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np
         places.update({f"{path.stem}/{name}": (path, name) for name in member_names(path)})
     for name in sorted(places):
         yield name, read_member(*places[name])
+
+
+def keep_figures(folder: Path, scenario: "Scenario") -> None:
+    """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
+    from p2psim.study.scenario import Scenario
+
+    kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
+    if kept.figure != scenario.figure:
+        changed = kept.model_copy(update={"figure": scenario.figure})
+        aside.write_text(folder / store.SCENARIO, changed.to_yaml())

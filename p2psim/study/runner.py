@@ -165,6 +165,7 @@ def _run_into(
             warm_up()
         workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
         if content is not None and not work.items and _is_complete(content, grid, work):
+            compaction.keep_figures(folder, scenario)
             return {}
         client = None
         if options.executor == "dask":

@@ -348,3 +348,16 @@ def test_unknown_executor_is_an_error(tmp_path: Path) -> None:
 
 def test_content_refers_to_no_other_folder(reference: p2psim.Result) -> None:
     assert store.read_content(reference.path).manifest == manifest.read(reference.path)
+
+
+def test_a_finished_folder_takes_figures_that_are_asked_for_later(tmp_path: Path) -> None:
+    """Nothing else changes: it is the text of a run that had them from the start."""
+    late, early = tmp_path / "late", tmp_path / "early"
+    figure = {"kind": "fitness", "title": "later"}
+    p2psim.run(small.scenario(), late, progress=False)
+    before = small.digests(late)
+    result = p2psim.run(small.scenario(figure=figure), late, progress=False)
+    p2psim.run(small.scenario(figure=figure), early, progress=False)
+    assert [one.title for one in result.scenario.figure] == ["later"]
+    assert (late / "scenario.yaml").read_bytes() == (early / "scenario.yaml").read_bytes()
+    assert small.digests(late) == before
