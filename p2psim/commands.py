@@ -76,7 +76,7 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
     """What the run folder, and so the table, holds beside what was asked for."""
     from p2psim.study.cells import cells
     from p2psim.study.describing import stop_notes
-    from p2psim.study.ranges import to_ranges
+    from p2psim.study.ranges import cells_named
     from p2psim.study.replicas import most
 
     described = result.described
@@ -88,8 +88,7 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
         replicas = f"{max(held.values())} replicas held, {most(scenario.replicas)} asked for"
         notes.append(f"{replicas}: the table is of all that are held; choose another --out for fewer")
     if earlier:
-        which = f"cell{'s' if len(earlier) > 1 else ''} {to_ranges(earlier)}"
-        notes.append(f"{which}: of an earlier sweep, not of the one asked for")
+        notes.append(f"{cells_named(earlier)}: of an earlier sweep, not of the one asked for")
     return notes
 
 

@@ -37,6 +37,11 @@ def show(value: Any) -> str:
     return str(value)
 
 
+def counted(number: int, what: str) -> str:
+    """``1 cell``, or ``1,200 cells``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = MOST_ROWS) -> None:
     """Print rows with the same keys, ruled on a terminal, as aligned text elsewhere.
 

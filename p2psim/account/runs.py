@@ -123,13 +123,9 @@ def _of_cell(
 
 def ranges(numbers: Sequence[int]) -> str:
     """Rising numbers in few words: 0–2, 5. Of many ranges the first, and how many numbers there are."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    shown = [f"{low}" if low == high else f"{low}–{high}" for low, high in parts]
+    from p2psim.study.ranges import runs_of
+
+    shown = [f"{low}" if low == high else f"{low}–{high}" for low, high in runs_of(numbers)]
     if len(shown) > MOST_RANGES:
         shown[MOST_RANGES:] = [f"… ({len(numbers)} in all)"]
     return ", ".join(shown)

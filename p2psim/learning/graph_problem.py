@@ -57,12 +57,12 @@ class GraphProblem:
 
     @property
     def agents(self) -> int:
-        """N."""
+        """Number n of agents."""
         return self.offsets.size - 1
 
     @property
     def dimension(self) -> int:
-        """P."""
+        """Length p of a model."""
         return self.X.shape[1]
 
     @cached_property

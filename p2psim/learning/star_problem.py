@@ -58,12 +58,12 @@ class StarProblem:
 
     @property
     def owners(self) -> int:
-        """N."""
+        """Number N of owners."""
         return self.offsets.size - 1
 
     @property
     def dimension(self) -> int:
-        """P."""
+        """Length p of a model."""
         return self.X.shape[1]
 
     @property
@@ -82,7 +82,7 @@ class StarProblem:
         return bool(np.abs(self.optimum).max() >= self.theta_max * (1 - 1e-6))
 
     def fitness(self, theta: np.ndarray) -> np.ndarray:
-        """F at each row of ``theta``, shape (rows, p) to (rows,)."""
+        """Fitness f at each row of ``theta``, shape (rows, p) to (rows,)."""
         theta = np.atleast_2d(theta)
         total = np.zeros(len(theta))
         for first in range(0, self.y.size, _ROWS):

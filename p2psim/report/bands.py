@@ -32,10 +32,7 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
     drawn = curves(source, metric)
     values = np.concatenate([v for c in drawn for v in (c.low, c.median, c.high)])
     values = values[np.isfinite(values)]
-    log = log if source.log is None else source.log
-    if log is None:
-        log = bool(len(values)) and bool(values.min() > 0) and bool(values.max() > 100 * values.min())
-    log = log and bool(np.any(values > 0))
+    log = style.is_log(log if source.log is None else source.log, values) and bool(np.any(values > 0))
     figure = style.new_figure()
     axes = figure.add_subplot()
     if log:

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,11 +101,11 @@ def draw(
     if reference and not wanted:
         wanted = ["paired"]
     material = source(result)
-    asked = [Asked(**{**every.__dict__, "kind": name}) for name in wanted]
+    asked = [replace(every, kind=name) for name in wanted]
     if not wanted and every == Asked():
         asked = [_written(entry) for entry in material.scenario.get("figure") or ()]
     if not asked and metric is not None:
-        asked = [Asked(**{**every.__dict__, "kind": "curves"})]
+        asked = [replace(every, kind="curves")]
     with style.look():
         if not asked or wanted == [EVERYTHING]:
             figures = _all_that_can_be_drawn(material, every)
@@ -113,12 +113,7 @@ def draw(
             figures = {}
             for one in asked:
                 _add(figures, _drawn(material, one))
-        into = Path(folder) if folder is not None else Path(result.path) / "figures"
-        try:
-            into.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
-        return [path for stem, figure in figures.items() for path in style.save(figure, into, stem)]
+        return style.save_all(figures, folder if folder is not None else Path(result.path) / "figures")
 
 
 def _check(wanted: Sequence[str], asked: Asked) -> None:
@@ -179,7 +174,7 @@ def _all_that_can_be_drawn(material: Source, asked: Asked) -> "dict[str, Figure]
     lacking: list[str] = []
     for name in KINDS if asked.against in (None, "step") else ALONG_THE_RUN:
         try:
-            figures.update(_drawn(material, Asked(**{**asked.__dict__, "kind": name})))
+            figures.update(_drawn(material, replace(asked, kind=name)))
         except InputError as error:
             lacking += [fault.message for fault in error.faults]
     if not figures:

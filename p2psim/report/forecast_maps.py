@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from p2psim.report import notes
 from p2psim.report.drawn_forecast import Drawn
 from p2psim.report.source import as_text, named
 
@@ -27,7 +28,7 @@ class Captioned(Protocol):
 
 
 #: Factors of all budgets that lines are drawn at.
-_LINES = (0.1, 0.3, 1.0, 3.0, 10.0)
+FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def surface(cell: Drawn) -> Figure:
@@ -56,7 +57,7 @@ def surface(cell: Drawn) -> Figure:
         where = "it pays everywhere here" if shown.max() <= cell.alone else "it pays nowhere here"
     axes.set(yscale="log", xlabel="owners N, all alike", ylabel="privacy budget ε per owner")
     style.log_ticks(axes)
-    style.add_title(axes, f"Does it pay to join? {where[0].upper()}{where[1:]}{of(cell)}")
+    style.add_title(axes, f"Does it pay to join? {where[0].upper()}{where[1:]}{notes.of(cell.label)}")
     remark = "E[ψ] at the end of N owners like the average one; it pays where that is less than the mean ψ of one alone"
     style.add_footnote(figure, [f"{remark}, without noise.", *cell.notes])
     return figure
@@ -71,7 +72,7 @@ def alone(cell: Drawn) -> Figure:
     axes.plot(
         cell.records, cell.isolated, "o", color="black", markersize=4, label="each owner alone, without noise"
     )
-    for number, factor in enumerate(_LINES):
+    for number, factor in enumerate(FACTORS):
         psi = cell.psi_at(factor)
         if np.isfinite(psi):
             look = style.line_style(number)
@@ -79,7 +80,7 @@ def alone(cell: Drawn) -> Figure:
             axes.axhline(psi, color=look["color"], linestyle=look["linestyle"], label=label)
     axes.set(xlabel="records of the owner (number)", ylabel="ψ (dimensionless)", yscale="log")
     style.log_ticks(axes)
-    style.add_title(axes, f"Who gains: owners above a line{of(cell)}")
+    style.add_title(axes, f"Who gains: owners above a line{notes.of(cell.label)}")
     style.add_legend(figure, axes)
     remark = "Point: ψ of the optimum of an owner's own records, without noise. Line: E[ψ] of all owners at the end"
     style.add_footnote(figure, [f"{remark}; all budgets are multiplied alike.", *cell.notes])
@@ -117,11 +118,6 @@ def budgets(cells: Sequence[Drawn]) -> Figure:
     more = sum(bool(cell.noise.any()) for cell in cells) - len(noisy)
     style.add_footnote(figure, [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)])
     return figure
-
-
-def of(cell: Captioned) -> str:
-    """Which cell a title is of, where there are several."""
-    return f" ({cell.label})" if cell.label else ""
 
 
 def budget(epsilon: float) -> str:

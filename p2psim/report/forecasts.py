@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.errors import InputError
+from p2psim.report import notes
 from p2psim.report.drawn_forecast import Drawn
-from p2psim.report.forecast_maps import alone, budget, budgets, common_notes, left_out, of, surface
+from p2psim.report.forecast_maps import FACTORS, alone, budget, budgets, common_notes, left_out, surface
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,25 +44,7 @@ def draw_forecasts(cells: Sequence[Drawn], folder: str) -> list[Path]:
                 figures[f"forecast-alone{ending}"] = alone(cell)
         if any(cell.noise.any() for cell in cells):
             figures["forecast-budgets"] = budgets(cells)
-        return save_all(figures, folder)
-
-
-def save_all(figures: Mapping[str, Figure], folder: str) -> list[Path]:
-    """Save figures by the stems of their files.
-
-    Raises
-    ------
-    InputError
-        If nothing can be written there.
-    """
-    from p2psim.report import style
-
-    into = Path(folder)
-    try:
-        into.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
-    return [path for stem, figure in figures.items() for path in style.save(figure, into, stem)]
+        return style.save_all(figures, folder)
 
 
 def _run(cells: Sequence[Drawn]) -> Figure:
@@ -108,7 +90,7 @@ def _owners(cell: Drawn) -> Figure:
         axes.tick_params(axis="x", labelsize="x-small", rotation=90)
     axes.set(xlabel="owner", ylabel="share of the noise (%)")
     axes.grid(False, axis="x")
-    style.add_title(axes, f"Whose noise it is{of(cell)}")
+    style.add_title(axes, f"Whose noise it is{notes.of(cell.label)}")
     remark = "What each owner's noise adds to E[ψ] at the end, as a share of what all add."
     more = f"The {order.size} largest of {cell.owners} shares, in the order of the owners."
     style.add_footnote(figure, [remark, *([more] if cell.owners > order.size else []), *cell.notes])
@@ -123,7 +105,7 @@ def _partners(cell: Drawn) -> Figure:
     axes = figure.subplots()
     most = max(100, 4 * cell.owners)
     numbers = np.unique(np.geomspace(2, most, 14).round().astype(int))
-    for number, factor in enumerate((0.1, 0.3, 1.0, 3.0, 10.0)):
+    for number, factor in enumerate(FACTORS):
         epsilon = factor * cell.epsilon
         psi = np.array([cell.psi_of(int(N), epsilon) for N in numbers])
         shown = np.where(np.isfinite(psi), psi, np.nan)
@@ -131,7 +113,7 @@ def _partners(cell: Drawn) -> Figure:
     axes.axhline(cell.alone, color="black", linestyle=":", label="alone, without noise")
     axes.set(xlabel="owners N, all alike", ylabel="expected ψ (dimensionless)", yscale="log")
     style.log_ticks(axes)
-    style.add_title(axes, f"Does it pay to join?{of(cell)}")
+    style.add_title(axes, f"Does it pay to join?{notes.of(cell.label)}")
     style.add_legend(figure, axes)
     remark = "E[ψ] at the end of N owners like the average one; dotted: mean ψ of the optimum of one's own records."
     style.add_footnote(figure, [remark, *cell.notes])

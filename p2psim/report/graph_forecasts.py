@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.report.forecast_maps import common_notes, left_out, of
-from p2psim.report.forecasts import save_all
+from p2psim.report import notes
+from p2psim.report.forecast_maps import common_notes, left_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def draw_graph_forecasts(cells: Sequence[DrawnGraph], folder: str) -> list[Path]
             if cell.records is not None:
                 ending = f"-{number}" if len(cells) > 1 else ""
                 figures[f"forecast-agents{ending}"] = _agents(cell)
-        return save_all(figures, folder)
+        return style.save_all(figures, folder)
 
 
 def _run(cells: Sequence[DrawnGraph]) -> Figure:
@@ -142,7 +142,7 @@ def _agents(cell: DrawnGraph) -> Figure:
         xscale="log",
         yscale="log",
     )
-    style.add_title(axes, f"Who comes closer to its optimum by joining: below the line{of(cell)}")
+    style.add_title(axes, f"Who comes closer to its optimum by joining: below the line{notes.of(cell.label)}")
     style.add_legend(figure, axes)
     style.add_footnote(figure, ["The area of a circle grows with the agent's records.", *cell.notes])
     return figure

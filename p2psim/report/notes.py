@@ -71,13 +71,12 @@ def _scale(source: Source) -> str:
 
 def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
     """Notes on curves: what line and band are, and replicas or values that cannot be seen in them."""
-    replicas = between([c.replicas for c in drawn])
     agents = max(c.agents for c in drawn)
-    of = f"{replicas} replicas" if replicas != "1" else "1 replica"
-    out = [f"Line: median; band: {source.band_words} of {of}.{means_note(agents)}"]
+    held_by = replicas([c.replicas for c in drawn])
+    out = [f"Line: median; band: {source.band_words} of {held_by}.{means_note(agents)}"]
     bad = [(c.label, c.not_finite, c.replicas) for c in drawn if c.not_finite]
     if bad:
-        each = [f"{count} of {total} replicas{_of(label)}" for label, count, total in bad]
+        each = [f"{count} of {total} replicas{of(label)}" for label, count, total in bad]
         out.append(
             f"Infinite or undefined values, counted as +∞, in {', '.join(each)}; "
             "nothing is drawn where they decide."
@@ -109,8 +108,15 @@ def hidden_note(drawn: Sequence[ArrayLike]) -> list[str]:
     return [f"{hidden} of {len(values)} quartiles are zero or negative and cannot be shown on the log axis."]
 
 
-def _of(label: str) -> str:
+def of(label: str) -> str:
+    """A label in brackets, after what it is the label of; nothing where there is none."""
     return f" ({label})" if label else ""
+
+
+def replicas(counts: Sequence[int]) -> str:
+    """``1 replica``, or ``18 to 20 replicas`` where counts differ."""
+    told = between(counts)
+    return f"{told} replica{'' if told == '1' else 's'}"
 
 
 def between(counts: Sequence[int]) -> str:

@@ -59,9 +59,9 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
     axes.set_ylabel(style.wrapped(f"final {style.metric_label(metric)}"))
     style.add_title(axes, source.title(f"final {metric.replace('_', ' ')} against {symbol}"))
     style.add_legend(figure, axes)
-    counts = notes.between([count for line in lines for count in line.counts])
+    counts = notes.replicas([count for line in lines for count in line.counts])
     remarks = [
-        f"Point: median of {counts} replica{'' if counts == '1' else 's'}; bar: {source.band_words}. "
+        f"Point: median of {counts}; bar: {source.band_words}. "
         "Fit: least squares through the medians on log scales; "
         "its interval: 95 %, by the bootstrap over replicas.",
         *_remarks(lines, "ψ" if metric == FITNESS else metric, symbol),
@@ -123,7 +123,8 @@ def _bound_curve(line: Points, bound: ShapeBound) -> tuple[Float, Float]:
 
 def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
     out = [
-        f"{line.not_finite} of {sum(line.counts)} replicas end infinite or undefined{_of(line)}, counted as +∞."
+        f"{line.not_finite} of {sum(line.counts)} replicas end infinite or undefined{notes.of(line.label)}, "
+        "counted as +∞."
         for line in lines
         if line.not_finite
     ]
@@ -131,7 +132,7 @@ def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
     for line in lines:
         left = line.x[np.isfinite(line.median) & (line.median > 0) & ~line.used]
         if len(left):
-            flat.append(f"{symbol} = {', '.join(f'{x:g}' for x in left)}{_of(line)}")
+            flat.append(f"{symbol} = {', '.join(f'{x:g}' for x in left)}{notes.of(line.label)}")
     if flat:
         out.append(
             f"Hollow points are not used for slopes and bounds, since {what} is flat there, saturated "
@@ -147,10 +148,6 @@ def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
     if none:
         out.append(f"No slope, for want of two usable points{_listed(none)}.")
     return out
-
-
-def _of(line: Points) -> str:
-    return f" ({line.label})" if line.label else ""
 
 
 def _listed(lines: Sequence[Points]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from p2psim.errors import InputError
 from p2psim.study.aside import write_bytes
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ COLOURS = 9
 
 #: A log axis for a swept number from this ratio of its largest and smallest value on.
 WIDE = 20
+
+#: A log axis for values beyond this ratio of their largest and smallest.
+DECADES = 100
 
 #: Characters of a line of a legend, where it can be broken.
 LEGEND_LINE = 36
@@ -161,6 +165,17 @@ def key_label(key: str) -> str:
     return named.get(key, f"{word} (number)")
 
 
+def is_log(asked: bool | None, values: ArrayLike) -> bool:
+    """Whether values have a log axis: as asked, or where they are positive and span more than a factor of `DECADES`."""
+    import numpy as np
+
+    if asked is not None:
+        return asked
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    return bool(finite.size) and bool(finite.min() > 0) and bool(finite.max() > DECADES * finite.min())
+
+
 def few_ticks(axes: "Axes") -> None:
     """Ticks of a linear horizontal axis, few enough for their numbers, with thousands set apart."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -233,6 +248,22 @@ def add_footnote(figure: "Figure", notes: Sequence[str]) -> None:
     figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
     # A label of the whole figure is given room by the layout; plain text is not.
     figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color="0.25", linespacing=1.35)
+
+
+def save_all(figures: Mapping[str, "Figure"], folder: Path | str) -> list[Path]:
+    """Save figures by the stems of their files, in a folder that is made where there is none.
+
+    Raises
+    ------
+    InputError
+        If nothing can be written there.
+    """
+    into = Path(folder)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
+    return [path for stem, figure in figures.items() for path in save(figure, into, stem)]
 
 
 def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:

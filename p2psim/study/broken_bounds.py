@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from p2psim.printing import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -21,13 +23,11 @@ def broken_bounds(ledger: "pd.DataFrame") -> list[str]:
     for cell, rows in broken.groupby("cell", sort=True):
         worst = rows.iloc[int(rows["violation_size"].to_numpy().argmax())]
         agent, replica, step = (int(worst[name]) for name in ("agent", "replica", "violation_step"))
-        who = f"{_count(rows['agent'].nunique(), 'agent')} in {_count(rows['replica'].nunique(), 'replica')}"
+        who = (
+            f"{counted(rows['agent'].nunique(), 'agent')} in {counted(rows['replica'].nunique(), 'replica')}"
+        )
         lines.append(
             f"cell {cell}: the claimed bound was broken by {who}; most by agent {agent} of replica {replica}, "
             f"{worst['violation_size']:.3g} times the bound, first at step {step}"
         )
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
-from p2psim.printing import MOST_ROWS, complain, print_table
+from p2psim.printing import MOST_ROWS, complain, counted, print_table
 from p2psim.study.notices import in_order, lines
 from p2psim.study.pilot import told_range
 from p2psim.study.replicas import fewest, most
@@ -73,7 +73,7 @@ class Checked:
     def show(self) -> None:
         """Print the study's size, the facts of each cell, and the resolved scenario; warnings to standard error."""
         print(
-            f"{self.path}: {_counted(len(self.cells), 'cell')} × {self._replicas()}, about "
+            f"{self.path}: {counted(len(self.cells), 'cell')} × {self._replicas()}, about "
             f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
         )
         print(self._time())
@@ -84,7 +84,7 @@ class Checked:
         print_table(self._privacy(each), "\nprivacy of each agent")
         longest = max(len(fact.privacy) for fact in self.facts)
         if longest > each:
-            print(f"… and up to {_counted(longest - each, 'more agent')} in each cell; --json has all")
+            print(f"… and up to {counted(longest - each, 'more agent')} in each cell; --json has all")
         print(f"\n{self.scenario.to_yaml()}", end="")
 
     def _time(self) -> str:
@@ -93,14 +93,14 @@ class Checked:
         if pilot is None:
             return f"time: not told, {self.no_pilot}"
         return (
-            f"time: about {told_range(pilot.least_seconds, pilot.most_seconds)} with {_counted(pilot.jobs, 'job')}, at "
-            f"{_pace(pilot)} events a second each, by {_counted(pilot.stretches, 'stretch')} of a pilot of "
+            f"time: about {told_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
+            f"{_pace(pilot)} events a second each, by {counted(pilot.stretches, 'stretch')} of a pilot of "
             f"{pilot.events:,}; about {pilot.memory / 1e6:,.0f} MB a process with the libraries"
         )
 
     def _replicas(self) -> str:
         least, upto = fewest(self.scenario.replicas), most(self.scenario.replicas)
-        return _counted(upto, "replica") if least == upto else f"{least:,} to {_counted(upto, 'replica')}"
+        return counted(upto, "replica") if least == upto else f"{least:,} to {counted(upto, 'replica')}"
 
     def _privacy(self, each: int) -> list[dict[str, Any]]:
         """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""
@@ -127,11 +127,6 @@ class Checked:
 def _pace(pilot: "Pilot") -> str:
     slowest, fastest = f"{pilot.slowest:,.0f}", f"{pilot.fastest:,.0f}"
     return slowest if slowest == fastest else f"{slowest} to {fastest}"
-
-
-def _counted(number: int, what: str) -> str:
-    plural = "es" if what.endswith("ch") else "s"
-    return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:

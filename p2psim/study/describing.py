@@ -11,7 +11,7 @@ from p2psim.study import manifest, store
 from p2psim.study.invocations import Invocation, earlier
 from p2psim.study.manifest import CellEntry, Manifest
 from p2psim.study.notices import Warned
-from p2psim.study.ranges import to_ranges
+from p2psim.study.ranges import cells_named
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -134,4 +134,4 @@ def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
     for why, message in told.items():
         numbers = [number for number, cell in enumerate(cells) if cell.stopped.get("why") == why]
         if numbers:
-            yield f"cell{'s' if len(numbers) > 1 else ''} {to_ranges(numbers)}: {message}"
+            yield f"{cells_named(numbers)}: {message}"

@@ -67,6 +67,30 @@ def test_corrected_bound_holds(p, T, owners, scale, theta_max, average, loss, se
     assert found.mean() - least <= bound + 5 * found.std() / np.sqrt(200)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    p=st.integers(1, 6),
+    l2=st.floats(0, 3),
+    theta_max=st.floats(0.1, 3),
+    corner=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_gradients_in_the_box_stay_below_their_bound(p, l2, theta_max, corner, seed):
+    """Squared loss; Ξ is the largest L1 norm that a record's gradient has anywhere in the box."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(8, p)), random.normal(size=8)
+    reach = np.abs(X).sum(axis=1)
+    sensitivity = float((2 * (theta_max * reach + np.abs(y)) * reach).max())
+    theta = random.uniform(-theta_max, theta_max, (200, p))
+    theta = theta_max * np.sign(theta) if corner else theta
+    gradients = 2 * l2 * theta + 2 * (theta @ X.T - y) @ X / 8
+    bound = noise.box_gradient(sensitivity, l2, theta_max, p)
+    assert np.linalg.norm(gradients, axis=1).max() <= bound
+    # Without records' gradients a corner has the whole of it.
+    at_corner = np.linalg.norm(2 * l2 * np.full(p, theta_max))
+    assert noise.box_gradient(0.0, l2, theta_max, p) == pytest.approx(at_corner)
+
+
 @pytest.mark.parametrize("average", FORMS)
 @pytest.mark.parametrize("T", [2, 3, 10, 400])
 def test_weights_are_those_of_the_running_average(average, T):

@@ -66,7 +66,7 @@ class Charges:
 
     @property
     def agents(self) -> int:
-        """N."""
+        """Number N of agents."""
         return self.offsets.size - 1
 
     @property

@@ -52,15 +52,15 @@ def draw_alone(source: Source) -> "dict[str, Figure]":
             median, color=look["color"], linestyle=look["linestyle"], linewidth=1.6, label=label or "together"
         )
         gain = int(np.sum(own > median))
-        remarks.append(f"{gain} of {len(own)} owners gain by joining{f' ({label})' if label else ''}.")
+        remarks.append(f"{gain} of {len(own)} owners gain by joining{notes.of(label)}.")
     axes.set_xlabel("records of the owner (number)")
     axes.set_ylabel(style.metric_label(FITNESS))
     style.add_title(axes, source.title("each owner alone, and all together"))
     style.add_legend(figure, axes)
-    counts = notes.between(together.groupby("cell")["replica"].nunique().tolist())
+    counts = notes.replicas(together.groupby("cell")["replica"].nunique().tolist())
     first = (
-        f"Point: ψ of the optimum of an owner's own records, without noise. Line: median of the final ψ over {counts} "
-        f"replica{'' if counts == '1' else 's'}; band: {source.band_words}."
+        f"Point: ψ of the optimum of an owner's own records, without noise. Line: median of the final ψ over {counts}; "
+        f"band: {source.band_words}."
     )
     style.add_footnote(figure, [first, *remarks, *notes.run_notes(source)])
     return {"alone": figure}

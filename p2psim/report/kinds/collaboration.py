@@ -139,14 +139,14 @@ def _alike(drawn: list[Line]) -> bool:
 
 
 def _remarks(source: Source, drawn: list[Line], symbol: str) -> list[str]:
-    counts = notes.between([count for line in drawn for count in line.counts])
+    counts = notes.replicas([count for line in drawn for count in line.counts])
     whose = "the mean over owners" if source.agent is None else f"owner {source.agent}"
     out = [
-        f"Line: median of the final ψ over {counts} replica{'' if counts == '1' else 's'}; bar: {source.band_words}. "
+        f"Line: median of the final ψ over {counts}; bar: {source.band_words}. "
         f"Dotted: ψ of the optimum of one's own records alone, without noise ({whose})."
     ]
     for line in drawn:
         where = ", ".join(f"{x:g}" for x in line.x[line.pays]) if not line.pays.all() else "every value"
         told = f"pays at {symbol} = {where}" if line.pays.any() else "does not pay anywhere"
-        out.append(f"Joining {told}{f' ({line.label})' if line.label else ''}.")
+        out.append(f"Joining {told}{notes.of(line.label)}.")
     return out

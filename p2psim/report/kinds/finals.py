@@ -1,5 +1,6 @@
 """Final values of every cell and model side by side, or against a number of the data that is swept (B figure 2c)."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,6 @@ from p2psim.report.source import FITNESS, Source
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-#: A log axis from this ratio of largest and smallest value on.
-WIDE = 100
 
 
 def draw_finals(source: Source) -> "dict[str, Figure]":
@@ -56,7 +54,7 @@ def _figure(source: Source, metrics: list[str]) -> "Figure":
     shown, constant = apart(source, metrics) if len(metrics) > 1 else (metrics, [])
     key = _number_of_the_data(source, first) if source.key is None else swept_number(source, source.key)
     values = [tables[metric]["value"].to_numpy(dtype=float) for metric in shown]
-    logs = [_is_log(source, of_one) for of_one in values]
+    logs = [style.is_log(source.log, of_one) for of_one in values]
     rows = 0
     if key is None:
         groups = [_once(tables[metric], source.swept) for metric in shown]
@@ -67,7 +65,7 @@ def _figure(source: Source, metrics: list[str]) -> "Figure":
     else:
         figure = _panels_against(source, {metric: tables[metric] for metric in shown}, key, logs)
     many = sorted(first.groupby(["cell", "model"])["replica"].nunique().unique())
-    of = f"{source.band_words} of {notes.between(list(map(int, many)))} replicas"
+    of = f"{source.band_words} of {notes.replicas(list(map(int, many)))}"
     over = notes.means_note(max(_averaged(source, metric) for metric in shown))
     remarks = [f"Last record: median and {of}; diamond: mean.{over}"]
     remarks += left_out(rows)
@@ -83,21 +81,13 @@ def _figure(source: Source, metrics: list[str]) -> "Figure":
     return figure
 
 
-def _is_log(source: Source, values: np.ndarray) -> bool:
-    """Whether values have a log axis: as it was asked, or where they are positive and span decades."""
-    if source.log is not None:
-        return source.log
-    finite = values[np.isfinite(values)]
-    return bool(len(finite)) and bool(finite.min() > 0) and bool(finite.max() > WIDE * finite.min())
-
-
 def last_values(source: Source, metric: str) -> pd.DataFrame:
     """Final values as `finals` gives them, of all agents where the run has that; equal baselines of cells only once."""
     table = finals(source, metric)
     own = source.rows(metric)
     if own["agent"].isna().any() and own["agent"].notna().any():
         narrowed = source.metrics[(source.metrics["metric"] != metric) | source.metrics["agent"].isna()]
-        table = finals(_with(source, narrowed), metric)
+        table = finals(replace(source, metrics=narrowed), metric)
     return table
 
 
@@ -105,12 +95,6 @@ def _averaged(source: Source, metric: str) -> int:
     """How many agents' values the final ones are means of; 0 for a metric of all of them."""
     own = source.rows(metric)["agent"]
     return 0 if own.isna().any() else int(own.nunique())
-
-
-def _with(source: Source, metrics: pd.DataFrame) -> Source:
-    from dataclasses import replace
-
-    return replace(source, metrics=metrics)
 
 
 def swept_number(source: Source, key: str) -> str:

@@ -75,7 +75,7 @@ def _figure(source: Source, key: str, names: list[str]) -> "Figure":
     style.add_legend(figure, grid[0])
     replicas = source.metrics.groupby("cell")["replica"].nunique()
     remarks = [
-        f"Last record: mean of {notes.between(replicas.tolist())} replicas with Student's t interval, 95 % each, not "
+        f"Last record: mean of {notes.replicas(replicas.tolist())} with Student's t interval, 95 % each, not "
         "of all together."
     ]
     ends = np.concatenate([finals(source, metric)["value"].to_numpy(dtype=float) for metric in names])

@@ -135,7 +135,7 @@ def _facets(source: Source, names: list[str]) -> "Figure":
         look = style.line_style(index)
         grid[0][0].plot([], [], label=label or None, color=look["color"], linestyle=look["linestyle"])
     style.add_legend(figure, grid[0][0])
-    remarks = [f"Median of {notes.between([curve.replicas for curve in drawn])} replicas."]
+    remarks = [f"Median of {notes.replicas([curve.replicas for curve in drawn])}."]
     if len(parts) > len(shown):
         remarks.append(
             f"The first {MOST_COLUMNS * MOST_LINES} of {source.metrics['cell'].nunique()} cells are drawn; --facet KEY "
@@ -167,9 +167,9 @@ def _metrics(source: Source, names: list[str]) -> "Figure":
         axes.margins(x=0.02)
     entitle(figure, source, f"the network against {axis_words(source)}")
     style.add_legend(figure, grid[0])
-    replicas = notes.between([curve.replicas for curve in drawn])
+    replicas = notes.replicas([curve.replicas for curve in drawn])
     band = " and 25 to 75 %" if len(drawn) <= MOST_BANDS else ""
-    remarks = [f"Median{band} of {replicas} replicas."]
+    remarks = [f"Median{band} of {replicas}."]
     if constant:
         remarks.append(f"Always the same: {', '.join(constant)}.")
     style.add_footnote(figure, [*remarks, *notes.run_notes(source)])

@@ -85,7 +85,7 @@ class Arena(Protocol):
 
     @property
     def dimension(self) -> int:
-        """P, the length of a release."""
+        """Length p of a release."""
 
     @property
     def reach(self) -> Reach:

@@ -45,7 +45,7 @@ class GraphArena:
 
     @property
     def dimension(self) -> int:
-        """P, the length of a release."""
+        """Length p of a release."""
         return self._cell.problem.dimension
 
     @property

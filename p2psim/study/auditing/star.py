@@ -54,7 +54,7 @@ class StarArena:
 
     @property
     def dimension(self) -> int:
-        """P, the length of a release."""
+        """Length p of a release."""
         return self._cell.problem.dimension
 
     @property

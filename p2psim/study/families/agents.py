@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.network.centralities import unweighted
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -96,9 +97,8 @@ def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.nda
             "betweenness_centrality": np.full(n, np.nan),
         }
     import networkx as nx
-    from scipy.sparse import csr_array
 
-    graph = nx.from_scipy_sparse_array(csr_array((np.ones(indices.size), indices, indptr), shape=(n, n)))
+    graph = unweighted(indptr, indices)
     closeness, betweenness = nx.closeness_centrality(graph), nx.betweenness_centrality(graph)
     made["closeness_centrality"] = np.array([closeness[i] for i in range(n)])
     made["betweenness_centrality"] = np.array([betweenness[i] for i in range(n)])

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from p2psim.errors import InputError, MeaningError
 from p2psim.learning.optimum import minimise_squared
+from p2psim.learning.section import STARS
 from p2psim.options import Options
-from p2psim.study.families import FAMILIES
 from p2psim.study.families.star_setting import l2_of, star_algorithm
 from p2psim.study.workspace import Case
 from p2psim.theory.forecast.exchanged import joint_moment
@@ -255,5 +255,5 @@ def check_family(scenario: Scenario) -> None:
     MeaningError
     """
     kind = scenario.learning.algorithm.kind
-    if FAMILIES[kind] not in ("star", "rounds"):
+    if kind not in STARS:
         raise MeaningError("learning.algorithm", f"statistics are of the parties of a learner, got {kind}")

@@ -9,7 +9,7 @@ from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
 from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.plan import Plan
 from p2psim.study.families.stage import Stage
-from p2psim.study.forecasting.variances import answer_variances, overruns
+from p2psim.study.forecasting.variances import answer_variances, overruns, variances_of
 from p2psim.theory.forecast.descent import LinearDescent
 from p2psim.theory.forecast.descent_path import DescentPath
 from p2psim.theory.forecast.descent_totals import known_wakes_noise, unconditional_variances
@@ -90,12 +90,7 @@ def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps
     if not plan.mechanism.is_private:
         return np.zeros(agents.size)
     made = Releases(agents, numbers, steps)
-    found = np.asarray(plan.mechanism.variance(plan.scales(made, plan.totals([made]))))
-    if np.isnan(found).any():
-        raise MeaningError(
-            "privacy.mechanism", "the variance of its noise is not known, so nothing can be forecast"
-        )
-    return found
+    return variances_of(plan, plan.scales(made, plan.totals([made])))
 
 
 def _ratio(plan: Plan) -> float:

@@ -98,10 +98,9 @@ class GraphCellForecast:
         """Lines of a table along the run."""
         made, moments = self.forecast, self.forecast.moments
         some = np.unique(np.linspace(0, len(moments.points) - 1, most).round().astype(int))
-        name = "commits" if moments.axis == "commits" else "time"
         rows = []
         for k in some.tolist():
-            row: dict[str, Any] = {"cell": self.cell.index, name: float(moments.points[k])}
+            row: dict[str, Any] = {"cell": self.cell.index, moments.axis: float(moments.points[k])}
             if isinstance(made, DescentForecast):
                 row |= {
                     "Q_L − Q_L*": float(made.gap[k]),

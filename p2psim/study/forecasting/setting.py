@@ -9,9 +9,10 @@ import numpy as np
 
 from p2psim.errors import MeaningError, SimulationError
 from p2psim.learning.async_star import AsyncStar
+from p2psim.learning.section import STARS
 from p2psim.learning.weighting import Weighting, inverse_frequencies
 from p2psim.privacy.budgets import Limit
-from p2psim.study.families import FAMILIES, family_of
+from p2psim.study.families import family_of
 from p2psim.study.families.frequencies import long_run_frequencies
 from p2psim.study.families.learner_cell import LearnerCell, plan_answers
 from p2psim.study.families.rounds import RoundsCell
@@ -178,7 +179,7 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
         If there is no forecast of such a scenario.
     """
     kind, loss = scenario.learning.algorithm.kind, scenario.learning.loss
-    if FAMILIES[kind] not in ("star", "rounds"):
+    if kind not in STARS:
         raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {kind}")
     if not np.isfinite(loss.curvature):
         raise MeaningError("learning.loss", f"{loss.kind} has no curvature to forecast with; take logistic")

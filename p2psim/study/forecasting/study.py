@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import InputError, MeaningError, P2PSimError
+from p2psim.learning.section import STARS
 from p2psim.study.cells import cells
-from p2psim.study.families import FAMILIES
 from p2psim.study.forecasting.best import Best, best
 from p2psim.study.forecasting.calibrating import Calibration, calibrate
 from p2psim.study.forecasting.changing import with_plan
@@ -176,7 +176,7 @@ def _of_cell(
 ) -> CellForecast | GraphCellForecast:
     if statistics:
         check_family(cell.scenario)
-    if FAMILIES[cell.scenario.learning.algorithm.kind] == "graph":
+    if cell.scenario.learning.algorithm.kind not in STARS:
         if search:
             raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
         if coalitions:

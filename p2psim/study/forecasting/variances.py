@@ -55,12 +55,24 @@ def _variances(plan: Plan, most: np.ndarray) -> np.ndarray:
     numbers = np.minimum(np.arange(width), np.maximum(most, 1)[:, None] - 1)
     agents = np.repeat(np.arange(len(most)), width)
     flat = numbers.reshape(-1)
-    variances = plan.mechanism.variance(plan.scales(Releases(agents, flat, np.zeros(flat.size, np.int64))))
+    made = Releases(agents, flat, np.zeros(flat.size, np.int64))
+    return variances_of(plan, plan.scales(made)).reshape(len(most), width)
+
+
+def variances_of(plan: Plan, scales: np.ndarray) -> np.ndarray:
+    """Variances of noise of these scales.
+
+    Raises
+    ------
+    MeaningError
+        If the mechanism's is not known.
+    """
+    variances = np.asarray(plan.mechanism.variance(scales))
     if np.isnan(variances).any():
         raise MeaningError(
             "privacy.mechanism", "the variance of its noise is not known, so nothing can be forecast"
         )
-    return np.asarray(variances).reshape(len(most), width)
+    return variances
 
 
 def overruns(plan: Plan, frequencies: np.ndarray, steps: int) -> float:

@@ -23,6 +23,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from p2psim.theory.forecast.filling import dense_where_full
+
 Mode = Literal["push", "pull", "push-pull"]
 
 
@@ -39,9 +41,6 @@ class Part(Protocol):
 #: What becomes of a moment of the models.
 Apply = Callable[[Part, np.ndarray], np.ndarray]
 
-#: Graphs with at least this share of all links are dense matrices.
-_DENSE = 0.1
-
 
 class Hears:
     """Someone hears another and takes the mean.
@@ -55,7 +54,7 @@ class Hears:
     def __init__(self, chance: Any):
         self.total = float(chance.sum())
         self._rows = np.asarray(chance.sum(axis=1)).ravel()
-        self._chance = _dense_where_full(chance)
+        self._chance = dense_where_full(chance)
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx times the probability that it happens, shape (n, p)."""
@@ -88,7 +87,7 @@ class Meet:
         both = (chance + chance.T).tocoo()
         self._ends, self._weight, self._shape = (both.row, both.col), both.data, both.shape
         self._degrees = np.asarray(both.sum(axis=1)).ravel()
-        self._both = _dense_where_full(both.tocsr())
+        self._both = dense_where_full(both.tocsr())
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx times the probability that it happens, shape (n, p)."""
@@ -265,8 +264,3 @@ def _matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int) -
     from scipy.sparse import coo_array
 
     return coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
-
-
-def _dense_where_full(matrix: Any) -> Any:
-    n = matrix.shape[0]
-    return matrix.toarray() if matrix.nnz >= _DENSE * n * n else matrix

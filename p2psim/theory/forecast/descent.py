@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-#: Graphs with at least this share of all links are dense matrices.
-_DENSE = 0.1
+from p2psim.theory.forecast.filling import dense_where_full
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,7 @@ class LinearDescent:
 
     @cached_property
     def _links(self) -> Any:
-        n = self.agents
-        return self.weights.toarray() if self.weights.nnz >= _DENSE * n * n else self.weights
+        return dense_where_full(self.weights)
 
     def _times(self, blocks: np.ndarray, right: np.ndarray) -> np.ndarray:
         """(diag(blocks) − W ⊗ I)·right, shape (…, n·p, m)."""

@@ -34,7 +34,7 @@ class Statistics:
 
     @property
     def owners(self) -> int:
-        """N."""
+        """Number N of owners."""
         return len(self.moment)
 
     @property
@@ -69,7 +69,7 @@ class Statistics:
         return np.linalg.solve(own, self.moment[:, :, None])[:, :, 0]
 
     def excess(self, theta: np.ndarray) -> np.ndarray:
-        """F − f(θ*) at models of shape (…, p): (θ − θ*)ᵀH(θ − θ*)."""
+        """How far f lies above f(θ*), at models of shape (…, p): (θ − θ*)ᵀH(θ − θ*)."""
         away = theta - self.optimum
         return np.einsum("...p,pq,...q->...", away, self.hessian, away)
 
