@@ -217,9 +217,7 @@ def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
                     records=one.forecast.setting.model.records,
                     isolated=one.forecast.alone,
                     psi_at=one.psi_at,
-                    calibration=None
-                    if one.calibration is None
-                    else (one.calibration.steps, one.calibration.mean, one.calibration.error),
+                    calibration=None if one.calibration is None else one.calibration.points,
                 )
                 for one, label in zip(found, cell_labels(found), strict=True)
             ],

@@ -42,7 +42,6 @@ def _drawn(one: "GraphCellForecast", label: str) -> "DrawnGraph":
     from p2psim.study.forecasting.graph_forecast import DescentForecast
 
     made, descent = one.forecast, isinstance(one.forecast, DescentForecast)
-    calibration = one.calibration
     return DrawnGraph(
         label=label,
         notes=notes(one),
@@ -55,5 +54,5 @@ def _drawn(one: "GraphCellForecast", label: str) -> "DrawnGraph":
         records=made.setting.cell.problem.records if descent else None,
         apart=made.apart if isinstance(made, DescentForecast) else None,
         apart_alone=made.apart_alone if isinstance(made, DescentForecast) else None,
-        calibration=None if calibration is None else (calibration.steps, calibration.mean, calibration.error),
+        calibration=None if one.calibration is None else one.calibration.points,
     )

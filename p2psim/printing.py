@@ -42,6 +42,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def key_values(values: Mapping[str, Any]) -> str:
+    """``key = value, key = value``."""
+    return ", ".join(f"{key} = {value}" for key, value in values.items())
+
+
 def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = MOST_ROWS) -> None:
     """Print rows with the same keys, ruled on a terminal, as aligned text elsewhere.
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from p2psim.account.listing import MOST, noise_of
-from p2psim.account.numbers import downward, positive, share, upward
+from p2psim.account.numbers import check_rate, downward, positive, share, upward
 from p2psim.account.summing import chosen
 from p2psim.errors import InputError
 from p2psim.printing import print_json, print_table
@@ -16,8 +16,7 @@ def account_calibrate(asked: argparse.Namespace) -> int:
     """Print the largest loss, or the most releases, by each accountant; return the exit code."""
     epsilon = positive("--epsilon", asked.epsilon)
     delta = share("--delta", asked.delta, zero=True)
-    if asked.rate is not None and not 0 < asked.rate <= 1:
-        raise InputError(f"--rate: must be above 0 and at most 1, got {asked.rate:g}")
+    check_rate("--rate", asked.rate)
     noise = noise_of(asked.noise, None if asked.rate == 1 else asked.rate)
     accountants, left_out = chosen(asked.accountant, [noise])
     if delta == 0:

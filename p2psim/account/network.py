@@ -73,8 +73,9 @@ def account_network(asked: argparse.Namespace) -> int:
         print("\n".join(files), end="\n" if files else "")
     if found.doubtful.any():
         complain(
-            f"warning: for {int(found.doubtful.sum())} agents rounding cannot tell whether a direction is seen; their "
-            "shares may be off"
+            f"for {int(found.doubtful.sum())} agents rounding cannot tell whether a direction is seen; their "
+            "shares may be off",
+            "warning",
         )
     return 0
 

@@ -46,3 +46,15 @@ def share(name: str, value: float, *, zero: bool = False) -> float:
     if not (0 < value < 1 or (zero and value == 0)):
         raise InputError(f"{name}: must be {'at least' if zero else 'above'} 0 and below 1, got {value:g}")
     return value
+
+
+def check_rate(name: str, rate: float | None) -> None:
+    """Refuse a sampling rate that is given and is not above 0 and at most 1.
+
+    Raises
+    ------
+    InputError
+        Naming the argument, what is expected and what was given.
+    """
+    if rate is not None and not 0 < rate <= 1:
+        raise InputError(f"{name}: must be above 0 and at most 1, got {rate:g}")

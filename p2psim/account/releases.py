@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.account.listing import Listed, listed, read_list
-from p2psim.account.numbers import positive, share, upward
+from p2psim.account.numbers import check_rate, positive, share, upward
 from p2psim.account.summing import At, chosen
 from p2psim.errors import InputError
 from p2psim.printing import print_json, print_table
@@ -63,8 +63,7 @@ def account_releases(asked: argparse.Namespace) -> int:
 
 
 def _releases(asked: argparse.Namespace) -> Listed:
-    if asked.rate is not None and not 0 < asked.rate <= 1:
-        raise InputError(f"--rate: must be above 0 and at most 1, got {asked.rate:g}")
+    check_rate("--rate", asked.rate)
     if asked.count < 1:
         raise InputError(f"--count: must be at least 1, got {asked.count}")
     if asked.loss is not None:

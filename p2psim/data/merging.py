@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from p2psim.data.partitions import Groups, group_of
-from p2psim.data.records import Held, TestSet
+from p2psim.data.records import Held, TestSet, offsets_of
 from p2psim.errors import MeaningError
 
 
@@ -62,7 +62,7 @@ def _gathered(offsets: np.ndarray, member_of: np.ndarray) -> tuple[np.ndarray, n
     """Rows in the order of the groups, and the groups' offsets among them."""
     of_row = np.repeat(member_of, np.diff(offsets))
     sizes = np.bincount(of_row, minlength=int(member_of.max()) + 1)
-    return np.argsort(of_row, kind="stable"), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return np.argsort(of_row, kind="stable"), offsets_of(sizes)
 
 
 def names_of_groups(

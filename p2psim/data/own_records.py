@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2psim.data.records import Held, TestSet
+from p2psim.data.records import Held, TestSet, offsets_of
 from p2psim.randomness import generator
 
 
@@ -43,13 +43,9 @@ def set_aside(held: Held, fraction: float, key: np.ndarray) -> Held:
         held,
         X=held.X[~tested],
         y=held.y[~tested],
-        offsets=_offsets(sizes - tests),
-        test=TestSet(held.X[tested], held.y[tested], _offsets(tests)),
+        offsets=offsets_of(sizes - tests),
+        test=TestSet(held.X[tested], held.y[tested], offsets_of(tests)),
     )
-
-
-def _offsets(sizes: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def owner_of_row(offsets: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from p2psim.data.features import ALS, apply_features
 from p2psim.data.merging import merge_groups, names_of_groups
 from p2psim.data.own_records import centre_labels, no_test, set_aside
 from p2psim.data.partitions import ByColumn, check_agents, column_for, split
-from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table
+from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
 from p2psim.errors import MeaningError
@@ -193,7 +193,7 @@ def _divide(
         Held(
             X=table.X[held],
             y=table.y[held],
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            offsets=offsets_of(sizes),
             names=table.names,
             labels=labels,
             public=table.X[public],

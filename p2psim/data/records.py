@@ -5,9 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Streams of the purpose ``data`` that belong to no owner; owner i's own draws are at agent i.
 SHUFFLE, PARTITION, TARGETS, PUBLIC, FACTORS = -1, -2, -3, -4, -5
+
+
+def offsets_of(sizes: ArrayLike) -> np.ndarray:
+    """Where each owner's rows begin, shape (N + 1,), of rows that lie owner by owner in these numbers, shape (N,)."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ class EventChecker:
         elif kind == JOIN:
             must(agent in seen.away, "the agent was there already")
             seen.away.discard(agent)
-            _check_return(seen, must, agent, peer, version)
+            _check_return(seen, must, peer, version)
 
 
 _FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
@@ -202,7 +202,7 @@ def verify(
     return total
 
 
-def _check_return(seen: Seen, must: Must, agent: int, peer: int, version: int) -> None:
+def _check_return(seen: Seen, must: Must, peer: int, version: int) -> None:
     if peer >= LEARNER:
         must(peer not in seen.away, "it fetches a model from someone who is away")
         must(version == seen.versions.get(peer, 0), "it does not fetch the model of that moment")

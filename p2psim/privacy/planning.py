@@ -27,7 +27,6 @@ def plan(
     shares: np.ndarray,
     scale_records: float = 1.0,
     never: bool = False,
-    expected: np.ndarray | None = None,
     contraction: float | None = None,
     rates: np.ndarray | None = None,
     dimension: int = 1,
@@ -48,14 +47,11 @@ def plan(
     horizon : int
         T, the most releases that allocation ``horizon`` prepares for.
     shares : ndarray, shape (N,)
-        Probability that a commit is each agent's.
+        Probability that a commit is each agent's: it is expected to make T·share releases when nothing limits it.
     scale_records : float
         Noise as if each record stood for this many.
     never : bool
         Whether no update ever touches data.
-    expected : ndarray, shape (N,), optional
-        Releases that each agent is expected to make when nothing limits it and no wake is missed; T·share when left
-        out.
     contraction : float, optional
         C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
     rates : ndarray, shape (N,), optional
@@ -73,7 +69,7 @@ def plan(
     """
     shares = np.asarray(shares, dtype=float)
     rates = np.ones(shares.size) if rates is None else rates
-    expected = np.maximum(1.0, np.rint(horizon * shares if expected is None else expected))
+    expected = np.maximum(1.0, np.rint(horizon * shares))
     limited = mechanism.is_private & limit.finite
     if mechanism.is_private and allocation.clairvoyant and not mechanism.adds_up:
         message = f"{allocation.kind} spreads what is left over all releases at once, which needs losses that add up"
@@ -88,29 +84,38 @@ def plan(
     )
     if never:
         releases[:] = 0
-    held = divisors > 0
-    sensitivity = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
-    if factors is not None:
-        sensitivity = sensitivity * factors
     made = Plan(
         mechanism,
         allocation,
         limit,
         allowances(mechanism, limit) if limited.any() else limit.epsilon,
         releases,
-        sensitivity,
+        _moved(bound, divisors, factors),
         dimension,
         rates,
         scale_records,
         Outlook(expected, 1.0 / shares, contraction),
     )
-    if never or not limited.any():
-        return made
+    return made if never or not limited.any() else _within_budgets(made, limited, horizon)
+
+
+def _moved(bound: float, divisors: np.ndarray, factors: np.ndarray | None) -> np.ndarray:
+    """How far one record moves what each agent releases, shape (N,); 0 without records."""
+    held = divisors > 0
+    moved = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
+    return moved if factors is None else moved * factors
+
+
+def _within_budgets(made: Plan, limited: np.ndarray, horizon: int) -> Plan:
+    """The plan with as many releases, or as large losses, as the accountant that enforces budgets permits."""
+    mechanism, allocation, limit, rates = made.mechanism, made.allocation, made.limit, made.rates
     if isinstance(allocation, Cap) and allocation.compose is not None:
-        return replace(made, equal=composed(mechanism, limit, allocation.compose, releases, rates))
+        return replace(made, equal=composed(mechanism, limit, allocation.compose, made.releases, rates))
     if mechanism.adds_up and not isinstance(allocation, Listed | Constant):
         return made  # the shares' sum is at most one: no accountant finds more than the budget
-    made = replace(made, releases=np.where(limited, np.minimum(releases, _HORIZONS * horizon), releases))
+    made = replace(
+        made, releases=np.where(limited, np.minimum(made.releases, _HORIZONS * horizon), made.releases)
+    )
 
     def losses(agent: int) -> np.ndarray:
         numbers = np.arange(made.releases[agent])

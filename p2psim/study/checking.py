@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
-from p2psim.printing import MOST_ROWS, complain, counted, print_table
+from p2psim.printing import MOST_ROWS, complain, counted, key_values, print_table
 from p2psim.study.notices import in_order, lines
 from p2psim.study.pilot import told_range
 from p2psim.study.replicas import fewest, most
@@ -78,7 +78,7 @@ class Checked:
         )
         print(self._time())
         for warning in warnings_of(self.cells, self.facts):
-            complain(f"warning: {warning}")
+            complain(warning, "warning")
         print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
         each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
         print_table(self._privacy(each), "\nprivacy of each agent")
@@ -162,7 +162,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
             faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
         except (ArithmeticError, ValueError) as error:
             # Numbers that no rule refuses and that linear algebra cannot take.
-            swept = ", ".join(f"{key} = {value}" for key, value in cell.swept.items())
+            swept = key_values(cell.swept)
             which = f"cell {cell.index} ({swept})" if swept else "it"
             what = f"{which} cannot be prepared ({type(error).__name__}: {error})"
             faults[scenario.locate(Fault(what))] = None

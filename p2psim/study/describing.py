@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError
+from p2psim.printing import key_values
 from p2psim.study import manifest, store
 from p2psim.study.invocations import Invocation, earlier
 from p2psim.study.manifest import CellEntry, Manifest
@@ -115,7 +116,7 @@ def describe_failures(
     ordered = sorted(failed.items(), key=lambda entry: (numbers[entry[0][0]].index, entry[0][1]))
     for (content, replica), text in ordered[:most]:
         cell = numbers[content]
-        swept = ", ".join(f"{key} = {value}" for key, value in cell.swept.items())
+        swept = key_values(cell.swept)
         last = text.strip().splitlines()[-1]
         lines.append(f"  cell {cell.index}{f' ({swept})' if swept else ''}, replica {replica}: {last}")
         alone = f"--cell {cell.index} --replica {replica}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import FolderError, InputError, SimulationError
+from p2psim.printing import key_values
 from p2psim.study.event_format import check_event_format
 from p2psim.study.parts import EVENT_COLUMNS
 from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
@@ -15,7 +16,6 @@ from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
 if TYPE_CHECKING:
     import pandas as pd
 
-    from p2psim.study.manifest import CellEntry
     from p2psim.study.outcome import Series
     from p2psim.study.result import Result
     from p2psim.study.scenario import Scenario
@@ -126,12 +126,8 @@ def scenarios_of(result: "Result") -> "Iterator[tuple[int, Scenario]]":
             yield number, Scenario.parse(entry.scenario, f"{result.path}/manifest.json")
         else:
             raise FolderError(
-                f"{result.path}: it is not known any more what cell {number} was ({_label(entry)})"
+                f"{result.path}: it is not known any more what cell {number} was ({key_values(entry.swept)})"
             )
-
-
-def _label(entry: "CellEntry") -> str:
-    return ", ".join(f"{key} = {value}" for key, value in entry.swept.items())
 
 
 def _stream(rows: "pd.DataFrame") -> np.ndarray:

@@ -31,9 +31,8 @@ def made(allocation, *, agents=2, expected=20.0, rate=None, budget=1.0):
         Limit(np.full(agents, budget)),
         1.0,
         np.full(agents, 50),
-        1000,
+        round(agents * expected),
         np.full(agents, 1 / agents),
-        expected=np.full(agents, expected),
         contraction=rate,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJsonSchema
 
 from p2psim.data.columns import check_finite
-from p2psim.data.records import Held, Request, Table
+from p2psim.data.records import Held, Request, Table, offsets_of
 from p2psim.errors import MeaningError
 from p2psim.options import Options
 
@@ -94,7 +94,7 @@ class Arrays(Options):
         names = tuple(map(str, labels if labels is not None else range(len(pairs))))
         if len(names) != len(pairs) or len(set(names)) != len(names):
             raise MeaningError("data.source", f"labels must be {len(pairs)} different names, got {names}")
-        offsets = np.concatenate([[0], np.cumsum([len(b) for _, b in pairs])]).astype(np.int64)
+        offsets = offsets_of([len(b) for _, b in pairs])
         together = np.vstack([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
         return cls(records=_records(*together, None, offsets, names))
 

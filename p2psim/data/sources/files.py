@@ -9,7 +9,7 @@ from p2psim.data.records import Request, Table
 from p2psim.errors import MeaningError
 from p2psim.paths import DataPath, checked
 
-__all__ = ["DataPath", "checked", "fingerprint", "numeric_table", "read_csv", "read_parquet"]
+__all__ = ["DataPath", "checked", "fingerprint", "first_line", "numeric_table", "read_csv", "read_parquet"]
 
 
 def fingerprint(path: str) -> dict[str, object]:
@@ -42,7 +42,7 @@ def read_csv(path: str, key: str, **options: Any) -> Any:
     try:
         return pd.read_csv(place, low_memory=False, **options)
     except (ValueError, OSError, EOFError) as error:  # pandas' parser errors are ValueErrors
-        raise MeaningError(key, f"{path} cannot be read as CSV: {_first_line(error)}") from None
+        raise MeaningError(key, f"{path} cannot be read as CSV: {first_line(error)}") from None
 
 
 def read_parquet(path: str, key: str) -> Any:
@@ -53,7 +53,7 @@ def read_parquet(path: str, key: str) -> Any:
     try:
         return pd.read_parquet(place)
     except (ValueError, OSError) as error:  # pyarrow's errors are ValueErrors and OSErrors
-        raise MeaningError(key, f"{path} cannot be read as Parquet: {_first_line(error)}") from None
+        raise MeaningError(key, f"{path} cannot be read as Parquet: {first_line(error)}") from None
 
 
 def numeric_table(frame: Any, path: str, y: str, x: list[str] | None, request: Request) -> Table:
@@ -103,5 +103,6 @@ def numeric_table(frame: Any, path: str, y: str, x: list[str] | None, request: R
     )
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says first; its kind where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

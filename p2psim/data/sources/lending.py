@@ -1,6 +1,5 @@
 """Loans of Lending Club: the interest rate from what was known of the borrower."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -66,9 +65,9 @@ class Lending(Options):
 
 def _original(path: str) -> Table:
     key = "data.source.path"
-    y, header = _header(path, key)
+    y, header, preamble = _header(path, key)
     wanted = [name for name in header if name == y or not _dropped(name)]
-    frame = read_csv(path, key, skiprows=_preamble(path, key, y), usecols=wanted)
+    frame = read_csv(path, key, skiprows=preamble, usecols=wanted)
     rates = number_of_text(frame[y]) if frame[y].dtype.kind not in "fiu" else frame[y].to_numpy(dtype=float)
     if rates is None:
         raise MeaningError(key, f"column {y!r} must hold rates such as 13.5 or 13.5%")
@@ -90,24 +89,12 @@ def _dropped(name: str) -> bool:
     return name in DROP or name.startswith(DROP_PREFIXES)
 
 
-def _rate(names: Iterable[str]) -> str | None:
-    return next((name for name in names if name in ("int_rate", "interest_rate")), None)
-
-
-def _header(path: str, key: str) -> tuple[str, list[str]]:
+def _header(path: str, key: str) -> tuple[str, list[str], int]:
+    """Column of the rate, all columns, and the lines before them: downloads begin with one about the prospectus."""
     for skip in (0, 1):
-        names = _names(path, key, skip)
-        rate = _rate(names)
+        frame: Any = read_csv(path, key, skiprows=skip, nrows=0)
+        names = [str(name) for name in frame.columns]
+        rate = next((name for name in names if name in ("int_rate", "interest_rate")), None)
         if rate is not None:
-            return rate, names
+            return rate, names, skip
     raise MeaningError(key, f"{path} has no column int_rate or interest_rate: it is no Lending Club file")
-
-
-def _preamble(path: str, key: str, y: str) -> int:
-    """Downloads begin with a line about the prospectus."""
-    return 0 if y in _names(path, key, 0) else 1
-
-
-def _names(path: str, key: str, skip: int) -> list[str]:
-    frame: Any = read_csv(path, key, skiprows=skip, nrows=0)
-    return [str(name) for name in frame.columns]

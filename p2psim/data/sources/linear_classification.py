@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.data.records import PUBLIC, TARGETS, Held, Request, TestSet
+from p2psim.data.records import PUBLIC, TARGETS, Held, Request, TestSet, offsets_of
 from p2psim.data.sources.laws import (
     POINTS,
     Law,
@@ -89,7 +89,7 @@ class LinearClassification(Options):
             )
         agents, p, tests = number_of_agents(self.agents, request), self.dimension, self.test_points
         sizes = numbers_of_records(self.points, agents, request.key)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        offsets = offsets_of(sizes)
         centre = generator(request.key, TARGETS).standard_normal(p)
         centre /= np.linalg.norm(centre)
         X, test_X = np.empty((offsets[-1], p)), np.empty((agents * tests, p))

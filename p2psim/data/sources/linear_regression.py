@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.data.records import PUBLIC, TARGETS, Held, Request
+from p2psim.data.records import PUBLIC, TARGETS, Held, Request, offsets_of
 from p2psim.data.sources.laws import (
     POINTS,
     L1Ball,
@@ -61,7 +61,7 @@ class LinearRegression(Options):
         labels = tuple(map(str, range(agents)))
         sizes = numbers_of_records(self.points, agents, request.key)
         target = self._target(generator(request.key, TARGETS))
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        offsets = offsets_of(sizes)
         X, y = np.empty((offsets[-1], self.dimension)), np.empty(offsets[-1])
         for agent, (start, stop) in enumerate(pairwise(offsets)):
             stream = stream_of(self.points, request.key, agent)

@@ -9,7 +9,7 @@ from pydantic import Field
 from p2psim.data.columns import check_finite
 from p2psim.data.downloads import MOVIELENS, required
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, checked, fingerprint
+from p2psim.data.sources.files import DataPath, checked, fingerprint, first_line
 from p2psim.errors import MeaningError
 from p2psim.options import Options
 
@@ -76,7 +76,7 @@ def _read(place: Path, key: str) -> Any:
             dtype={"user": np.int64, "item": np.int64, "rating": np.float64},
         )
     except (ValueError, OSError, pd.errors.ParserWarning) as error:  # pandas' parser errors are ValueErrors
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        said = first_line(error)
         raise MeaningError(
             key, f"{place} must hold user, item, rating and timestamp, separated by tabs: {said}"
         ) from None

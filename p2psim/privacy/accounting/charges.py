@@ -21,7 +21,7 @@ class Charges:
     Attributes
     ----------
     noises : tuple of Noise
-    kind : ndarray of int8, shape (releases,)
+    kind : ndarray of int, shape (releases,)
         Place of each release's noise in `noises`.
     loss : ndarray, shape (releases,)
         Sensitivity by scale of each; infinite where nothing is guaranteed.

@@ -51,7 +51,7 @@ class Laws:
 
     @property
     def width(self) -> int:
-        """W."""
+        """Number w of points above 0."""
         return self.mass.shape[1] // 2
 
 

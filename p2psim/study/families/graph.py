@@ -142,7 +142,7 @@ class GraphCell:
         sensitivity, topology = self.scenario.privacy.sensitivity, self.scenario.network.topology
         return Caveats(
             violations.after_start(self.exceeded),
-            void=sensitivity is not None and sensitivity.kind in ("empirical", "as-printed"),
+            void=sensitivity is not None and not sensitivity.holds,
             data_dependent_step=not self.public_smoothness,
             public_graph_assumed=bool(self.case.arrays["data_dependent"])
             or topology.kind in ("knn", "similarity"),

@@ -102,7 +102,7 @@ class LearnerCell(ABC):
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
         sensitivity = self.scenario.privacy.sensitivity
-        void = sensitivity is not None and sensitivity.kind == "empirical"
+        void = sensitivity is not None and not sensitivity.holds
         return Caveats(violations, void, self.has_data_dependent_step)
 
     def agents(self) -> dict[str, np.ndarray]:

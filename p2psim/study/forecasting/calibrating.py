@@ -54,6 +54,11 @@ class Calibration:
         return float(self.mean[-1] / self.forecast[-1] - 1)
 
     @property
+    def points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Steps, means and standard errors, as figures show them."""
+        return self.steps, self.mean, self.error
+
+    @property
     def tree(self) -> dict[str, Any]:
         """As ``p2psim forecast --json`` writes it."""
         return {
