@@ -39,7 +39,8 @@ def show(value: Any) -> str:
 
 def counted(number: int, what: str) -> str:
     """``1 cell``, or ``1,200 cells``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def key_values(values: Mapping[str, Any]) -> str:
