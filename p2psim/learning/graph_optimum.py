@@ -48,8 +48,12 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     Raises
     ------
     SimulationError
-        If the gradient does not become small enough.
+        If the gradient does not become small enough, or μD_ii·c_i has hardly any digits.
     """
+    if problem.pull.min() * ROUNDING**2 < np.finfo(float).tiny:
+        raise SimulationError(
+            f"the agents' own losses are too small to be told from nothing; mu is {problem.mu:g}"
+        )
     theta = start
     value = problem.objective(theta)
     for _ in range(100):
