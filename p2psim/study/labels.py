@@ -35,7 +35,8 @@ def labels_of(grid: Sequence[Cell]) -> Labels:
 
 
 def _telling(part: BaseModel, parts: Sequence[BaseModel]) -> list[str]:
-    """Keys in which parts of the same class differ."""
+    """Keys in which parts of the same class differ, and of which this one says something."""
     alike = [other for other in parts if type(other) is type(part)]
     keys = [key for key in type(part).model_fields if key != "kind"]
-    return [key for key in keys if any(getattr(other, key) != getattr(part, key) for other in alike)]
+    said = [key for key in keys if getattr(part, key) is not None]
+    return [key for key in said if any(getattr(other, key) != getattr(part, key) for other in alike)]

@@ -22,6 +22,11 @@ def test_a_default_is_named_where_others_of_the_kind_differ_in_it():
     assert labels(given) == {key: {"request": "request(service=0, busy=refuse)"}}
 
 
+def test_what_is_left_out_is_not_named():
+    given = "learning.algorithm.theta_max: [1, 2]\n  network.channel: [{}, {bandwidth: 2.0}]"
+    assert labels(given) == {}
+
+
 def test_what_says_enough_keeps_its_name():
     assert labels("privacy.allocation: [horizon, {kind: cap, releases: 3}, {kind: cap, releases: 4}]") == {}
     assert labels("privacy.epsilon: [10, {0: 1, 1: 2, 2: 3}]") == {}
