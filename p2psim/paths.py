@@ -9,6 +9,12 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from p2psim.errors import Fault, MeaningError, MissingSourceError
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's contents."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def absolute(path: str, info: ValidationInfo) -> str:
     """Path from the scenario's folder, where the validation knows it; see `DataPath`."""
     if not path:
@@ -41,8 +47,7 @@ def sealed(entries: Any, info: ValidationInfo) -> Any:
     place = Path(absolute(entries["path"], info)).expanduser()
     if not place.is_file():
         return entries
-    with place.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = sha256_of(place)
     given = entries.get("sha256") or found
     if given != found:
         raise ValueError(f"{place} is another file than before: its SHA-256 is {found}, not {given}")

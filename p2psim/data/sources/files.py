@@ -1,21 +1,19 @@
 """Files that the user has: what they are, and what is wrong with them."""
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
 from p2psim.data.columns import numeric, require
 from p2psim.data.records import Request, Table
 from p2psim.errors import MeaningError
-from p2psim.paths import DataPath, checked
+from p2psim.paths import DataPath, checked, sha256_of
 
 __all__ = ["DataPath", "checked", "fingerprint", "first_line", "numeric_table", "read_csv", "read_parquet"]
 
 
 def fingerprint(path: str) -> dict[str, object]:
     """SHA-256 of a file's contents, so that a run tells which data it was."""
-    with Path(path).expanduser().open("rb") as file:
-        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"sha256": sha256_of(Path(path).expanduser())}
 
 
 def read_csv(path: str, key: str, **options: Any) -> Any:
