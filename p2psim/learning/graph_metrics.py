@@ -66,7 +66,7 @@ GRAPH_METRICS: dict[str, GraphMetric] = {
     "test_accuracy": GraphMetric(
         lambda seen: seen.problem.test_accuracy(seen.theta),
         True,
-        "share of right classes on held-out records",
+        "share of right classes on held-out records; one that is not told counts as half right",
     ),
     "test_rmse": GraphMetric(
         lambda seen: seen.problem.test_rmse(seen.theta), True, "root mean squared error on held-out records"

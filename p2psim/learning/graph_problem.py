@@ -176,8 +176,11 @@ class GraphProblem:
         return csr_array((self.weights, self.indices.astype(np.int64), self.indptr), shape=(n, n))
 
     def test_accuracy(self, theta: np.ndarray) -> np.ndarray:
-        """Share of each agent's held-out records whose class its model tells, shape (n,); NaN without such records."""
-        return _means((self._test_scores(theta) * self.test_y > 0).astype(float), self.test_offsets, np.nan)
+        """Share of each agent's held-out records whose class its model tells, shape (n,); NaN without such records.
+
+        A score of 0 tells no class: a guess would be right half of the time.
+        """
+        return _means((1 + np.sign(self._test_scores(theta) * self.test_y)) / 2, self.test_offsets, np.nan)
 
     def test_rmse(self, theta: np.ndarray) -> np.ndarray:
         """Root of the mean squared error on each agent's held-out records, shape (n,); NaN without such records."""
