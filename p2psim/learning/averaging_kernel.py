@@ -2,8 +2,7 @@
 
 State: ``models`` (n, p); ``heard`` (n, p) and ``heard_seq`` (n,), what each agent heard last and the delivery that
 brought it, since an agent may answer between hearing a model and using it; messages on their way
-(:mod:`p2psim.learning.in_flight`); ``sums`` (p,) and ``squares`` (1,), Σ(x_i − c) and Σ‖x_i − c‖² about the mean c of
-the start, which push-pull over an ideal channel keeps, so that the spread is not a difference of large numbers.
+(:mod:`p2psim.learning.in_flight`).
 """
 
 from p2psim.compiled import njit
@@ -19,7 +18,7 @@ COMMITS, SENT, COUNTERS = 0, 1, 2
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, heard, heard_seq, places, payloads, free, free_rows, counters, centre, sums, squares,
+    events, start, models, heard, heard_seq, places, payloads, free, free_rows, counters,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event)."""
     p = models.shape[1]
@@ -43,10 +42,6 @@ def replay(  # type: ignore[no-untyped-def]
             if heard_seq[i] != event.cause:
                 return UNHEARD, at
             for a in range(p):
-                old = models[i, a]
-                new = 0.5 * (old + heard[i, a])
-                models[i, a] = new
-                sums[a] += new - old
-                squares[0] += (new - old) * (new + old - 2.0 * centre[a])
+                models[i, a] = 0.5 * (models[i, a] + heard[i, a])
             counters[COMMITS] += 1
     return DONE, events.size

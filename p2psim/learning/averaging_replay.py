@@ -31,8 +31,6 @@ class AveragingReplay(OwnModels):
         self._heard, self._heard_seq = np.empty((n, p)), np.full(n, -1, np.int64)
         self._mail = InFlight(p)
         self.counters = np.zeros(kernel.COUNTERS, np.int64)
-        self._centre, self._sums = self.theta.mean(axis=0), np.zeros(p)
-        self._squares = np.array([((self.theta - self._centre) ** 2).sum()])
 
     def feed(self, events: np.ndarray, noise: np.ndarray | None = None) -> None:
         """Replay events.
@@ -54,8 +52,7 @@ class AveragingReplay(OwnModels):
         while at < events.size:
             status, at = kernel.replay(
                 events, at, self.theta, self._heard, self._heard_seq,
-                mail.places, mail.payloads, mail.free, mail.free_rows,
-                self.counters, self._centre, self._sums, self._squares,
+                mail.places, mail.payloads, mail.free, mail.free_rows, self.counters,
             )  # fmt: skip
             if status == kernel.UNHEARD:
                 raise SimulationError(
@@ -63,12 +60,6 @@ class AveragingReplay(OwnModels):
                 )
             if status != DONE:
                 mail.make_room(status)
-
-    @property
-    def consensus_distance(self) -> float:
-        """Mean of ‖x_i − x̄‖², kept up to date."""
-        n = len(self.theta)
-        return max(0.0, float(self._squares[0] / n - ((self._sums / n) ** 2).sum()))
 
     @property
     def vectors_sent(self) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tracing import Trace, trace
 
 import p2psim
 from p2psim.learning.admm import RelativePenalty, penalty
@@ -17,7 +18,6 @@ from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic
-from p2psim.learning.tracing import Trace, trace
 from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.graphs import Links, from_edges
 from p2psim.network.simulation import Network, simulate_events
