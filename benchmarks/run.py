@@ -18,8 +18,10 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import large_graphs
 import reading
@@ -30,7 +32,14 @@ from measuring import HERE, Row, child, spread, table
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
 
-PARTS = ("baselines", "sweeps", "scaling", "large", "reading")
+#: What measures each part but the first.
+MODULES: Mapping[str, Any] = {
+    "sweeps": sweep,
+    "scaling": scaling,
+    "large": large_graphs,
+    "reading": reading,
+}
+PARTS = ("baselines", *MODULES)
 
 
 def baseline(what: str, mode: str, size: int) -> float:
@@ -202,20 +211,27 @@ def main() -> None:
         everything(asked.part, asked.rounds, asked.smoke, asked.json)
 
 
+def baselines(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+    """The baselines beside p2psim, memory and start-up."""
+    replicas, naive, records = (3, 1, 30_000) if smoke else (100, 10, 750_000)
+    agents = (50,) if smoke else (1000, 10_000)
+    found = measure(rounds, replicas, naive, records, agents)
+    return found, rows(found, records, agents)
+
+
 def everything(parts: Sequence[str], rounds: int, smoke: bool, path: Path | None) -> None:
     """Measure the parts, and print their rows as one table."""
     told: list[Row] = []
     kept: dict[str, object] = {}
-    if "baselines" in parts:
-        replicas, naive, records = (3, 1, 30_000) if smoke else (100, 10, 750_000)
-        agents = (50,) if smoke else (1000, 10_000)
-        found = measure(1 if smoke else rounds, replicas, naive, records, agents)
-        told += rows(found, records, agents)
-        kept |= found
-    modules = {"sweeps": sweep, "scaling": scaling, "large": large_graphs, "reading": reading}
-    for part, module in modules.items():
-        if part in parts:
-            values, more = module.measured(1 if smoke else min(rounds, 3), smoke)
+
+    def measured(part: str) -> tuple[Mapping[Any, object], list[Row]]:
+        if part in MODULES:
+            return MODULES[part].measured(1 if smoke else min(rounds, 3), smoke)
+        return baselines(1 if smoke else rounds, smoke)
+
+    # To see that all of it runs, two at a time will do; what is measured must be alone.
+    with ThreadPoolExecutor(2 if smoke else 1) as pool:
+        for values, more in pool.map(measured, [part for part in PARTS if part in parts]):
             told += more
             kept |= {str(key): value for key, value in values.items()}
     if path:

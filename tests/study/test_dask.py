@@ -129,7 +129,7 @@ def test_a_cluster_is_started_where_none_is_named(undisturbed: Path, tmp_path: P
     path = tmp_path / "study.yaml"
     path.write_text(small.scenario(replicas=30).to_yaml())
     command = [sys.executable, "-m", "p2psim", "run", str(path), "--out", str(tmp_path / "run")]
-    command += ["--executor", "dask", "--jobs", "2", "--progress", "json"]
+    command += ["--executor", "dask", "--jobs", "1", "--progress", "json"]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert small.digests(tmp_path / "run") == small.digests(undisturbed)
