@@ -3,7 +3,7 @@
 An agent makes its local steps when it sends: its model changes there. Link variables change at the neighbour when it
 sends back, and at the agent that woke when it commits. State, with directed edges as the ends of links:
 
-- ``theta`` (n, p): own models; ``gradients`` (n, p), ``known`` (n,), ``local`` (n,) and ``sums`` (2,) as in the kernel
+- ``theta`` (n, p): own models; ``gradients`` (n, p), ``known`` (n,), ``local`` (n,) and ``sums`` (3,) as in the kernel
   of the graph;
 - ``pulled`` (ends, 2, p): z − u for the own model and for the copy, which is what the other end sent last;
 - ``multipliers`` (ends, 2, p): u for the own model and for the copy;

@@ -14,7 +14,8 @@ pool, shared by all who hold it or to whom it is on its way, counted, and let go
 - ``message_seq``, ``message_slot``, ``message_left`` (places,): messages on their way, at ``seq of the send mod
   places``, a power of two, with the number of receivers at which they have not ended yet;
 - ``cursor`` (n,): where in each agent's row the next delivery of its last send is looked for;
-- ``sums`` (2,): the two parts of Q_L, and ``local`` (n,) each agent's mean loss without regulariser.
+- ``sums`` (3,): the two parts of Q_L, and the largest that it has been since they were summed afresh; ``local`` (n,):
+  each agent's mean loss without regulariser.
 
 A row or a place that is missing when it is needed stops the kernel, and the driver makes room.
 """
@@ -41,6 +42,9 @@ SLOT, VERSION = 0, 1
 
 #: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
 LINE, FETCHED = 8, 4096
+
+#: Q_L is summed afresh where it has fallen so far that rounding of what it was would show.
+FALL = 1e3
 
 #: What an update without a release does: averages, or averages towards the agent's anchor.
 AVERAGE, ANCHORED = 0, 1
@@ -249,3 +253,8 @@ def track_objective(  # type: ignore[no-untyped-def]
     sums[0] += degrees[i] * smooth
     sums[1] += pull[i] * (new - local[i] + ridge[i] * (own - was))
     local[i] = new
+    now = abs(sums[0] + sums[1])
+    sums[2] = max(sums[2], now)
+    if not sums[2] <= FALL * now:  # also where it is undefined
+        sums[0], sums[1] = objective_parts(indptr, indices, weights, theta, local, ridge, pull)
+        sums[2] = abs(sums[0] + sums[1])

@@ -97,19 +97,20 @@ class LearnedModels(OwnModels):
         self._problem, self._track = problem, track
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
-        self.local, self._sums = np.zeros(n), np.zeros(2)
+        self.local, self._sums = np.zeros(n), np.zeros(3)
         self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
         if track:
             evaluate_all(
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
             )  # fmt: skip
-            self._sums[:] = objective_parts(
+            self._sums[:2] = objective_parts(
                 problem.indptr, problem.indices, problem.weights, self.theta,
                 self.local, problem.ridge, problem.pull,
             )  # fmt: skip
+            self._sums[2] = abs(self.objective)
 
     @property
     def objective(self) -> float:
         """Q_L at the agents' own models, where it is tracked."""
-        return float(self._sums.sum())
+        return float(self._sums[:2].sum())

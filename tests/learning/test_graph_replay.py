@@ -287,6 +287,30 @@ def test_objective_kept_up_to_date_is_the_objective(kind, channel):
     assert max(compared) < 1e-12
 
 
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+@pytest.mark.parametrize("start", [0.0, 1e12])
+def test_objective_kept_up_to_date_outlives_what_was_far_larger(kind, start):
+    """Models go from 1e12 down to 1: squares of what was, 1e24, would leave errors of 1e8."""
+    sizes = [5, 40, 33, 8, 2, 16]
+    where = random_links(len(sizes), 5, 6)
+    problem = problem_of(LOSSES[kind](), where, sizes, 3, 1.0, 4)
+    events = graph_events(where, 3_000, 7)
+    noise = laplace_noise(events, 3, 1.0, 1)
+    # By the number of the release: noise is ordered by agent.
+    number = np.concatenate([np.arange(n) for n in np.bincount(released(events)["agent"])])
+    noise *= 10.0 ** np.maximum(12 - number / 15, -3)[:, None]
+    compared, seen = [], []
+
+    def look(replay, _):
+        seen.append(replay.objective)
+        compared.append(abs(replay.objective / objective(problem, replay.theta) - 1))
+
+    first = np.full((len(sizes), 3), start)
+    replayed(problem, GraphRule(), first, events, noise, events.size // 100, seen=look)
+    assert max(seen) > 1e10 * seen[-1]
+    assert max(compared) < 1e-11
+
+
 def objective(problem, theta):
     """Q_L from its definition, in extended precision; every link once."""
     big = np.longdouble
