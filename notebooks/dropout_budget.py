@@ -192,7 +192,10 @@ for axes, (share, even) in zip(panels, break_even.items(), strict=True):
         f"small banks miss {share:.0%} of their ticks; break-even ε = {even:.0f}", fontsize="small"
     )
 panels[0].set_ylabel("final relative fitness ψ (dimensionless)")
-figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+figure.legend(
+    *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small",
+    title="points: means over replicas with 95 % intervals",
+)  # fmt: skip
 if figures:
     figure.savefig(Path(figures) / "study_dropout_budget.png", dpi=150)
 plt.show()

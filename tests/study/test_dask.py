@@ -69,6 +69,10 @@ def test_a_cluster_changes_no_byte(scheduler: str, tmp_path: Path, redraw: str) 
     workers = set(pids_of(scheduler).values())
     assert len(workers) == 3
     assert os.getpid() not in workers
+    (invocation,) = manifest.read(tmp_path / "there").invocations
+    assert (invocation.executor, invocation.simulations) == ("dask", 6)
+    assert 1 <= invocation.workers <= 3
+    assert invocation.of_workers.user_time > 0
     assert small.digests(tmp_path / "there") == small.digests(tmp_path / "here")
     assert set(small.digests(tmp_path / "there")) == set(small.RESULTS)
 
