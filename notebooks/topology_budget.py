@@ -120,7 +120,7 @@ for cell, of_cell in slopes.groupby(level=[0, 1], sort=False):
 # **A reader may conclude**: the worse the conditions, the more connection is worth. At ε = 10 a tenfold λ₂ goes with
 # 1.1 [1.0, 1.2] points if everybody is there, 2.4 [2.2, 2.5] if 70 % of wakes are missed, and 3.3 [3.0, 3.7] if
 # agents are away half of the time; at ε = 100 with about half of that each. At ε = 1 noise hides much: 1.4 [0.8, 2.0],
-# 2.9 [2.3, 3.4] and 1.5 [0.8, 2.2], at accuracies of .53 to .68.
+# 2.9 [2.3, 3.4] and 1.5 [0.8, 2.2], at accuracies of .55 to .68.
 #
 # Is it λ₂, or having neighbours? `two-cluster` has about twice the links of `random-regular`, but a small λ₂;
 # `scale-free` has as many links, and most of its agents have few.
