@@ -211,16 +211,16 @@ print(table[table["metric"].isin(wanted)][columns].round(3).to_string(index=Fals
 # %% [markdown]
 # **A reader may conclude**:
 #
-# - Forgetting is what costs. Reset takes .032 [.028, .037] off the accuracy of all at ε = 10, .034 [.029, .040] without
-#   privacy, and leaves the worst tenth at .56 and .59. The share that is lost from time 30 on, .087 [.078, .096] and .086
-#   [.077, .095], is the .091 who have not woken since they came back: one wake mends it, since neighbours' models are
-#   still known.
+# - Forgetting is what costs. Reset takes .032 [.028, .037] off the accuracy of all at ε = 10, .034 [.029, .040]
+#   without privacy, and leaves the worst tenth at .56 and .59. The share that is lost from time 30 on, .087 [.078, .096]
+#   and .086 [.077, .095], is the .091 who have not woken since they came back: one wake mends it, since neighbours'
+#   models are still known.
 # - Fetching a neighbour's model instead of the own old one gains little in the end, .002 [.000, .003] at ε = 10 and
 #   .002 [.001, .004] without privacy, and more early on; the worst tenth gain .014 [.003, .026] without privacy, and
 #   at ε = 10 no gain is shown, .009 [−.001, .018]. For those who come late, no difference is shown at the end.
 # - Without privacy, agents that come late catch up: the end is .003 [.003, .004] below that of a network where all were
 #   there from the start. At ε = 10 it is .055 [.039, .070] below: the others have spent their budgets, and can only
 #   average what the newcomers' three noisy releases bring.
-# - Those who leave cost about what those cost who come and go, .036 [.027, .045] at ε = 10 and .020 [.017, .023] without
-#   privacy; but of the worst tenth, who left before they had learned, .145 [.113, .176] and .102 [.077, .127]. All
-#   agents count here, gone or not.
+# - Those who leave cost about what those cost who come and go, .036 [.027, .045] at ε = 10 and .020 [.017, .023]
+#   without privacy; but of the worst tenth, who left before they had learned, .145 [.113, .176] and .102 [.077, .127].
+#   All agents count here, gone or not.
