@@ -212,9 +212,9 @@ print(table[table["metric"].isin(wanted)][columns].round(3).to_string(index=Fals
 # **A reader may conclude**:
 #
 # - Forgetting is what costs. Reset takes .032 [.028, .037] off the accuracy of all at ε = 10, .034 [.029, .040]
-#   without privacy, and leaves the worst tenth at .56 and .59. The share that is lost from time 30 on, .087 [.078, .096]
-#   and .086 [.077, .095], is the .091 who have not woken since they came back: one wake mends it, since neighbours'
-#   models are still known.
+#   without privacy, and leaves the worst tenth at .56 and .59. The share that is lost from time 30 on, .087 [.078,
+#   .096] and .086 [.077, .095], is the .091 who have not woken since they came back: one wake mends it, since
+#   neighbours' models are still known.
 # - Fetching a neighbour's model instead of the own old one gains little in the end, .002 [.000, .003] at ε = 10 and
 #   .002 [.001, .004] without privacy, and more early on; the worst tenth gain .014 [.003, .026] without privacy, and
 #   at ε = 10 no gain is shown, .009 [−.001, .018]. For those who come late, no difference is shown at the end.
