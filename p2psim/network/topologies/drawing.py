@@ -14,6 +14,18 @@ _MOST_LINKS = 20_000_000
 Ends = tuple[np.ndarray, np.ndarray]
 
 
+def pair_keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """One number for each link, whichever way it is written."""
+    return np.minimum(a, b) * agents + np.maximum(a, b)
+
+
+def is_first(values: np.ndarray) -> np.ndarray:
+    """Whether each value is the first of its kind."""
+    first = np.zeros(values.size, dtype=bool)
+    first[np.unique(values, return_index=True)[1]] = True
+    return first
+
+
 def draw_until_joined(agents: int, draw: Callable[[], Ends], allow_disconnected: bool, advice: str) -> Links:
     """Draw graphs until one is connected, or, where parts are allowed, leaves nobody alone.
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links, checked_links, from_edges
+from p2psim.network.topologies.drawing import pair_keys
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
 from p2psim.options import Count, Options
 
@@ -51,8 +52,7 @@ class NearestNeighbours(Options):
             )
         chosen = nearest(_checked(given.profiles, number), self.neighbours, self.metric)
         rows = np.repeat(np.arange(number, dtype=np.int64), self.neighbours)
-        pairs = np.minimum(rows, chosen.ravel()) * number + np.maximum(rows, chosen.ravel())
-        keys, times = np.unique(pairs, return_counts=True)
+        keys, times = np.unique(pair_keys(number, rows, chosen.ravel()), return_counts=True)
         if self.symmetrise == "and":
             keys = keys[times == 2]
         links = from_edges(number, keys // number, keys % number)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links
-from p2psim.network.topologies.drawing import Ends, draw_until_joined
+from p2psim.network.topologies.drawing import Ends, draw_until_joined, is_first, pair_keys
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
 from p2psim.options import Count, Options
 
@@ -71,7 +71,7 @@ def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> Ends
     if 2 * degree > agents - 1:  # dense: leave out the links of a sparse one
         a, b = np.triu_indices(agents, 1)
         out = regular_pairs(agents, agents - 1 - degree, random)
-        keep = ~np.isin(a * agents + b, _keys(agents, *out), assume_unique=True)
+        keep = ~np.isin(a * agents + b, pair_keys(agents, *out), assume_unique=True)
         return a[keep], b[keep]
     while True:
         halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int64), degree))
@@ -88,7 +88,7 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
     The link (a, b) and a random other one, (c, d), become (a, d) and (c, b), if both of these are new.
     """
     for _ in range(_ROUNDS):
-        keys = _keys(agents, a, b)
+        keys = pair_keys(agents, a, b)
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
         bad = a == b
@@ -97,10 +97,10 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
         if not faulty.size:
             return True
         other = random.integers(a.size, size=faulty.size)
-        new = np.stack([_keys(agents, a[faulty], b[other]), _keys(agents, a[other], b[faulty])])
+        new = np.stack([pair_keys(agents, a[faulty], b[other]), pair_keys(agents, a[other], b[faulty])])
         found = ranked[np.minimum(np.searchsorted(ranked, new), ranked.size - 1)] == new
         sound = ~bad[other] & (a[faulty] != b[other]) & (a[other] != b[faulty]) & ~found.any(axis=0)
-        sound &= _first(other)  # switches of one round must not touch each other
+        sound &= is_first(other)  # switches of one round must not touch each other
         for row in new:
             sound &= _alone(row, new)
         sound &= new[0] != new[1]
@@ -120,24 +120,12 @@ def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator)
     a, b = np.where(turned, b, a)[order], np.where(turned, a, b)[order]
     half = a.size // 2
     one, two = slice(0, half), slice(half, 2 * half)
-    old = _keys(agents, a, b)
-    new = np.concatenate([_keys(agents, a[one], b[two]), _keys(agents, a[two], b[one])])
+    old = pair_keys(agents, a, b)
+    new = np.concatenate([pair_keys(agents, a[one], b[two]), pair_keys(agents, a[two], b[one])])
     alone = _alone(np.concatenate([old[: 2 * half], new]), np.concatenate([old, new])).reshape(4, half)
     switch = alone.all(axis=0) & (a[one] != b[two]) & (a[two] != b[one]) & (random.random(half) < 0.5)
     b[one], b[two] = np.where(switch, b[two], b[one]), np.where(switch, b[one], b[two])
     return a, b
-
-
-def _keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """One number for each link, whichever way it is written."""
-    return np.minimum(a, b) * agents + np.maximum(a, b)
-
-
-def _first(values: np.ndarray) -> np.ndarray:
-    """Whether each value is the first of its kind."""
-    first = np.zeros(values.size, dtype=bool)
-    first[np.unique(values, return_index=True)[1]] = True
-    return first
 
 
 def _alone(row: np.ndarray, among: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links
-from p2psim.network.topologies.drawing import Ends, draw_until_joined
+from p2psim.network.topologies.drawing import Ends, draw_until_joined, is_first, pair_keys
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
 from p2psim.options import Count, Fraction, Options
 
@@ -57,17 +57,15 @@ class SmallWorld(Options):
         a = np.tile(np.arange(agents, dtype=np.int64), half)
         b = (a + np.repeat(np.arange(1, half + 1), agents)) % agents
         moving = np.flatnonzero(random.random(a.size) < self.rewire)
-        taken = np.sort(np.minimum(a, b) * agents + np.maximum(a, b))
+        taken = np.sort(pair_keys(agents, a, b))
         for _ in range(_TRIES):
             if not moving.size:
                 break
             end = random.integers(agents, size=moving.size)
             start = a[moving]
-            keys = np.minimum(start, end) * agents + np.maximum(start, end)
+            keys = pair_keys(agents, start, end)
             free = taken[np.minimum(np.searchsorted(taken, keys), taken.size - 1)] != keys
-            first = np.zeros(keys.size, dtype=bool)
-            first[np.unique(keys, return_index=True)[1]] = True
-            fits = free & first & (start != end)
+            fits = free & is_first(keys) & (start != end)
             b[moving[fits]] = end[fits]
             taken = np.sort(np.concatenate([taken, keys[fits]]))
             moving = moving[~fits]
