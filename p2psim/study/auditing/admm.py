@@ -11,9 +11,8 @@ from p2psim.learning.admm import GossipAdmm
 from p2psim.learning.admm_replay import AdmmReplay
 from p2psim.learning.batches import sampling
 from p2psim.network.events import COMMIT, DELIVER, SEND
-from p2psim.study.auditing.arena import Record, Seen, releases_of
-from p2psim.study.auditing.copies import Copies
-from p2psim.study.auditing.graph import GraphArena
+from p2psim.study.auditing.arena import Record, Seen
+from p2psim.study.auditing.graph import GraphArena, replayed
 from p2psim.study.families.graph_setting import admm_rule, algorithm_of
 
 #: Weight of the link between the two agents of an arena.
@@ -73,7 +72,7 @@ class AdmmArena(GraphArena):
         θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc) gives the mean gradient of
         records plus η, as ∇L_i(θ) also holds 2λ_i·θ.
         """
-        copies, rows, p = noise.shape
+        copies = len(noise)
         start = np.stack([record.start for record in held])
         problem = self._problem(held, copies)
         algorithm = algorithm_of(self._cell.scenario)
@@ -85,30 +84,20 @@ class AdmmArena(GraphArena):
         pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
         ends = Ends(start, copies, rule.rho)
         step = 1.0 / (ends.stiffness + pull * claimed.smoothness[agents])
-        _, places = releases_of(events)
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         kinds = {int(event["seq"]): int(event["kind"]) for event in events}
         said: dict[int, np.ndarray] = {}  # what each sent last
-        made = 0
-        for block, chunk in Copies(events, 2, copies).play():
-            here = places[(places >= block.start) & (places < block.stop)]
-            before = replay.theta.reshape(copies, 2, p).copy()
-            replay.feed(chunk, noise[:, made : made + here.size].reshape(copies * here.size, p))
-            after = replay.theta.reshape(copies, 2, p)
-            for at in range(block.start, block.stop):
-                event = events[at]
-                i = int(event["agent"])
-                if event["kind"] == SEND:
-                    if at in here:
-                        move = (before[:, i] - after[:, i]) / step[i]
-                        slope = move - ends.stiffness * before[:, i] + ends.target(i)
-                        gradients[:, made] = slope / pull[i] - 2 * claimed.ridge[agents[i]] * before[:, i]
-                        models[:, made] = before[:, i]
-                        made += 1
-                    said[i] = ends.message(i, after[:, i])
-                    if kinds.get(int(event["cause"])) == DELIVER:  # an answer
-                        ends.meet(i, said[i], said[1 - i])
-                elif event["kind"] == COMMIT:
+        for event, release, before, after in replayed(replay, events, noise):
+            i = int(event["agent"])
+            if event["kind"] == SEND:
+                if release is not None:
+                    move = (before - after) / step[i]
+                    slope = move - ends.stiffness * before + ends.target(i)
+                    gradients[:, release] = slope / pull[i] - 2 * claimed.ridge[agents[i]] * before
+                    models[:, release] = before
+                said[i] = ends.message(i, after)
+                if kinds.get(int(event["cause"])) == DELIVER:  # an answer
                     ends.meet(i, said[i], said[1 - i])
-        assert made == rows
+            elif event["kind"] == COMMIT:
+                ends.meet(i, said[i], said[1 - i])
         return Seen(gradients, models)

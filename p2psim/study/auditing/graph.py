@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from p2psim.learning.admm_replay import AdmmReplay
 from p2psim.learning.batches import batch_of, sampling
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_replay import GraphReplay
@@ -19,6 +21,42 @@ from p2psim.study.auditing.copies import Copies
 from p2psim.study.families.graph import GraphCell
 from p2psim.study.families.graph_setting import algorithm_of
 from p2psim.study.families.stage import goes_on
+
+
+def replayed(
+    replay: GraphReplay | AdmmReplay, events: np.ndarray, noise: np.ndarray
+) -> Iterator[tuple[Any, int | None, np.ndarray, np.ndarray]]:
+    """Replay a pair's events in all copies.
+
+    Parameters
+    ----------
+    replay : GraphReplay or AdmmReplay
+        Of the two agents of each copy, at its start.
+    events : ndarray of EVENT
+    noise : ndarray, shape (copies, releases, p)
+
+    Yields
+    ------
+    event : void of EVENT
+    release : int or None
+        Which release it makes, if any.
+    before, after : ndarray, shape (copies, p)
+        Models of the event's agent, as they were before the block that the event ends or is part of, and after it.
+    """
+    copies, rows, p = noise.shape
+    _, places = releases_of(events)
+    made = 0
+    for block, chunk in Copies(events, 2, copies).play():
+        here = places[(places >= block.start) & (places < block.stop)]
+        before = replay.theta.reshape(copies, 2, p).copy()
+        replay.feed(chunk, noise[:, made : made + here.size].reshape(copies * here.size, p))
+        after = replay.theta.reshape(copies, 2, p)
+        for at in range(block.start, block.stop):
+            i = int(events["agent"][at])
+            release = made if at in here else None
+            yield events[at], release, before[:, i], after[:, i]
+            made += release is not None
+    assert made == rows
 
 
 class GraphArena:
@@ -69,7 +107,7 @@ class GraphArena:
         θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)) gives the mean gradient of records plus η,
         as ∇L_i(θ) also holds 2λ_i·θ.
         """
-        copies, rows, p = noise.shape
+        copies = len(noise)
         cell, agents = self._cell, list(self.agents)
         start = np.stack([record.start for record in held])
         problem, rule = self._problem(held, copies), replace(cell.rule, grid=self.grid)
@@ -78,32 +116,22 @@ class GraphArena:
         pull = cell.problem.mu * cell.problem.confidence[agents]
         alpha = 1.0 / (1.0 + pull * cell.problem.smoothness[agents])
         ridge = cell.problem.ridge[agents]
-        _, places = releases_of(events)
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         heard = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
         newest: list[int] = [0, 0]
         sent: dict[int, tuple[int, np.ndarray]] = {}
-        made = 0
-        for block, chunk in Copies(events, 2, copies).play():
-            here = places[(places >= block.start) & (places < block.stop)]
-            before = replay.theta.reshape(copies, 2, p).copy()
-            replay.feed(chunk, noise[:, made : made + here.size].reshape(copies * here.size, p))
-            after = replay.theta.reshape(copies, 2, p)
-            for at in range(block.start, block.stop):
-                event = events[at]
-                i = int(event["agent"])
-                if event["kind"] == SEND:
-                    sent[int(event["seq"])] = int(event["version"]), after[:, i].copy()
-                elif event["kind"] == DELIVER and int(event["cause"]) in sent:
-                    version, model = sent[int(event["cause"])]
-                    if version > newest[i]:
-                        newest[i], heard[:, i] = version, model
-                elif event["kind"] == COMMIT and at in here:
-                    move = (after[:, i] - (1 - alpha[i]) * before[:, i]) / alpha[i]
-                    gradients[:, made] = (heard[:, i] - move) / pull[i] - 2 * ridge[i] * before[:, i]
-                    models[:, made] = before[:, i]
-                    made += 1
-        assert made == rows
+        for event, release, before, after in replayed(replay, events, noise):
+            i = int(event["agent"])
+            if event["kind"] == SEND:
+                sent[int(event["seq"])] = int(event["version"]), after.copy()
+            elif event["kind"] == DELIVER and int(event["cause"]) in sent:
+                version, model = sent[int(event["cause"])]
+                if version > newest[i]:
+                    newest[i], heard[:, i] = version, model
+            elif event["kind"] == COMMIT and release is not None:
+                move = (after - (1 - alpha[i]) * before) / alpha[i]
+                gradients[:, release] = (heard[:, i] - move) / pull[i] - 2 * ridge[i] * before
+                models[:, release] = before
         return Seen(gradients, models)
 
     def _problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
