@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from p2psim.options import NonNegative, Options, Positive
+from p2psim.options import NonNegative, OneOf, Options, Positive
 from p2psim.paths import DataPath, Seal, absolute, sealed
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
@@ -19,7 +19,7 @@ Shape = Annotated[float, Field(ge=0.1, le=1000)]
 Sigma = Annotated[float, Field(gt=0, le=10)]
 
 
-class Lognormal(Options):
+class Lognormal(OneOf):
     """exp(Z), Z normal; many short times and a few very long ones."""
 
     median: Positive | None = Field(None, description="exp(μ), μ the mean of the logarithm")
@@ -154,7 +154,7 @@ def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class Distribution(Options):
+class Distribution(OneOf):
     """A distribution over the non-negative numbers; exactly one key is given."""
 
     uniform: Annotated[tuple[NonNegative, NonNegative], BeforeValidator(_pair)] | None = Field(

@@ -6,10 +6,10 @@ so that adding a component takes one new file and one line.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from p2psim.errors import MeaningError
 
@@ -20,6 +20,22 @@ class Options(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False
     )
+
+
+class OneOf(Options):
+    """A part that wants exactly one of some keys; the others are null, which says nothing.
+
+    One with other words for it has a ``_one_of_them`` of its own.
+    """
+
+    #: Names of these keys.
+    alternatives: ClassVar[tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if sum(getattr(self, name) is not None for name in self.alternatives) != 1:
+            raise ValueError(f"give exactly one of {' and '.join(self.alternatives)}")
+        return self
 
 
 Positive = Annotated[float, Field(gt=0)]

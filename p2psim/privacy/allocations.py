@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from p2psim.options import BY_NAME, Count, Options, Positive
+from p2psim.options import BY_NAME, Count, OneOf, Options, Positive
 from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.contraction import Contraction
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
@@ -60,10 +60,11 @@ class Horizon(Options):
         return 1.0 / limits
 
 
-class Cap(Options):
+class Cap(OneOf):
     """m releases of equal loss, then none: ε/m each, or what composition by an accountant permits."""
 
     kind: Literal["cap"] = "cap"
+    alternatives: ClassVar[tuple[str, ...]] = ("releases", "tail")
     releases: Count | None = Field(None, description="m")
     tail: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None,
@@ -77,12 +78,6 @@ class Cap(Options):
     )
     clairvoyant: ClassVar[bool] = False
     even: ClassVar[bool] = True
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Cap:
-        if (self.releases is None) == (self.tail is None):
-            raise ValueError("give exactly one of releases and tail")
-        return self
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent, which answers a share of the horizon's queries."""

@@ -15,7 +15,7 @@ from p2psim.data.section import DataSection
 from p2psim.errors import Fault, InputError
 from p2psim.learning.section import STARS, LearningSection
 from p2psim.network.section import NetworkSection
-from p2psim.options import Options
+from p2psim.options import OneOf, Options
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
@@ -31,9 +31,6 @@ from p2psim.study.search import METHODS
 from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
-
-#: Name of the validator of a part that wants exactly one of some keys; the others are null, which says nothing.
-_ALTERNATIVES = "_one_of_them"
 
 _HEADER = "# A resolved p2psim scenario: every default is explicit.\n"
 
@@ -175,7 +172,7 @@ def _written_leaf(leaf: Any) -> Any:
 @cache
 def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], bool]:
     """Names of a model's fields, and whether those that are None say nothing."""
-    return tuple(kind.model_fields), hasattr(kind, _ALTERNATIVES)
+    return tuple(kind.model_fields), issubclass(kind, OneOf)
 
 
 def _explicit(value: Any, leaf: Callable[[Any], Any]) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.availability.absence import KEY, Absence
@@ -14,7 +14,7 @@ from p2psim.network.availability.laws import Exponential, Law
 from p2psim.network.availability.odds import Depends, tilted
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import PerAgent, Positive
+from p2psim.options import OneOf, PerAgent, Positive
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -50,10 +50,11 @@ def spans(
     return begins_up, durations()
 
 
-class Renewal(Absence):
+class Renewal(Absence, OneOf):
     """Each agent is there for a random time, away for a random time, and so on; stationary from the start on."""
 
     kind: Literal["renewal"] = "renewal"
+    alternatives: ClassVar[tuple[str, ...]] = ("down", "participation")
     up: PerAgent = Field(description="mean time that an agent stays")
     down: PerAgent | None = Field(None, description="mean time that it stays away")
     participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
@@ -64,12 +65,6 @@ class Renewal(Absence):
     depends: Depends | None = Field(
         None, description="which agents are away more than others, at the same mean"
     )
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Renewal:
-        if (self.down is None) == (self.participation is None):
-            raise ValueError("give exactly one of down and participation")
-        return self
 
     def means(self, members: Members, links: Links) -> tuple[np.ndarray, np.ndarray]:
         """Mean times that each agent stays, and stays away, shape (n,) each."""
@@ -103,10 +98,11 @@ class Renewal(Absence):
         return up / (up + down)
 
 
-class Outage(Absence):
+class Outage(Absence, OneOf):
     """All agents of a group are away at the same times: a network or a region fails."""
 
     kind: Literal["outage"] = "outage"
+    alternatives: ClassVar[tuple[str, ...]] = ("down", "participation")
     up: Positive = Field(description="mean time between outages of a group")
     down: Positive | None = Field(None, description="mean time that an outage lasts")
     participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
@@ -117,12 +113,6 @@ class Outage(Absence):
     )
     up_law: Law = Field(Exponential(), description="law of the times between outages")
     down_law: Law = Field(Exponential(), description="law of the times that outages last")
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Outage:
-        if (self.down is None) == (self.participation is None):
-            raise ValueError("give exactly one of down and participation")
-        return self
 
     @property
     def mean_down(self) -> float:

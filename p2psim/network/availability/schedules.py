@@ -6,16 +6,16 @@ import csv
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.availability.absence import KEY, Absence
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import Options, Positive, SharePerAgent
+from p2psim.options import OneOf, Options, Positive, SharePerAgent
 from p2psim.paths import DataPath, checked
 from p2psim.randomness import Streams
 
@@ -76,21 +76,16 @@ class Interval(Options):
     )
 
 
-class Scripted(Absence):
+class Scripted(Absence, OneOf):
     """Agents are there, or away, in the spans of a table; agents that it does not name are there all the time."""
 
     kind: Literal["scripted"] = "scripted"
+    alternatives: ClassVar[tuple[str, ...]] = ("path", "intervals")
     path: DataPath | None = Field(
         None, description="a CSV file with columns agent, begin, end (.inf or empty: for ever)"
     )
     intervals: list[Interval] | None = Field(None, description="the spans, instead of path")
     spans_are: Literal["present", "absent"] = Field("present", description="what an agent is in its spans")
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Scripted:
-        if (self.path is None) == (self.intervals is None):
-            raise ValueError("give exactly one of path and intervals")
-        return self
 
     def table(self, members: Members) -> dict[int, list[tuple[float, float]]]:
         """Spans of each agent, in order.
