@@ -214,7 +214,7 @@ plt.show()
 # - Nothing stops descent: every replica reaches an accuracy of .85 under every condition, and gaps go on falling at a
 #   steady rate, a tenth in 30 periods on an ideal network and in 208 [207, 209] with all three troubles together.
 # - Half of the messages lost takes 1.8 [1.7, 1.9] times as long to an accuracy of .85: as if everybody were heard half
-#   as often. Churn with 90 % on line takes 1.3 [1.2, 1.4], delays of 1 to 10 periods 4.1 [3.9, 4.4], all three together
+#   as often. Churn with 90 % on line takes 1.3 [1.2, 1.3], delays of 1 to 10 periods 4.1 [3.9, 4.4], all three together
 #   6.0 [5.6, 6.3] times as long, not the product of the three (9.3). Delay is what costs most.
 # - Without loss push-sum is the best average; what is lost is never found again. From three messages in ten lost on it
 #   is worse than push-pull averaging (1.9 [1.2, 2.9] times the error at .3, 3.7 [2.2, 6.2] at .5), unless messages are
