@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from p2psim.errors import InputError
-from p2psim.study.faults import at, ordered
+from p2psim.study.faults import ordered
 from p2psim.study.meaning import contradictions
-from p2psim.study.nodes import Node, place_of, plain, put
+from p2psim.study.nodes import Node, at, place_of, plain, put
 from p2psim.study.scenario import Scenario, validated
 from p2psim.study.sweep import combinations, read_sweep, steps_of, too_many
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from p2psim.errors import Fault
 from p2psim.study.core_schema import Schemas, Spot, follow, phrase
-from p2psim.study.nodes import Node, Place, place_of
+from p2psim.study.nodes import Node, at, place_of
 
 #: Problems, beside wrong types, that are told best by saying what the value must be.
 _OF_THE_VALUE = {
@@ -52,11 +52,6 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
 def ordered(faults: Iterable[Fault]) -> list[Fault]:
     """Sort faults as they stand in the file, without repetitions."""
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.path, fault.line, fault.column))
-
-
-def at(place: Place, key: str, message: str) -> Fault:
-    """Return a fault at a place."""
-    return Fault(message, key, place.path, place.line, place.column)
 
 
 def unknown(noun: str, name: object, known: Sequence[str]) -> str:

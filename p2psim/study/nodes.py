@@ -23,6 +23,11 @@ class Place:
     column: int = 0
 
 
+def at(place: Place, key: str, message: str) -> Fault:
+    """Return a fault at a place."""
+    return Fault(message, key, place.path, place.line, place.column)
+
+
 @dataclass(frozen=True)
 class Node:
     """A scalar, a mapping or a list, and where it stands.
@@ -149,23 +154,23 @@ def put(node: Node, steps: Sequence[str], new: Node, key_place: Place | None = N
     """
     if not steps:
         return new
-    at = key_place or new.place
+    place = key_place or new.place
     step, rest = steps[0], steps[1:]
     content, keys = node.content, node.keys
     if isinstance(content, list):
         if node.child(step) is None:
-            raise _no_way(at, f"{step!r} is no position in a list of {len(content)}, counted from 0")
-        entries = [put(entry, rest, new, at) if i == int(step) else entry for i, entry in enumerate(content)]
+            raise InputError(
+                at(place, "", f"{step!r} is no position in a list of {len(content)}, counted from 0")
+            )
+        entries = [
+            put(entry, rest, new, place) if i == int(step) else entry for i, entry in enumerate(content)
+        ]
         return Node(entries, node.place)
     if isinstance(content, str):
         content, keys = {"kind": node}, {"kind": node.place}
     elif content is None:
         content = {}
     elif not isinstance(content, dict):
-        raise _no_way(at, f"{step!r} cannot be set inside {content!r}, which is not a mapping")
-    entry = put(content.get(step, Node(None, at)), rest, new, at)
-    return Node({**content, step: entry}, node.place, {**keys, step: keys.get(step, at)})
-
-
-def _no_way(place: Place, message: str) -> InputError:
-    return InputError(Fault(message, "", place.path, place.line, place.column))
+        raise InputError(at(place, "", f"{step!r} cannot be set inside {content!r}, which is not a mapping"))
+    entry = put(content.get(step, Node(None, place)), rest, new, place)
+    return Node({**content, step: entry}, node.place, {**keys, step: keys.get(step, place)})

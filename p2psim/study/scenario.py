@@ -21,10 +21,10 @@ from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
 from p2psim.study import overrides as command_line
 from p2psim.study import yaml_reader, yaml_writer
-from p2psim.study.faults import at, faults_of, ordered
+from p2psim.study.faults import faults_of, ordered
 from p2psim.study.figure import Figures, figure_faults
 from p2psim.study.names import PATTERN, checked_name
-from p2psim.study.nodes import Node, Place, find, from_python, place_of, placed, plain, put
+from p2psim.study.nodes import Node, Place, at, find, from_python, place_of, placed, plain, put
 from p2psim.study.record import RecordSection
 from p2psim.study.replicas import Replicas
 from p2psim.study.search import METHODS

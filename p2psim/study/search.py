@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault
-from p2psim.study.faults import at, show, unknown
-from p2psim.study.nodes import Node, Place, plain
+from p2psim.study.faults import show, unknown
+from p2psim.study.nodes import Node, Place, at, plain
 
 if TYPE_CHECKING:
     import numpy as np

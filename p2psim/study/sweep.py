@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from p2psim.errors import Fault
-from p2psim.study.faults import at, show
-from p2psim.study.nodes import Node, Place, Steps
+from p2psim.study.faults import show
+from p2psim.study.nodes import Node, Place, Steps, at
 from p2psim.study.search import METHODS, read_search
 
 #: Cells that a sweep may have without being asked for again.

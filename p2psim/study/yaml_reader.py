@@ -16,7 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from p2psim.errors import Fault, InputError
-from p2psim.study.nodes import Node, Place
+from p2psim.study.nodes import Node, Place, at
 
 #: Bytes that a scenario may have. Scenarios have a few thousand.
 MOST_BYTES = 1_000_000
@@ -137,7 +137,7 @@ def _decode(data: bytes, path: str) -> str:
 
 
 def _refusal(message: str, place: Place) -> InputError:
-    return InputError(Fault(message, "", place.path, place.line, place.column))
+    return InputError(at(place, "", message))
 
 
 @dataclass
@@ -207,7 +207,7 @@ class _Builder:
             try:
                 value = scalar(value)
             except ValueError as error:
-                self.faults.append(Fault(str(error), "", place.path, place.line, place.column))
+                self.faults.append(at(place, "", str(error)))
         self._add(Node(value, place), 1, 0, event.anchor)
 
     def _alias(self, anchor: str, place: Place) -> None:
@@ -245,7 +245,7 @@ class _Builder:
         if key in top.keys:
             first = top.keys[key]
             message = f"the key {key!r} is given twice; the first is at {first.line}:{first.column}"
-            self.faults.append(Fault(message, "", place.path, place.line, place.column))
+            self.faults.append(at(place, "", message))
         top.keys.setdefault(key, place)
         top.key = key
         if anchor is not None:

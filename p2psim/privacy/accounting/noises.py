@@ -183,7 +183,7 @@ class Subsampled:
     @property
     def is_pure(self) -> bool:
         """Whether the noise is ε₀-DP, and so the sampled release."""
-        return isinstance(self.noise, PureNoise) and getattr(self.noise, "is_pure", True)
+        return is_pure(self.noise)
 
     def pure(self, losses: Float) -> Float:
         """Pure DP of the sampled release, ln(1 + q(e^{ε₀} − 1))."""

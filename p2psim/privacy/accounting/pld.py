@@ -20,13 +20,14 @@ from p2psim.privacy.accounting.curves import gaussian_delta
 from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import Laws, laws, reach, spread, together
 from p2psim.privacy.accounting.noises import GaussianNoise, Noise, is_pure
+from p2psim.privacy.accounting.rdp import HIGHEST, LOWEST
 from p2psim.privacy.accounting.searches import least, upper_crossing
 
 #: From λ and the cumulant K(λ) to what the best tilt makes least.
 Objective = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-#: Logarithms of the tilts that are looked at, and golden sections between them: 1e-3 of a logarithm is left.
-_LOWEST, _HIGHEST, _SECTIONS = float(np.log(1e-6)), float(np.log(1e15)), 22
+#: Golden sections between the logarithms of the tilts that are looked at: 1e-3 of a logarithm is left.
+_SECTIONS = 22
 #: Points above 0 of a row of the rough grid on which the tilt is looked for, at most, and of any row.
 _ROUGH, _WIDEST = 1 << 10, 1 << 16
 #: The least positive number.
@@ -160,7 +161,7 @@ def _best_tilt(rough: Laws, counts: np.ndarray, h: float, objective: Objective) 
         sums = np.exp(exponents - peaks[:, None]).sum(axis=1)
         return objective(tilt, np.array([counts @ (peaks + np.log(sums))]))
 
-    return float(np.exp(least(at, np.full(1, _LOWEST), np.full(1, _HIGHEST), _SECTIONS)[0][0]))
+    return float(np.exp(least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)[0][0]))
 
 
 def epsilon_of(own: Released, delta: float, fineness: Fineness) -> float:

@@ -14,7 +14,7 @@ from p2psim.privacy.accounting.searches import least
 
 #: Logarithms of λ = α − 1 between which the best order is looked for, by so many golden sections: 48·.618^36 leaves
 #: 2e-6 of a logarithm, and so 1e-11 of ε.
-_LOWEST, _HIGHEST = float(np.log(1e-6)), float(np.log(1e15))
+LOWEST, HIGHEST = float(np.log(1e-6)), float(np.log(1e15))
 _SECTIONS = 36
 
 
@@ -43,7 +43,7 @@ def optimal(
         orders = 1 + np.exp(logarithms)
         return objective(divergences(charges, orders), orders)
 
-    ends = np.full(charges.agents, _LOWEST), np.full(charges.agents, _HIGHEST)
+    ends = np.full(charges.agents, LOWEST), np.full(charges.agents, HIGHEST)
     x, value = least(at, *ends, _SECTIONS)
     return value, 1 + np.exp(x)
 
