@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from p2psim.options import NonNegative, OneOf, Options, Positive
+from p2psim.options import AS_TUPLE, NonNegative, OneOf, Options, Positive
 from p2psim.paths import DataPath, Seal, absolute, sealed
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
@@ -150,14 +150,10 @@ def _read(path: str, sha256: str) -> np.ndarray:
     return made
 
 
-def _pair(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 class Distribution(OneOf):
     """A distribution over the non-negative numbers; exactly one key is given."""
 
-    uniform: Annotated[tuple[NonNegative, NonNegative], BeforeValidator(_pair)] | None = Field(
+    uniform: Annotated[tuple[NonNegative, NonNegative], AS_TUPLE] | None = Field(
         None, description="lower and upper end"
     )
     exponential: Positive | None = Field(None, description="mean")

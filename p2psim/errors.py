@@ -7,6 +7,11 @@ class P2PSimError(Exception):
     """Base of all errors that p2psim raises on purpose."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says first; its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing that is wrong with the input, and where.

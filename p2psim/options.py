@@ -56,6 +56,23 @@ def _expand_name(value: Any) -> Any:
 BY_NAME = BeforeValidator(_expand_name)
 
 
+def _expand_one(value: Any) -> Any:
+    """One entry means a list of it."""
+    return [value] if isinstance(value, str | dict | BaseModel) else value
+
+
+#: Put in the metadata of a list of names or parts, so that a single one needs no list.
+AS_LIST = BeforeValidator(_expand_one)
+
+
+def _immutable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+#: Put in the metadata of a tuple, which a scenario writes as a list.
+AS_TUPLE = BeforeValidator(_immutable)
+
+
 def _text_keys(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value

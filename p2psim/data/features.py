@@ -5,13 +5,13 @@ The maps are applied here to everyone's records; the factors are fitted in :mod:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from p2psim.errors import MeaningError
-from p2psim.options import BY_NAME, Count, Options, Positive
+from p2psim.options import AS_LIST, BY_NAME, Count, Options, Positive
 
 
 class Standardise(Options):
@@ -52,12 +52,8 @@ Map = Standardise | PCA | Whiten
 Feature = Annotated[Standardise | PCA | Whiten | ALS, Field(discriminator="kind"), BY_NAME]
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict) else value
-
-
 #: Steps in order; a single one needs no list.
-Features = Annotated[list[Feature], BeforeValidator(_as_list)]
+Features = Annotated[list[Feature], AS_LIST]
 
 
 @dataclass(frozen=True)

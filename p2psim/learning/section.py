@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from p2psim.learning.admm import GossipAdmm
 from p2psim.learning.async_star import AsyncStar
@@ -13,7 +13,7 @@ from p2psim.learning.losses import Loss
 from p2psim.learning.model_propagation import ModelPropagation
 from p2psim.learning.push_sum import PushSum
 from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent
-from p2psim.options import BY_NAME, NonNegative, Options
+from p2psim.options import AS_LIST, BY_NAME, NonNegative, Options
 
 Algorithm = Annotated[
     AsyncStar
@@ -55,16 +55,12 @@ class Regularizer(Options):
     ] = Field(description="weight of the squared Euclidean norm; inverse-size is λ_i = 1/m_i")
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict) else value
-
-
 class LearningSection(Options):
     """What is computed."""
 
     algorithm: Algorithm = Field(description="the update rule")
     loss: Loss = Field(description="the loss of one record")
     regularizer: Regularizer = Field(description="l2·‖θ‖²")
-    baselines: Annotated[list[Baseline], BeforeValidator(_listed)] = Field(
+    baselines: Annotated[list[Baseline], AS_LIST] = Field(
         [], description="models to compare with, on a graph"
     )

@@ -1,19 +1,15 @@
 """The ``privacy`` section of a scenario."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from p2psim.options import Options, PerAgent, Positive
+from p2psim.options import AS_LIST, Options, PerAgent, Positive
 from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.allocations import Allocation, Horizon
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.overlap import Overlap
 from p2psim.privacy.sensitivity import Sensitivity
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 class PrivacySection(Options):
@@ -33,7 +29,7 @@ class PrivacySection(Options):
         description="what an agent does when it may release no more: nothing, average its neighbours' models, or do so "
         "towards its own last model that touched its data",
     )
-    accountant: Annotated[list[AccountantName], BeforeValidator(_listed)] = Field(
+    accountant: Annotated[list[AccountantName], AS_LIST] = Field(
         ["basic"], description="who adds up the losses, at δ where that is of use"
     )
     enforce: AccountantName | None = Field(

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from p2psim.errors import Fault
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, KIND_NAMES, WITH_LOG, WITH_QUANTILES
-from p2psim.options import BY_NAME, Fraction, Index, Options
+from p2psim.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
 from p2psim.study.faults import unknown
 
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
-
-
-def _pair(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 class Figure(Options):
@@ -38,7 +34,7 @@ class Figure(Options):
         None,
         description="of collaboration: the owner whose isolated ψ is drawn; left out, the mean over owners",
     )
-    quantile: Annotated[tuple[Fraction, Fraction], BeforeValidator(_pair)] = Field(
+    quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = Field(
         (0.25, 0.75), description="lower and upper edge of bands and bars over replicas"
     )
     log: bool | None = Field(
@@ -55,12 +51,8 @@ class Figure(Options):
     title: str | None = Field(None, description="title; left out, what is drawn")
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict | Figure) else value
-
-
 #: One figure or a list of them.
-Figures = Annotated[list[Annotated[Figure, BY_NAME]], BeforeValidator(_listed)]
+Figures = Annotated[list[Annotated[Figure, BY_NAME]], AS_LIST]
 
 
 def figure_faults(scenario: Scenario, swept: Collection[str]) -> list[Fault]:

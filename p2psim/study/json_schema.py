@@ -9,14 +9,11 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from p2psim.options import BY_NAME
+from p2psim.options import AS_LIST, BY_NAME
 from p2psim.study.core_schema import Schemas, kind_of
 from p2psim.study.meaning import all_meanings
 from p2psim.study.scenario import Scenario
 from p2psim.study.search import METHODS, MOST_POINTS, RANGES
-
-#: Validators that let one entry stand for a list of one.
-_LISTING = ("_listed", "_as_list")
 
 
 def json_schema() -> dict[str, Any]:
@@ -102,7 +99,7 @@ class _Generator(GenerateJsonSchema):
         if function is BY_NAME.func:
             names = _names_that_do(schema["schema"])
             return {"anyOf": [{"enum": names}, inner]} if names else inner
-        if function.__name__ in _LISTING and inner.get("type") == "array":
+        if function is AS_LIST.func and inner.get("type") == "array":
             return {"anyOf": [inner, inner["items"]]}
         return inner
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from p2psim.data.columns import numeric, require
 from p2psim.data.records import Request, Table
-from p2psim.errors import MeaningError
+from p2psim.errors import MeaningError, first_line
 from p2psim.paths import DataPath, checked, sha256_of
 
-__all__ = ["DataPath", "checked", "fingerprint", "first_line", "numeric_table", "read_csv", "read_parquet"]
+__all__ = ["DataPath", "checked", "fingerprint", "numeric_table", "read_csv", "read_parquet"]
 
 
 def fingerprint(path: str) -> dict[str, object]:
@@ -99,8 +99,3 @@ def numeric_table(frame: Any, path: str, y: str, x: list[str] | None, request: R
         columns=frame,
         notes={"columns": list(x), **fingerprint(path)},
     )
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says first; its kind where it says nothing."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

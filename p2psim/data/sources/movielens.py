@@ -9,8 +9,8 @@ from pydantic import Field
 from p2psim.data.columns import check_finite
 from p2psim.data.downloads import MOVIELENS, required
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, checked, fingerprint, first_line
-from p2psim.errors import MeaningError
+from p2psim.data.sources.files import DataPath, checked, fingerprint
+from p2psim.errors import MeaningError, first_line
 from p2psim.options import Options
 
 COLUMNS = ("user", "item", "rating", "timestamp")

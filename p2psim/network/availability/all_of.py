@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from p2psim.network.availability.absence import Absence, Misses
 from p2psim.network.availability.bernoulli import Bernoulli
@@ -15,7 +15,7 @@ from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
 from p2psim.network.availability.schedules import Diurnal, Scripted
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import BY_NAME
+from p2psim.options import AS_TUPLE, BY_NAME
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class AllOf(Absence):
     parts: Annotated[
         tuple[Part, ...],
         Field(min_length=2),
-        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+        AS_TUPLE,
     ] = Field(description="the reasons")
 
     def start(self, world: World, streams: Streams) -> None:

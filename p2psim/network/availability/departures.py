@@ -24,6 +24,14 @@ def chosen(share: float, agents: int, random: np.random.Generator) -> list[int]:
     return sorted(random.permutation(agents)[: round(share * agents)].tolist())
 
 
+def _turn_once(part: Leave | Join, begins: bool, world: World, streams: Streams) -> None:
+    """Let a share of the agents turn, each after a time of its own; whether they are there before."""
+    agents = world.links.agents
+    for agent in chosen(part.share, agents, streams.generator("availability", agents)):
+        after = sample(part.after, streams.generator("availability", agent), 1)[0]
+        world.presence.alternate((agent,), begins, iter((float(after),)))
+
+
 class Leave(Absence):
     """A share of the agents goes for good, each after a time of its own."""
 
@@ -33,11 +41,7 @@ class Leave(Absence):
 
     def start(self, world: World, streams: Streams) -> None:
         """Schedule the departures."""
-        for agent in chosen(
-            self.share, world.links.agents, streams.generator("availability", world.links.agents)
-        ):
-            after = sample(self.after, streams.generator("availability", agent), 1)[0]
-            world.presence.alternate((agent,), True, iter((float(after),)))
+        _turn_once(self, True, world, streams)
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """None can be said."""
@@ -53,11 +57,7 @@ class Join(Absence):
 
     def start(self, world: World, streams: Streams) -> None:
         """Schedule the arrivals."""
-        for agent in chosen(
-            self.share, world.links.agents, streams.generator("availability", world.links.agents)
-        ):
-            after = sample(self.after, streams.generator("availability", agent), 1)[0]
-            world.presence.alternate((agent,), False, iter((float(after),)))
+        _turn_once(self, False, world, streams)
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """None can be said."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from p2psim.errors import MeaningError
+from p2psim.errors import MeaningError, first_line
 from p2psim.network.links import Given, Links, checked_links, from_edges, links
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
 from p2psim.options import Options
@@ -109,7 +109,7 @@ def _read_matrix(place: Path) -> Links:
     try:
         matrix = np.loadtxt(text.splitlines(), delimiter=",", ndmin=2)
     except ValueError as error:
-        raise MeaningError(_KEY, f"{place} is not a matrix of numbers: {_first_line(error)}") from None
+        raise MeaningError(_KEY, f"{place} is not a matrix of numbers: {first_line(error)}") from None
     if matrix.shape[0] != matrix.shape[1]:
         raise MeaningError(
             _KEY, f"{place} must be a square matrix, got {matrix.shape[0]} × {matrix.shape[1]}"
@@ -184,7 +184,7 @@ def _reading(read: Callable[[Path], nx.Graph[Any]], name: str) -> Callable[[Path
             IndexError,
             SyntaxError,
         ) as error:
-            raise MeaningError(_KEY, f"{place} cannot be read as {name}: {_first_line(error)}") from None
+            raise MeaningError(_KEY, f"{place} cannot be read as {name}: {first_line(error)}") from None
 
     return attempt
 
@@ -212,7 +212,3 @@ def _numbered(graph: nx.Graph[Any], nodes: str, place: Path) -> nx.Graph[Any]:
             f"nodes must be named 0 … {n - 1}, got {strangers[0]!r}; nodes: order numbers them as they occur",
         )
     return nx.relabel_nodes(graph, {node: names[str(node)] for node in graph})
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

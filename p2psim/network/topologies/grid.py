@@ -1,24 +1,20 @@
 """Rows and columns."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from p2psim.network.links import Given, Links, from_edges
 from p2psim.network.topologies.parts import no_learner, settle
-from p2psim.options import Count, Options
-
-
-def _pair(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+from p2psim.options import AS_TUPLE, Count, Options
 
 
 class Grid(Options):
     """Agents in rows and columns, linked with those beside, above and below; ``[1, n]`` is a path."""
 
     kind: Literal["grid"] = "grid"
-    shape: Annotated[tuple[Count, Count], BeforeValidator(_pair)] = Field(
+    shape: Annotated[tuple[Count, Count], AS_TUPLE] = Field(
         description="rows and columns; agent r·columns + c stands in row r, column c"
     )
 
