@@ -21,6 +21,12 @@ from measuring import HERE, Row, child, spread, table
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
 
+#: Sweeps for one worker and for two: what they are, their file, changes to it, and replicas of each of three cells.
+SWEEPS = (
+    ("stars, ψ written at every step", "star.yaml", (), 15_000),
+    ("stars, ψ written at the end", "star.yaml", ("record.every=1000",), 20_000),
+    ("graphs of 1,000 agents", "graph.yaml", ("sweep={learning.algorithm.mu: [0.5, 1, 2]}",), 150),
+)
 #: Sizes of the F figure-5 grid, records of all three owners.
 SIZES = (30_000, 150_000, 750_000)
 
@@ -104,7 +110,7 @@ def figure(sizes: list[int], replicas: int) -> None:
     print(json.dumps({"us_per_event": seconds / commits * 1e6, "commits": commits}))
 
 
-def measure(rounds: int, cells: int, sizes: tuple[int, ...], replicas: int, many: int) -> Found:
+def measure(rounds: int, cells: int, sizes: tuple[int, ...], replicas: int, smoke: bool) -> Found:
     """Everything, round by round."""
     found: Found = defaultdict(list)
     for _ in range(rounds):
@@ -113,17 +119,17 @@ def measure(rounds: int, cells: int, sizes: tuple[int, ...], replicas: int, many
         found["limit"].append(child("baselines.py", "star", "limit", replicas)["us_per_event"])
         arguments = ("--worker", "figure", "--size", replicas, "--sizes", *sizes)
         found["figure"].append(child("sweep.py", *arguments)["us_per_event"])
-        one, two = (command("star.yaml", jobs, f"replicas={many}")["wall"] for jobs in (1, 2))
-        found["one"].append(one)
-        found["two"].append(two)
+        for what, scenario, sets, many in SWEEPS:
+            number = f"replicas={2 if smoke else many}"
+            for jobs in (1, 2):
+                found[f"{what}, {jobs}"].append(command(scenario, jobs, number, *sets)["wall"])
     return found
 
 
-def rows(found: Found, cells: int, many: int) -> list[Row]:
+def rows(found: Found, cells: int) -> list[Row]:
     """The measurements, to be told."""
     figure = [a / b for a, b in zip(found["figure"], found["limit"], strict=True)]
-    faster = [a / b for a, b in zip(found["one"], found["two"], strict=True)]
-    return [
+    told: list[Row] = [
         (f"{cells:,} tiny cells, 2 workers: ms a cell, all in all", spread(found["tiny wall"]), "below 3"),
         ("of these: CPU of the parent, ms a cell", spread(found["tiny cpu"]), ""),
         (
@@ -132,16 +138,22 @@ def rows(found: Found, cells: int, many: int) -> list[Row]:
             "",
         ),
         ("F figure-5 grid, run with one worker / limit, CPU per commit", spread(figure), "at most 3"),
-        (f"a sweep of 3 × {many:,} simulations: one worker / two", spread(faster), "at least 1.7"),
-        ("that sweep with one worker, s", spread(found["one"], 1), "at least 20"),
     ]
+    for what, _, _, many in SWEEPS:
+        one, two = found[f"{what}, 1"], found[f"{what}, 2"]
+        faster = [a / b for a, b in zip(one, two, strict=True)]
+        told += [
+            (f"3 × {many:,} simulations of {what}: one worker / two", spread(faster), "at least 1.7"),
+            ("that sweep with one worker, s", spread(one, 1), "at least 20"),
+        ]
+    return told
 
 
 def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
     """What is measured, small if it is only to be seen that it runs."""
-    cells, sizes, replicas, many = (20, SIZES[:1], 2, 4) if smoke else (10_000, SIZES, 100, 15_000)
-    found = measure(rounds, cells, sizes, replicas, many)
-    return found, rows(found, cells, many)
+    cells, sizes, replicas = (20, SIZES[:1], 2) if smoke else (10_000, SIZES, 100)
+    found = measure(rounds, cells, sizes, replicas, smoke)
+    return found, rows(found, cells)
 
 
 def main() -> None:
