@@ -25,7 +25,7 @@ Found = dict[str, list[float]]
 SWEEPS = (
     ("stars, ψ written at every step", "star.yaml", (), 15_000),
     ("stars, ψ written at the end", "star.yaml", ("record.every=1000",), 20_000),
-    ("graphs of 1,000 agents", "graph.yaml", ("sweep={learning.algorithm.mu: [0.5, 1, 2]}",), 150),
+    ("graphs of 1,000 agents", "graph.yaml", ("sweep={learning.algorithm.mu: [0.5, 1, 2]}",), 60),
 )
 #: Sizes of the F figure-5 grid, records of all three owners.
 SIZES = (30_000, 150_000, 750_000)

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 MOST_SOURCES = 500
 
 
-def unweighted(indptr: np.ndarray, indices: np.ndarray) -> nx.Graph[Any]:
-    """The graph of these rows of neighbours (see `Links`), without weights."""
+def _unweighted(links: Links) -> nx.Graph[Any]:
+    """The graph without its weights."""
     import networkx as nx
     from scipy.sparse import csr_array
 
-    shape = (indptr.size - 1, indptr.size - 1)
-    return nx.from_scipy_sparse_array(csr_array((np.ones(indices.size), indices, indptr), shape=shape))
+    shape = (links.agents, links.agents)
+    return nx.from_scipy_sparse_array(
+        csr_array((np.ones(links.indices.size), links.indices, links.indptr), shape=shape)
+    )
 
 
 def betweenness(links: Links) -> np.ndarray:
@@ -30,5 +32,5 @@ def betweenness(links: Links) -> np.ndarray:
 
     n = links.agents
     sources = None if n <= MOST_SOURCES else MOST_SOURCES
-    found = nx.betweenness_centrality(unweighted(links.indptr, links.indices), k=sources, seed=0)
+    found = nx.betweenness_centrality(_unweighted(links), k=sources, seed=0)
     return np.array([found[i] for i in range(n)])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.network.centralities import unweighted
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -96,10 +95,17 @@ def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.nda
             "closeness_centrality": np.full(n, np.nan),
             "betweenness_centrality": np.full(n, np.nan),
         }
-    import networkx as nx
+    import rustworkx as rx
 
-    graph = unweighted(indptr, indices)
-    closeness, betweenness = nx.closeness_centrality(graph), nx.betweenness_centrality(graph)
+    graph: rx.PyGraph[None, None] = rx.PyGraph()
+    graph.add_nodes_from([None] * n)
+    owners = np.repeat(np.arange(n), degrees)
+    once = owners < indices
+    graph.extend_from_edge_list(list(zip(owners[once].tolist(), indices[once].tolist(), strict=True)))
+    # Beyond so many agents they would be found on several threads, which workers do not have.
+    alone = n + 1
+    closeness = rx.closeness_centrality(graph, parallel_threshold=alone)
+    betweenness = rx.betweenness_centrality(graph, parallel_threshold=alone)
     made["closeness_centrality"] = np.array([closeness[i] for i in range(n)])
     made["betweenness_centrality"] = np.array([betweenness[i] for i in range(n)])
     return made
