@@ -43,8 +43,6 @@ SLOT, VERSION = 0, 1
 #: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
 LINE, FETCHED = 8, 4096
 
-#: Q_L is summed afresh where it has fallen so far that rounding of what it was would show.
-FALL = 1e3
 
 #: What an update without a release does: averages, or averages towards the agent's anchor.
 AVERAGE, ANCHORED = 0, 1
@@ -253,8 +251,4 @@ def track_objective(  # type: ignore[no-untyped-def]
     sums[0] += degrees[i] * smooth
     sums[1] += pull[i] * (new - local[i] + ridge[i] * (own - was))
     local[i] = new
-    now = abs(sums[0] + sums[1])
-    sums[2] = max(sums[2], now)
-    if not sums[2] <= FALL * now:  # also where it is undefined
-        sums[0], sums[1] = objective_parts(indptr, indices, weights, theta, local, ridge, pull)
-        sums[2] = abs(sums[0] + sums[1])
+    sums[2] = max(sums[2], abs(sums[0] + sums[1]))

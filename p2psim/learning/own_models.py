@@ -12,6 +12,9 @@ from p2psim.learning.graph_kernel import objective_parts
 from p2psim.learning.graph_loss import UNKNOWN, evaluate_all
 from p2psim.learning.graph_problem import GraphProblem
 
+#: Q_L is summed afresh where it has fallen so far that rounding of what it was would show.
+FALL = 1e3
+
 
 class OwnModels:
     """Models, one an agent.
@@ -104,13 +107,19 @@ class LearnedModels(OwnModels):
                 problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
             )  # fmt: skip
-            self._sums[:2] = objective_parts(
-                problem.indptr, problem.indices, problem.weights, self.theta,
-                self.local, problem.ridge, problem.pull,
-            )  # fmt: skip
-            self._sums[2] = abs(self.objective)
+            self._sum_afresh()
 
     @property
     def objective(self) -> float:
         """Q_L at the agents' own models, where it is tracked."""
+        if not self._sums[2] <= FALL * abs(self._sums[:2].sum()):  # also where it was undefined meanwhile
+            self._sum_afresh()
         return float(self._sums[:2].sum())
+
+    def _sum_afresh(self) -> None:
+        problem = self._problem
+        self._sums[:2] = objective_parts(
+            problem.indptr, problem.indices, problem.weights, self.theta,
+            self.local, problem.ridge, problem.pull,
+        )  # fmt: skip
+        self._sums[2] = abs(self._sums[:2].sum())
