@@ -1,10 +1,10 @@
 """Arguments of the command ``p2psim``; nothing heavy is imported for them."""
 
 import argparse
-from typing import TypeAlias
 
 from p2psim import __version__
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
+from p2psim.subcommands import Commands, add_command
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,16 +30,6 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-
-def _command(commands: _Commands, name: str, summary: str, json: str = "") -> argparse.ArgumentParser:
-    added = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-    if json:
-        added.add_argument("--json", action="store_true", help=json)
-    return added
-
-
 def _add_overrides(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--set",
@@ -54,8 +44,8 @@ def _add_overrides(command: argparse.ArgumentParser) -> None:
     command.add_argument("--confirm-cells", action="store_true", help="accept a sweep of any size")
 
 
-def _add_run(commands: _Commands) -> None:
-    run = _command(
+def _add_run(commands: Commands) -> None:
+    run = add_command(
         commands, "run", "run every cell and replica into a run folder", "print the results as JSON"
     )
     run.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
@@ -81,8 +71,8 @@ def _add_run(commands: _Commands) -> None:
     run.add_argument("--quiet", action="store_true", help="no progress and no notices; warnings stay")
 
 
-def _add_check(commands: _Commands) -> None:
-    check = _command(
+def _add_check(commands: Commands) -> None:
+    check = add_command(
         commands, "check", "validate scenarios, and show what running them would mean", "print it as JSON"
     )
     check.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="scenario files")
@@ -98,8 +88,8 @@ def _add_check(commands: _Commands) -> None:
     _add_overrides(check)
 
 
-def _add_plot(commands: _Commands) -> None:
-    plot = _command(commands, "plot", "draw the figures of a run", "print the names of the files as JSON")
+def _add_plot(commands: Commands) -> None:
+    plot = add_command(commands, "plot", "draw the figures of a run", "print the names of the files as JSON")
     plot.add_argument("run", metavar="RUN", help="a run folder")
     plot.add_argument(
         "--kind",
@@ -144,8 +134,8 @@ def _add_plot(commands: _Commands) -> None:
     plot.add_argument("--out", metavar="DIR", help="where to; figures in the run folder by default")
 
 
-def _add_verify(commands: _Commands) -> None:
-    verify = _command(
+def _add_verify(commands: Commands) -> None:
+    verify = add_command(
         commands,
         "verify",
         "recompute recorded runs with the plain reference",
@@ -154,8 +144,8 @@ def _add_verify(commands: _Commands) -> None:
     verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
 
 
-def _add_audit(commands: _Commands) -> None:
-    audit = _command(
+def _add_audit(commands: Commands) -> None:
+    audit = add_command(
         commands,
         "audit",
         "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
@@ -178,10 +168,10 @@ def _add_audit(commands: _Commands) -> None:
     _add_overrides(audit)
 
 
-def _add_forecast(commands: _Commands) -> None:
+def _add_forecast(commands: Commands) -> None:
     from p2psim.forecast_command import add_forecast
 
-    forecast = _command(
+    forecast = add_command(
         commands,
         "forecast",
         "say what runs will reach without running them, and whom it pays to join",
@@ -191,8 +181,8 @@ def _add_forecast(commands: _Commands) -> None:
     _add_overrides(forecast)
 
 
-def _add_compare(commands: _Commands) -> None:
-    compare = _command(
+def _add_compare(commands: Commands) -> None:
+    compare = add_command(
         commands,
         "compare",
         "differences between two runs, or from a reference cell of one, with intervals",
@@ -211,31 +201,33 @@ def _add_compare(commands: _Commands) -> None:
     compare.add_argument("--confidence", type=float, default=0.95, help="of each interval; .95 by default")
 
 
-def _add_account(commands: _Commands) -> None:
+def _add_account(commands: Commands) -> None:
     from p2psim.account.arguments import add_account
 
-    add_account(_command(commands, "account", "privacy calculator: what releases cost, and who learns what"))
+    add_account(
+        add_command(commands, "account", "privacy calculator: what releases cost, and who learns what")
+    )
 
 
-def _add_data(commands: _Commands) -> None:
-    data = _command(commands, "data", "list data sources, and fetch one")
+def _add_data(commands: Commands) -> None:
+    data = add_command(commands, "data", "list data sources, and fetch one")
     actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _command(actions, "list", "list sources, their licences and whether they are here", "print it as JSON")
-    fetch = _command(actions, "fetch", "get a data set, after showing its licence and size")
+    add_command(actions, "list", "list sources, their licences and whether they are here", "print it as JSON")
+    fetch = add_command(actions, "fetch", "get a data set, after showing its licence and size")
     fetch.add_argument("name", metavar="NAME", help="a source; see p2psim data list")
     fetch.add_argument("--yes", action="store_true", help="accept its licence and size without being asked")
 
 
-def _add_language(commands: _Commands) -> None:
-    new = _command(commands, "new", "start a scenario from a shipped one")
+def _add_language(commands: Commands) -> None:
+    new = add_command(commands, "new", "start a scenario from a shipped one")
     new.add_argument("name", metavar="NAME", help="the file becomes NAME.yaml")
     new.add_argument(
         "--from", dest="template", metavar="TEMPLATE", default="three_banks", help="see p2psim list"
     )
-    known = _command(
+    known = add_command(
         commands, "list", "list what a scenario can name, and the shipped scenarios", "print it as JSON"
     )
     known.add_argument(
         "word", nargs="?", default="", help="only what is named so, has such a key, or speaks of it"
     )
-    _command(commands, "schema", "print the JSON Schema of a scenario, for editors")
+    add_command(commands, "schema", "print the JSON Schema of a scenario, for editors")

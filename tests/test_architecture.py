@@ -47,6 +47,7 @@ ALONE = {
     "distributions",
     "randomness",
     "streams",
+    "subcommands",
     "printing",
 }
 

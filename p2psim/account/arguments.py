@@ -1,12 +1,9 @@
 """Arguments of ``p2psim account``; nothing heavy is imported for them."""
 
 import argparse
-from typing import TypeAlias
 
 from p2psim.privacy.accounting.names import ACCOUNTANT_NAMES
-
-#: Parsers of actions are added to this.
-Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from p2psim.subcommands import Commands, add_command
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -24,12 +21,8 @@ def add_account(account: argparse.ArgumentParser) -> None:
     _add_network(actions)
 
 
-def _action(actions: Actions, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
-    added: argparse.ArgumentParser = actions.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog
-    )
-    added.add_argument("--json", action="store_true", help="print it as JSON")
-    return added
+def _action(actions: Commands, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
+    return add_command(actions, name, summary, "print it as JSON", epilog)
 
 
 def _add_accountants(action: argparse.ArgumentParser) -> None:
@@ -60,7 +53,7 @@ def _add_noise(action: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_releases(actions: Actions) -> None:
+def _add_releases(actions: Commands) -> None:
     releases = _action(actions, "releases", "what a list of releases costs, by every accountant", _LIST)
     _add_noise(releases)
     given = releases.add_mutually_exclusive_group(required=True)
@@ -78,7 +71,7 @@ def _add_releases(actions: Actions) -> None:
     )
 
 
-def _add_run(actions: Actions) -> None:
+def _add_run(actions: Commands) -> None:
     run = _action(actions, "run", "what the releases of a run cost, agent by agent, by every accountant")
     run.add_argument("run", metavar="RUN", help="a run folder")
     _add_at(run, "; that of the run by default")
@@ -86,7 +79,7 @@ def _add_run(actions: Actions) -> None:
     run.add_argument("--cell", type=int, metavar="I", help="this cell alone")
 
 
-def _add_calibrate(actions: Actions) -> None:
+def _add_calibrate(actions: Commands) -> None:
     calibrate = _action(
         actions,
         "calibrate",
@@ -103,7 +96,7 @@ def _add_calibrate(actions: Actions) -> None:
     _add_accountants(calibrate)
 
 
-def _add_network(actions: Actions) -> None:
+def _add_network(actions: Commands) -> None:
     network = _action(
         actions,
         "network",
