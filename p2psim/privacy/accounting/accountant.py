@@ -14,8 +14,8 @@ from p2psim.privacy.accounting.noises import Noise, is_pure
 #: The last questions and their answers: cells of a replica that differ in nothing that privacy sees ask the same.
 _ANSWERS: OrderedDict[Hashable, np.ndarray] = OrderedDict()
 _MOST_ANSWERS = 64
-#: More releases than these are not compared with those of other questions.
-_MOST_RELEASES = 4096
+#: Of more agents or releases than these neither question nor answer is kept: they would take too much memory.
+_MOST_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Accountant:
             simple = basic_sums(sane)
             return np.maximum(np.minimum(simple, self._epsilon(sane, delta)) if delta else simple, 0.0)
 
-        if charges.loss.size > _MOST_RELEASES:
+        if max(charges.loss.size, charges.agents) > _MOST_KEPT:
             return self._guarded(charges, capped, np.inf)
         question = self._epsilon, delta, charges.content
         answer = _ANSWERS.get(question)

@@ -143,9 +143,8 @@ class Charges:
         if not self.loss.all():
             some = self.loss > 0
             owner, kind, loss, count = owner[some], kind[some], loss[some], count[some]
-        if not (
-            owner[1:] > owner[:-1]
-        ).all():  # else each agent has one at most: there is nothing to put together
+        # Where each agent has one at most, there is nothing to put together.
+        if not (owner[1:] > owner[:-1]).all():
             if not _in_order(owner, kind, loss):
                 order = np.lexsort((loss, kind, owner))
                 owner, kind, loss, count = owner[order], kind[order], loss[order], count[order]

@@ -342,3 +342,13 @@ def test_a_question_asked_again_among_others_has_the_same_answer(
         np.testing.assert_array_equal(answer, fresh[place])
         with pytest.raises(ValueError, match="read-only"):
             answer[:] = -1.0
+
+
+@pytest.mark.parametrize("agents, releases", [(100_000, 3), (1, 100_000)])
+def test_large_questions_are_not_kept(agents: int, releases: int) -> None:
+    questions._ANSWERS.clear()
+    offsets = np.full(agents + 1, releases)
+    offsets[0] = 0
+    asked = Charges((LAPLACE,), np.zeros(releases, np.int8), np.full(releases, 0.1), offsets)
+    assert ACCOUNTANTS["basic"].epsilon(asked, 0.0)[0] == pytest.approx(0.1 * releases, rel=1e-12)
+    assert not questions._ANSWERS
