@@ -344,7 +344,7 @@ def test_a_question_asked_again_among_others_has_the_same_answer(
             answer[:] = -1.0
 
 
-@pytest.mark.parametrize("agents, releases", [(100_000, 3), (1, 100_000)])
+@pytest.mark.parametrize(("agents", "releases"), [(100_000, 3), (1, 100_000)])
 def test_large_questions_are_not_kept(agents: int, releases: int) -> None:
     questions._ANSWERS.clear()
     offsets = np.full(agents + 1, releases)
