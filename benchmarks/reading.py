@@ -30,7 +30,8 @@ def write(folder: Path, rows: int) -> Path:
     import pyarrow as pa
 
     from p2psim.study.parts import TABLES, StoredPart
-    from p2psim.study.tables import Placed, merge
+    from p2psim.study.rows import Placed
+    from p2psim.study.tables import merge
 
     cells = max(1, rows // (STEPS * REPLICAS))
     rng, of_none = np.random.default_rng(0), pa.nulls(STEPS * REPLICAS, pa.int32())
