@@ -116,6 +116,27 @@ def test_an_exact_forecast_is_the_mean_of_runs(changes, workspace):
 
 
 @pytest.mark.parametrize(
+    ("topology", "commits", "expected"),
+    [
+        (
+            {"kind": "star", "agents": 6},
+            [1, 3, 5, 7, 9],
+            [0.224712, 0.189187, 0.162222, 0.139519, 0.120053],
+        ),
+        ({"kind": "scale-free", "attach": 2, "agents": 7, "seed": 3}, [1], [0.246092]),
+    ],
+)
+def test_within_an_exchange_who_woke_commits_first(topology, commits, expected, workspace):
+    """Exact values of push-pull, by summing over all orders of exchanges, where degrees differ."""
+    source = {"kind": "linear-regression", "dimension": 2, "points": 12, "noise": 0.5}
+    changes = {"seed": 9, "network.topology": topology, "data.source": source, "record.every": 1}
+    one = of(gossip("push-pull", commits=9) | {"learning.regularizer": {"l2": 0.05}} | changes)
+    found = made(one, workspace)
+    assert found.approximate == ()
+    assert found.spread[commits] == pytest.approx(expected, abs=6e-7)
+
+
+@pytest.mark.parametrize(
     ("spent", "changes"),
     [
         ("silent", {"privacy.allocation": {"kind": "cap", "releases": 4}}),

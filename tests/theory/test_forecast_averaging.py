@@ -10,15 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from p2psim.network.channels import Channel
+from p2psim.network.events import KINDS
+from p2psim.network.exchanges import Gossip
+from p2psim.network.graphs import links
+from p2psim.network.simulation import Network, simulate_events
+from p2psim.randomness import Streams
 from p2psim.theory.forecast.averaging import averaging, commits, exchanges, partner_chances, square
 from p2psim.theory.forecast.averaging_path import averaging_path, contraction
 
 MODES = ["push", "pull", "push-pull"]
 
+GRAPHS = {
+    "ring": nx.cycle_graph,
+    "complete": nx.complete_graph,
+    "path": nx.path_graph,
+    "star": lambda agents: nx.star_graph(agents - 1),
+}
+
 
 def some_meetings(agents, kind, seed, by_weight=False):
     random = np.random.default_rng(seed)
-    graph = {"ring": nx.cycle_graph, "complete": nx.complete_graph, "path": nx.path_graph}[kind](agents)
+    graph = GRAPHS[kind](agents)
     W = np.zeros((agents, agents))
     for i, j in graph.edges:
         W[i, j] = W[j, i] = random.uniform(0.2, 2.0)
@@ -48,11 +61,11 @@ def outcomes(mode, chance, loss):
         elif mode == "pull":
             found += [(pi[i, j] * there * back, [hears(n, i, j)]), (pi[i, j] * (1 - there * back), [])]
         else:
-            # The second commit brings i to what it would be after both.
+            # i, which woke, commits first; the second commit brings j to what it would be after both.
             found += [
                 (pi[i, j] * (1 - there), []),
                 (pi[i, j] * there * (1 - back), [hears(n, j, i)]),
-                (pi[i, j] * there * back, [hears(n, j, i), both]),
+                (pi[i, j] * there * back, [hears(n, i, j), both]),
             ]
     return found
 
@@ -80,7 +93,7 @@ def after_commits(mode, chance, loss, x, steps):
 @given(
     agents=st.integers(2, 4),
     mode=st.sampled_from(MODES),
-    kind=st.sampled_from(["ring", "complete", "path"]),
+    kind=st.sampled_from(sorted(GRAPHS)),
     seed=st.integers(0, 99),
     by_weight=st.booleans(),
     lossy=st.booleans(),
@@ -101,12 +114,45 @@ def test_averaging_is_the_sum_over_all_that_can_happen(agents, mode, kind, seed,
         assert found.bias[k] == pytest.approx(bias, rel=1e-6, abs=1e-12)
 
 
+def commits_of_exchanges(events):
+    """(waker, neighbour, [(who commits, whom it heard), ...]) of each exchange of a stream."""
+    found = []
+    for event in events:
+        kind = KINDS[event["kind"]]
+        if kind == "wake":
+            found.append([int(event["agent"]), None, []])
+        elif kind == "send" and found[-1][1] is None:
+            found[-1][1] = int(event["peer"])
+        elif kind == "commit":
+            found[-1][2].append((int(event["agent"]), int(event["peer"])))
+    return found
+
+
+@pytest.mark.parametrize("engine", ["simpy", "array"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sum_runs_over_what_events_can_come_to(mode, engine):
+    """The commits of every exchange, in their order, are one of the outcomes above; each outcome happens."""
+    where = links(nx.star_graph(3))
+    network = Network(where, Gossip(mode=mode), Channel(loss=0.4), goes_on=True, updates="hear")
+    none = np.zeros(where.agents, np.int64)
+    events = simulate_events(network, Streams(1), time=40.0, limits=none, engine=engine).read()
+    happened = {(i, j, tuple(commits)) for i, j, commits in commits_of_exchanges(events)}
+    expected = set()
+    for i, j in zip(
+        np.repeat(np.arange(4), np.diff(where.indptr)).tolist(), where.indices.tolist(), strict=True
+    ):
+        told, asked = ((j, i),), ((i, j),)
+        made = {"push": [told], "pull": [asked], "push-pull": [told, asked + told]}[mode]
+        expected |= {(i, j, commits) for commits in [(), *made]}
+    assert happened == expected
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     agents=st.integers(2, 4),
     mode=st.sampled_from(MODES),
     seed=st.integers(0, 99),
-    kind=st.sampled_from(["ring", "path"]),
+    kind=st.sampled_from(["ring", "path", "star"]),
 )
 def test_rates_are_eigenvalues_of_the_whole_matrices(agents, mode, seed, kind):
     """λ₂(E[W]) and the spectral radius of E[W ⊗ W] off consensus, from n² × n² matrices."""

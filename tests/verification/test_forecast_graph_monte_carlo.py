@@ -26,7 +26,7 @@ pytestmark = pytest.mark.verification
 
 REPLICAS = 1000
 
-GRAPHS = {"ring": nx.cycle_graph(6), "complete": nx.complete_graph(5)}
+GRAPHS = {"ring": nx.cycle_graph(6), "complete": nx.complete_graph(5), "star": nx.star_graph(4)}
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

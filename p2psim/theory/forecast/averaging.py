@@ -116,7 +116,7 @@ class Averaging:
     once : Hears or None
         Exchanges that end with one commit.
     first : Hears or None
-        What of ``twice`` its first commit does; None in other modes than push-pull.
+        What of ``twice`` its first commit, that of the agent that woke, does; None in other modes than push-pull.
     twice : Meet or None
         Exchanges of two commits.
     effective : float
@@ -176,7 +176,7 @@ def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Averag
     alone = (arrives - answered) / effective
     return Averaging(
         once=Hears(_matrix(alone, j, i, n)) if alone.any() else None,
-        first=Hears(_matrix(answered / effective, j, i, n)),
+        first=Hears(_matrix(answered / effective, i, j, n)),
         twice=Meet(_matrix(answered / effective, i, j, n)),
         effective=effective,
     )
