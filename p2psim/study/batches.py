@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from p2psim.errors import P2PSimError
@@ -38,11 +38,14 @@ class BatchOptions:
         Problems that the parent has prepared, and whose data need not be sent back.
     check_events : bool
         Whether the invariants of event streams are checked.
+    warnings : tuple of str
+        What is to be said of every simulation.
     """
 
     keep_data: bool = False
     shared: frozenset[str] = frozenset()
     check_events: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,7 @@ def _run_batch(
             text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
             failed[cell.content, replica] = text
         else:
+            outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
             finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
     part = None
     if finished:

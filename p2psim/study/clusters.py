@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError, MissingSourceError, SimulationError
+from p2psim.study.arithmetic import arithmetic, differing
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.study.manifest import versions
 
@@ -65,16 +66,22 @@ def _work_remotely(
     items: Sequence[Item],
     options: BatchOptions,
     parent: Mapping[str, str],
+    kernels: Mapping[str, Sequence[str]],
 ) -> BatchResult:
     """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
-    differing = [
+    others = [
         f"{name} {mine} there, {parent.get(name)} here"
         for name, mine in _versions().items()
         if parent.get(name) != mine
     ]
-    if differing:
-        said = f"worker {platform.node()} has other versions: {', '.join(differing)}; install the same ones"
+    if others:
+        said = f"worker {platform.node()} has other versions: {', '.join(others)}; install the same ones"
         return BatchResult(None, stopped=SimulationError(said))
+    if other := differing(kernels):
+        said = (
+            f"part of the results was made by workers with other arithmetic, and differs by rounding: {other}"
+        )
+        options = replace(options, warnings=(said,))
     result = run_batch(cells, items, _workspace(study), options, prepare=True)
     return replace(result, worker=f"{platform.node()}:{result.worker}")
 
@@ -164,7 +171,9 @@ def run_dask(
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
                 own = {position: cells[position] for position, _ in batch}
-                future = client.submit(_work_remotely, study, own, batch, options, _versions(), pure=False)
+                future = client.submit(
+                    _work_remotely, study, own, batch, options, _versions(), arithmetic(), pure=False
+                )
                 waiting[future] = batch
                 futures.add(future)
             if not waiting:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from p2psim.errors import InputError
 from p2psim.printing import key_values
 from p2psim.study import manifest, store
+from p2psim.study.arithmetic import differing
 from p2psim.study.invocations import Invocation, earlier
 from p2psim.study.manifest import CellEntry, Manifest
 from p2psim.study.notices import Warned
@@ -51,7 +52,7 @@ def describe(
         grid=len(grid),
         stored=old.stored if old else (),
         runs=old.runs if old else {},
-        warnings=_with_version_warning(old),
+        warnings=(old.warnings if old else {}) | {message: Warned(1) for message in version_warnings(old)},
         files=old.files if old else {},
         preparation=preparation or (old.preparation if old else {}),
         made_by=manifest.versions(),
@@ -59,17 +60,19 @@ def describe(
     )
 
 
-def _with_version_warning(old: Manifest | None) -> dict[str, Warned]:
-    if old is None:
-        return {}
-    warnings, now = dict(old.warnings), manifest.versions()
-    if old.runs and any(old.made_by.get(key) != now[key] for key in ("p2psim", "libraries", "platform")):
-        message = (
+def version_warnings(old: Manifest | None) -> list[str]:
+    """What tells results that a folder holds from those that would be made now."""
+    if old is None or not old.runs:
+        return []
+    found, now = [], manifest.versions()
+    if any(old.made_by.get(key) != now[key] for key in ("p2psim", "libraries", "platform")):
+        found.append(
             f"part of the results was made by p2psim {old.made_by.get('p2psim')} with other libraries or on "
             "another platform: the same bytes are promised for the same versions only"
         )
-        warnings[message] = Warned(1)
-    return warnings
+    if other := differing(old.made_by.get("arithmetic")):
+        found.append(f"part of the results was made with other arithmetic, and differs by rounding: {other}")
+    return found
 
 
 def _notes(cell: "Cell") -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from p2psim import __version__
 from p2psim.errors import FolderError
 from p2psim.printing import plain
+from p2psim.study.arithmetic import arithmetic
 from p2psim.study.aside import write_text
 from p2psim.study.invocations import Invocation, from_tree, to_tree
 from p2psim.study.notices import Warned
@@ -120,7 +121,7 @@ class Manifest:
 
 
 def versions() -> dict[str, Any]:
-    """Versions of the package, Python and the libraries, and the platform."""
+    """Versions of the package, Python and the libraries, the platform, and the kernels of its arithmetic."""
     return {
         "p2psim": __version__,
         "python": platform.python_version(),
@@ -128,6 +129,7 @@ def versions() -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         "byte_order": sys.byteorder,
+        "arithmetic": arithmetic(),
     }
 
 

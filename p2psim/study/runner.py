@@ -14,7 +14,7 @@ from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
 from p2psim.study.clusters import connect, run_dask
-from p2psim.study.describing import describe, describe_failures, with_stops, without_empty
+from p2psim.study.describing import describe, describe_failures, version_warnings, with_stops, without_empty
 from p2psim.study.executors import EXECUTORS, available_cores, run_local
 from p2psim.study.invocations import Record
 from p2psim.study.pool import warm_up
@@ -181,6 +181,8 @@ def _run_into(
         if options.overwrite:
             store.clear(folder)
         text = _resolved_text(scenario, preparation)
+        for message in version_warnings(content.manifest if content is not None else None):
+            tell(message)
         described = describe(scenario, grid, content, folder, preparation, facts, record.so_far())
         store.begin(folder, described, text)
         try:

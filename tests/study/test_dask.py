@@ -18,6 +18,7 @@ import small_study as small
 import p2psim
 from p2psim.errors import SimulationError
 from p2psim.study import batches, clusters, manifest, store
+from p2psim.study.arithmetic import arithmetic
 from p2psim.study.cells import cells
 
 pytestmark = pytest.mark.verification
@@ -189,14 +190,25 @@ def test_a_worker_of_other_versions_is_refused() -> None:
     assert {"p2psim", "numpy", "numba"} <= set(here)
     grid = cells(small.scenario())
     own = {0: grid[0]}
-    done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here)
+    done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, arithmetic())
     assert done.part is not None
     assert done.stopped is None
-    refused = clusters._work_remotely("other", own, [(0, 0)], batches.BatchOptions(), here | {"numpy": "1.0"})
+    refused = clusters._work_remotely(
+        "other", own, [(0, 0)], batches.BatchOptions(), here | {"numpy": "1.0"}, arithmetic()
+    )
     assert refused.part is None
     assert "numpy" in str(refused.stopped)
     assert "1.0 here" in str(refused.stopped)
     assert str(pickle.loads(pickle.dumps(refused)).stopped) == str(refused.stopped)
+
+
+def test_simulations_of_a_worker_with_other_arithmetic_bear_a_warning() -> None:
+    own, here = {0: cells(small.scenario())[0]}, clusters._versions()
+    for kernels, count in ((arithmetic(), 0), ({**arithmetic(), "blas": ["another"]}, 1)):
+        done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, kernels)
+        assert done.part is not None
+        said = json.loads(bytes(done.part.files["part.json"]))["warnings"]
+        assert sum("other arithmetic" in message for message in said) == count
 
 
 def test_a_worker_keeps_the_data_of_few_studies() -> None:

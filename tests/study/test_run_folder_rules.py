@@ -229,6 +229,25 @@ def test_results_of_another_version_are_told_apart(tmp_path: Path) -> None:
     assert any("with other libraries" in message for message in result.described.warnings)
 
 
+@pytest.mark.parametrize("part", ["blas", "simd"])
+def test_results_of_other_arithmetic_are_told_apart(tmp_path: Path, part: str) -> None:
+    """Said before the run goes on, and kept: not when nothing is added, nor in a new folder."""
+    folder, told = tmp_path / "run", []
+    p2psim.run(small.scenario(), folder, progress=False, tell=told.append)
+    assert not any("arithmetic" in message for message in told)
+    tree = json.loads((folder / "manifest.json").read_text())
+    assert tree["made_by"]["arithmetic"]["blas"]
+    tree["made_by"]["arithmetic"][part] = ["another"]
+    (folder / "manifest.json").write_text(json.dumps(tree))
+    p2psim.run(small.scenario(), folder, progress=False, tell=told.append)
+    assert not any("arithmetic" in message for message in told)
+    result = p2psim.run(small.scenario(replicas=4), folder, progress=False, tell=told.append)
+    said = [message for message in told if "other arithmetic" in message]
+    assert len(said) == 1
+    assert f"{part} another there" in said[0]
+    assert said[0] in result.described.warnings
+
+
 def test_dask_missing_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingSourceError, match=r'pip install "p2psim\[dask\]"'):
