@@ -1,101 +1,83 @@
-"""What the guide shows runs as shown, and gives what is shown."""
+"""What the guide shows runs as shown, in the order in which it stands, and gives what is shown."""
 
-import contextlib
-import io
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from p2psim import compiled
-from p2psim.cli import main
 from p2psim.data import downloads
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
+ROOT = Path(__file__).parents[1]
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+
+#: Language and text of each block, in order.
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.S)
+
+#: Commands that change the environment, which the guide describes and the README's commands do.
+NOT_RUN = ("pip install",)
+
+#: Parts of lines that depend on the machine: times, rates, memory, rounding, identities.
+VARYING = re.compile(
+    r"^time: .*|about [\d.,]+ MB a process.*|identity [\w…]+|this one is [\w…]+|[\d.]+e[-+]\d+ \(up to"
+    r"|difference of the others [\d.e-]+|^ +\d+ +\d+ +[\d.]+ +[\d.]+e\+\d+$",
+    re.M,
+)
 
 
-def blocks_of(title: str) -> list[tuple[str, str]]:
-    """Language and text of each block in a section."""
-    section = re.search(rf"^## {title}$(.*?)^## ", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
-    assert section is not None
-    return re.findall(r"```(\w+)\n(.*?)```", section[1], re.S)
+def commands(block: str) -> list[tuple[str, str]]:
+    """The commands of a console block and what each shows."""
+    parts = re.split(r"^\$ (.*)\n", block, flags=re.M)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
 
 
-def test_own_data_from_the_guide(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = blocks_of("Your own data")
-    assert [language for language, _ in blocks] == ["python", "text", "yaml", "console"]
-    (_, code), (_, lines), (_, scenario), (_, shown) = blocks
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, {})
-    assert printed.getvalue().strip() == lines.strip()
-    Path("stays.yaml").write_text(scenario)
-    command, *expected = shown.strip().splitlines()
-    assert main([*command.removeprefix("$ p2psim ").split(), "--jobs", "1"]) == 0
-    captured = capsys.readouterr()
-    # Digits that may differ between platforms are not compared, beyond three.
-    assert _rounded(captured.out) == _rounded("\n".join(expected))
-    assert "warning" not in captured.err
-
-
-def test_faults_from_the_guide(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (language, scenario), (_, shown) = blocks_of("Errors and exit codes")
-    assert language == "yaml"
-    Path("bad.yaml").write_text(scenario)
-    command, *expected = shown.splitlines()
-    assert main(command.removeprefix("$ p2psim ").split()) == 2
-    assert capsys.readouterr().err.splitlines() == expected
-
-
-def test_check_from_the_guide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """All but the time, which is of the machine; of that, the words."""
-    monkeypatch.chdir(GUIDE.parents[1])
-    monkeypatch.setattr(compiled, "is_compiled", lambda: True)
-    ((_, shown),) = blocks_of("Check before running")
-    command, *expected = shown.splitlines()
-    assert main([*command.removeprefix("$ p2psim ").split(), "--jobs", "2"]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert _words(printed[1]) == _words(expected[1])
-    del printed[1], expected[1]
-    # An ellipsis stands for lines that are left out, also at the end.
-    for part in "\n".join(expected).split("…"):
-        lines = _rounded(part)
-        assert lines == [] or "\n".join(lines) in "\n".join(_rounded("\n".join(printed)))
-
-
-def test_fetching_from_the_guide(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """It asks nobody. What comes from elsewhere stays there: the test of fetching itself is another."""
-    command, *_ = dict(blocks_of("Personalised models on a graph"))["console"].splitlines()
-    fetched: list[str] = []
-
-    def fetch(name: str) -> Path:
-        fetched.append(name)
-        return tmp_path / name
-
-    monkeypatch.setattr(downloads, "fetch", fetch)
-    assert main(command.removeprefix("$ p2psim ").split()) == 0
-    assert fetched == ["movielens-100k"]
-    assert "ready" in capsys.readouterr().out
-
-
-def _words(text: str) -> str:
-    """Text without its numbers; a range of them is one. A slow machine has minutes, or one stretch."""
-    text = re.sub(r"[\d,.]+( (seconds|minutes)(?= to))?( to [\d,.]+)?", "#", text)
-    return text.replace("# minutes", "# seconds").replace("stretches", "stretch")
-
-
-def _rounded(text: str) -> list[str]:
+def rounded(text: str) -> list[str]:
+    """Words of a text, numbers to three digits, without what depends on the machine."""
     number = re.compile(r"\d*\.?\d+(e[+-]?\d+)?")
     return [
         f"{float(word):.3g}" if number.fullmatch(word) else word
-        for line in text.splitlines()
+        for line in VARYING.sub("", text).splitlines()
         for word in line.split()
     ]
+
+
+def assert_shown(shown: str, printed: str) -> None:
+    """Everything shown was printed, in order; an ellipsis alone in a line stands for lines that are left out."""
+    have = rounded(printed)
+    for part in re.split(r"^…$", shown, flags=re.M):
+        wanted = rounded(part)
+        places = [k for k in range(len(have) - len(wanted) + 1) if have[k : k + len(wanted)] == wanted]
+        assert places, f"not printed:\n{part}\nprinted:\n{printed}"
+        have = have[places[0] + len(wanted) :]
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    """What a command prints; the guide shows both streams as one."""
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=240)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.verification
+@pytest.mark.timeout(900)
+def test_the_guide_in_its_order(tmp_path: Path) -> None:
+    without = "movielens" if downloads.located(downloads.DOWNLOADS["movielens-100k"]) is None else None
+    shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
+    ran = 0
+    for number, (language, block) in enumerate(BLOCKS):
+        following = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else ("", "")
+        if language == "yaml" and (name := re.match(r"name: (\w+)$", block, re.M)):
+            (tmp_path / f"{name[1]}.yaml").write_text(block)
+        elif language == "python":
+            assert following[0] == "text", "what a script prints is shown after it"
+            main = "".join(f"    {line}\n" for line in block.splitlines())
+            (tmp_path / "script.py").write_text(f"if __name__ == '__main__':\n{main}")
+            assert_shown(following[1], run([sys.executable, "script.py"], tmp_path))
+        elif language == "console":
+            for command, shown in commands(block):
+                if not command.startswith(NOT_RUN) and (without is None or without not in command):
+                    assert_shown(shown, run([sys.executable, "-m", *shlex.split(command)], tmp_path))
+                    ran += 1
+    assert ran >= 14

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import InputError
+from p2psim.errors import InputError, SimulationError
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING
 from p2psim.report.source import BAND, Source, source
 
@@ -88,6 +88,8 @@ def draw(
     InputError
         If a kind or metric is unknown, a kind does not have the axis, or the run lacks what the figure needs.
         Nothing is written then.
+    SimulationError
+        If drawing a figure failed for another reason, which is a defect of the figure; the others are written first.
     """
     from p2psim.report import style
 
@@ -106,14 +108,19 @@ def draw(
         asked = [_written(entry) for entry in material.scenario.get("figure") or ()]
     if not asked and metric is not None:
         asked = [replace(every, kind="curves")]
+    into = Path(folder) if folder is not None else Path(result.path) / "figures"
+    failed: list[str] = []
     with style.look():
         if not asked or wanted == [EVERYTHING]:
-            figures = _all_that_can_be_drawn(material, every)
+            figures = _all_that_can_be_drawn(material, every, failed)
         else:
             figures = {}
             for one in asked:
-                _add(figures, _drawn(material, one))
-        return style.save_all(figures, folder if folder is not None else Path(result.path) / "figures")
+                _add(figures, _drawn(material, one, failed))
+        paths = style.save_all(figures, into)
+    if failed:
+        raise SimulationError(f"{'; '.join(failed)}; {len(paths)} files of the other figures are in {into}")
+    return paths
 
 
 def _check(wanted: Sequence[str], asked: Asked) -> None:
@@ -149,8 +156,8 @@ def _written(entry: Mapping[str, Any]) -> Asked:
     return Asked(**{**entry, "quantile": tuple(entry["quantile"])})
 
 
-def _drawn(material: Source, asked: Asked) -> "dict[str, Figure]":
-    """Figures of one kind by stem; with a facet, those of each of its values."""
+def _drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figure]":
+    """Figures of one kind by stem; with a facet, those of each of its values. A defect is added to ``failed``."""
     from p2psim.report.kinds import KINDS
 
     assert asked.kind is not None
@@ -165,19 +172,22 @@ def _drawn(material: Source, asked: Asked) -> "dict[str, Figure]":
         }
     except InputError as error:
         raise InputError(*(f"{asked.kind}: {fault.message}" for fault in error.faults)) from error
+    except Exception as error:  # whatever it is, it must not lose the other figures
+        failed.append(f"the figure {asked.kind} could not be drawn: {type(error).__name__}: {error}")
+        return {}
 
 
-def _all_that_can_be_drawn(material: Source, asked: Asked) -> "dict[str, Figure]":
+def _all_that_can_be_drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figure]":
     from p2psim.report.kinds import KINDS
 
     figures: dict[str, Figure] = {}
     lacking: list[str] = []
     for name in KINDS if asked.against in (None, "step") else ALONG_THE_RUN:
         try:
-            figures.update(_drawn(material, replace(asked, kind=name)))
+            figures.update(_drawn(material, replace(asked, kind=name), failed))
         except InputError as error:
             lacking += [fault.message for fault in error.faults]
-    if not figures:
+    if not figures and not failed:
         raise InputError("no figure can be drawn from this run", *lacking)
     return figures
 

@@ -1,6 +1,7 @@
 """One look for all figures: a palette that survives colour blindness, and lines that survive grey."""
 
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +86,8 @@ def look() -> Iterator[None]:
         # The font that comes with matplotlib: the same figure on every machine.
         "font.sans-serif": ["DejaVu Sans"],
         "svg.hashsalt": "p2psim",
+        # Names of users may hold any character: a dollar sign starts no formula.
+        "text.parse_math": False,
         "axes.titlesize": "medium",
         "legend.frameon": False,
         "grid.linewidth": 0.6,
@@ -268,6 +271,7 @@ def save_all(figures: Mapping[str, "Figure"], folder: Path | str) -> list[Path]:
 
 def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
     """Write PNG and SVG, each whole or not at all, the same bytes for the same figure."""
+    _plain_powers(figure)
     paths = []
     for extension, metadata in (("png", {}), ("svg", {"Date": None})):
         content = io.BytesIO()
@@ -276,3 +280,26 @@ def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
         write_bytes(path, content.getvalue())
         paths.append(path)
     return paths
+
+
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def _plain_powers(figure: "Figure") -> None:
+    """Write the powers of ten of log axes as Unicode, since formulas are not parsed (see `look`)."""
+    from matplotlib.ticker import FuncFormatter, LogFormatterMathtext
+
+    def plain(formatter: LogFormatterMathtext) -> FuncFormatter:
+        def label(value: float, position: int | None) -> str:
+            inside = re.sub(r"[$]|\\mathdefault", "", formatter(value, position)).replace("\\times", "·")
+            inside = re.sub(r"\^\{([-0-9]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), inside)
+            return re.sub(r"[{} ]", "", inside).replace("-", "−")
+
+        return FuncFormatter(label)
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(major := axis.get_major_formatter(), LogFormatterMathtext):
+                axis.set_major_formatter(plain(major))
+            if isinstance(minor := axis.get_minor_formatter(), LogFormatterMathtext):
+                axis.set_minor_formatter(plain(minor))

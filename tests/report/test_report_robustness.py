@@ -1,0 +1,119 @@
+"""Figures of whatever a user names a thing, of every exchange, and when one of them fails."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_up_run import run
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import p2psim
+from p2psim.errors import SimulationError
+from p2psim.report import draw, kinds
+from p2psim.report.kinds import KINDS
+from p2psim.report.source import source
+
+NAMES = st.text(st.sampled_from("$\\{}_^%#& ax"), min_size=1, max_size=12).filter(str.strip)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=NAMES, cells=st.lists(NAMES, min_size=2, max_size=2, unique=True))
+def test_names_are_never_formulas(tmp_path: Path, name: str, cells: list[str]) -> None:
+    r = run(tmp_path, {"privacy.allocation": cells}, steps=range(0, 101, 50), commits=20, factors=(0.5, 1.0))
+    r.manifest["name"] = name
+    r.agents["label"] = [f"{name} {i}" for i in r.agents["index"]]
+    stems = {path.stem for path in draw(r, folder=tmp_path / "figures")}
+    assert {"fitness", "timing"} <= stems
+
+
+def test_a_dollar_sign_is_drawn_as_it_is_written(tmp_path: Path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 100.0]}, commits=20)
+    r.manifest["name"] = "from $5 to $x_{"
+    draw(r, kind="timing", folder=tmp_path)
+    assert "from $5 to $x_{" in (tmp_path / "timing.svg").read_text().replace("&#36;", "$")
+
+
+def test_powers_of_ten_are_readable(tmp_path: Path) -> None:
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 1000.0]})
+    svg = next(path for path in draw(r, kind="fitness", folder=tmp_path) if path.suffix == ".svg").read_text()
+    assert "<!-- 10⁻³ -->" in svg
+    assert "mathdefault" not in svg
+
+
+def test_one_kind_that_fails_does_not_lose_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> dict[str, object]:
+        raise ValueError("negative values")
+
+    monkeypatch.setitem(kinds.KINDS, "epsilon", broken)
+    r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0]}, commits=20)
+    with pytest.raises(SimulationError, match=r"epsilon could not be drawn: ValueError: negative values"):
+        draw(r, kind="all")
+    assert (tmp_path / "figures" / "fitness.png").exists()
+    assert (tmp_path / "figures" / "timing.png").exists()
+
+
+STAR = {
+    "name": "timing",
+    "network": {"topology": {"kind": "star", "agents": 3}},
+    "data": {"source": {"kind": "linear-regression", "points": 30, "dimension": 2}},
+    "learning": {"loss": "squared", "regularizer": {"l2": 0.1}},
+    "record": {"events": True, "metrics": ["relative_fitness"]},
+}
+
+
+def timing(scenario: dict[str, object], tmp_path: Path) -> tuple[np.ndarray, np.ndarray, str]:
+    """Commits and agents of the marks that the figure shows, and what it calls an agent."""
+    result = p2psim.run(p2psim.Scenario.from_dict(scenario), tmp_path / "run", jobs=1, progress=False)
+    figure = KINDS["timing"](source(result))["timing"]
+    FigureCanvasAgg(figure).draw()
+    marks = figure.axes[0].collections[0].get_offsets()
+    shares = [bar.get_width() for bar in figure.axes[1].patches]
+    events = result.events
+    commits = int((events["kind"] == "commit").sum())
+    assert sum(shares) == pytest.approx(100 * len(marks) / commits)
+    return marks[:, 0].astype(int), marks[:, 1].astype(int), figure.axes[0].get_ylabel()
+
+
+def test_timing_of_rounds_shows_all_answers_of_each_round(tmp_path: Path) -> None:
+    """Without losses every owner's answer is used in every round."""
+    scenario = STAR | {
+        "network": STAR["network"] | {"exchange": "round"},
+        "learning": STAR["learning"]
+        | {"algorithm": {"kind": "synchronous-descent", "horizon": 6, "rho": 0.1, "theta_max": 3}},
+    }
+    commits, agents, word = timing(scenario, tmp_path)
+    assert word == "owner"
+    assert sorted(zip(commits, agents, strict=True)) == [(k, i) for k in range(1, 6) for i in range(3)]
+
+
+def test_timing_of_rounds_leaves_out_lost_and_late_answers(tmp_path: Path) -> None:
+    scenario = STAR | {
+        "network": STAR["network"]
+        | {
+            "exchange": {"kind": "round", "response": {"uniform": [0.0, 0.9]}, "deadline": 0.6},
+            "channel": {"loss": 0.2},
+        },
+        "learning": STAR["learning"]
+        | {"algorithm": {"kind": "synchronous-descent", "horizon": 30, "rho": 0.1, "theta_max": 3}},
+    }
+    commits, agents, _ = timing(scenario, tmp_path)
+    pairs = list(zip(commits, agents, strict=True))
+    assert len(set(pairs)) == len(pairs) < 29 * 3
+
+
+def test_timing_of_a_graph_shows_who_updated(tmp_path: Path) -> None:
+    scenario = STAR | {
+        "network": {"topology": {"kind": "ring", "agents": 5}, "exchange": "broadcast"},
+        "data": {"source": {"kind": "linear-regression", "points": 10, "dimension": 2}},
+        "learning": STAR["learning"]
+        | {"algorithm": {"kind": "coordinate-descent", "mu": 1.0, "updates_per_agent": 8}},
+        "record": {"events": True},
+    }
+    commits, agents, word = timing(scenario, tmp_path)
+    assert word == "agent"
+    assert list(commits) == list(range(1, len(commits) + 1))
+    assert set(agents) <= set(range(5))
