@@ -1,9 +1,11 @@
-"""Processes that measure, and how their numbers are told."""
+"""Processes that measure, their progress, and tables of their numbers."""
 
 import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,10 +20,33 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMB
 Row = tuple[str, str, str]
 
 
+#: When this process began to measure.
+_BEGAN = time.monotonic()
+
+
+def progress(text: str) -> None:
+    """Write what is being measured to standard error, with the seconds since the start."""
+    print(f"[{time.monotonic() - _BEGAN:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+
+def rounds(most: int, minutes: float | None = None) -> Iterator[int]:
+    """Numbers of rounds: the first always, a further one only if it can be expected to end within ``minutes``."""
+    slowest = 0.0
+    for number in range(most):
+        began = time.monotonic()
+        if number and minutes is not None and began + slowest - _BEGAN > 60 * minutes:
+            progress(f"no time for round {number + 1} of {most} within {minutes:g} minutes")
+            return
+        progress(f"round {number + 1} of {most}")
+        yield number
+        slowest = max(slowest, time.monotonic() - began)
+
+
 def child(script: str, *arguments: object) -> Any:
     """What a script of this folder prints as JSON, in a process of its own."""
     command = [sys.executable, str(HERE / script), *map(str, arguments)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    progress(" ".join([script, *map(str, arguments)])[:100])
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def spread(values: list[float], digits: int = 2) -> str:

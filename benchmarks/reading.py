@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from measuring import Row, child, spread, table
+from measuring import Row, child, rounds, spread, table
 
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
@@ -141,13 +141,13 @@ def reading(reader: str, path: Path, rows: int) -> dict[str, float]:
     return {"s": seconds, "mb": peak() - before}
 
 
-def measure(rounds: int, rows: int) -> Found:
+def measure(most: int, rows: int) -> Found:
     """Every reader, round by round."""
     found: Found = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), rows)
         found["mb"] = [path.stat().st_size / 1e6]
-        for _ in range(rounds):
+        for _ in rounds(most):
             for reader in READERS:
                 for what, value in child(
                     "reading.py", "--worker", reader, "--size", rows, "--file", path
@@ -156,10 +156,10 @@ def measure(rounds: int, rows: int) -> Found:
     return found
 
 
-def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+def measured(most: int, smoke: bool) -> tuple[Found, list[Row]]:
     """What is measured, small if it is only to be seen that it runs."""
     rows = 100_000 if smoke else 10_000_000
-    found = measure(rounds, rows)
+    found = measure(most, rows)
     told: list[Row] = [(f"{rows:,} rows of metrics, MB", spread(found["mb"], 0), "")]
     for reader in READERS:
         what = f"{rows:,} rows, medians by cell and step: {reader}"

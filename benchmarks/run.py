@@ -1,13 +1,17 @@
 """Measure p2psim beside two baselines, in one run: ratios mean something, seconds depend on the machine.
 
-    python benchmarks/run.py [--smoke] [--rounds 5] [--json FILE] [--part baselines|sweeps|scaling|large|reading ...]
+    python benchmarks/run.py [--smoke] [--rounds 5] [--minutes 4.5] [--json FILE]
+                             [--part baselines|sweeps|scaling|large|reading|all ...]
 
-Each round times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a simulation as one
-would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star figure workload
-(star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded; p2psim's
-includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up; whole sweeps (sweep.py);
-how cost grows (scaling.py); graphs of up to a million agents (large_graphs.py); and how fast results are read
-(reading.py).
+By default the baselines are measured, in as many of five rounds as end within five minutes; ``--part all`` measures
+everything. What is being measured is written to standard error.
+
+Each round of the baselines times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a
+simulation as one would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star
+figure workload (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded;
+p2psim's includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up. The other parts:
+whole sweeps (sweep.py); how cost grows (scaling.py); graphs of up to a million agents (large_graphs.py); and how fast
+results are read (reading.py).
 """
 
 import argparse
@@ -27,7 +31,7 @@ import large_graphs
 import reading
 import scaling
 import sweep
-from measuring import HERE, Row, child, spread, table
+from measuring import HERE, Row, child, progress, rounds, spread, table
 
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
@@ -121,6 +125,7 @@ def large(records: int) -> None:
 def seconds_of(arguments: list[str], times: int) -> list[float]:
     """Wall seconds of a command, repeated; the first, which warms the file cache, is left out."""
     taken = []
+    progress(f"python {' '.join(arguments)}, {times + 1} times")
     for _ in range(times + 1):
         start = time.perf_counter()
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
@@ -128,10 +133,17 @@ def seconds_of(arguments: list[str], times: int) -> list[float]:
     return taken[1:]
 
 
-def measure(rounds: int, replicas: int, naive_replicas: int, records: int, agents: tuple[int, ...]) -> Found:
+def measure(
+    most: int,
+    minutes: float | None,
+    replicas: int,
+    naive_replicas: int,
+    records: int,
+    agents: tuple[int, ...],
+) -> Found:
     """Everything, round by round."""
     found: Found = defaultdict(list)
-    for _ in range(rounds):
+    for _ in rounds(most, minutes):
         found["limit"].append(baseline("star", "limit", replicas))
         found["array"].append(ours("array", replicas, False))
         found["simpy"].append(ours("simpy", replicas, False))
@@ -144,9 +156,9 @@ def measure(rounds: int, replicas: int, naive_replicas: int, records: int, agent
             found[f"graph simpy {n}"].append(graph("simpy", n))
         found[f"graph naive {agents[0]}"].append(baseline("graph", "naive", agents[0]))
     found["peak_mb"] = [float(child("run.py", "--worker", "large", "--replicas", records)["peak_mb"])]
-    found["python_s"] = seconds_of(["-c", "pass"], rounds)
-    found["import_s"] = seconds_of(["-c", "import p2psim"], rounds)
-    found["help_s"] = seconds_of(["-m", "p2psim", "--help"], rounds)
+    found["python_s"] = seconds_of(["-c", "pass"], most)
+    found["import_s"] = seconds_of(["-c", "import p2psim"], most)
+    found["help_s"] = seconds_of(["-m", "p2psim", "--help"], most)
     return found
 
 
@@ -196,7 +208,12 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="only see that it runs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write all measurements to this file")
-    parser.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="what to measure")
+    parser.add_argument(
+        "--minutes", type=float, default=4.5, help="begin no further round of baselines past this"
+    )
+    parser.add_argument(
+        "--part", choices=(*PARTS, "all"), nargs="+", default=["baselines"], help="what to measure"
+    )
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--replicas", type=int, default=100, help=argparse.SUPPRESS)
     parser.add_argument("--single-budget", action="store_true", help=argparse.SUPPRESS)
@@ -208,26 +225,27 @@ def main() -> None:
     elif asked.worker:
         work(asked.worker, asked.replicas, asked.single_budget)
     else:
-        everything(asked.part, asked.rounds, asked.smoke, asked.json)
+        parts = PARTS if "all" in asked.part else asked.part
+        everything(parts, asked.rounds, asked.minutes, asked.smoke, asked.json)
 
 
-def baselines(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+def baselines(most: int, minutes: float, smoke: bool) -> tuple[Found, list[Row]]:
     """The baselines beside p2psim, memory and start-up."""
     replicas, naive, records = (3, 1, 30_000) if smoke else (100, 10, 750_000)
     agents = (50,) if smoke else (1000, 10_000)
-    found = measure(rounds, replicas, naive, records, agents)
+    found = measure(most, minutes, replicas, naive, records, agents)
     return found, rows(found, records, agents)
 
 
-def everything(parts: Sequence[str], rounds: int, smoke: bool, path: Path | None) -> None:
+def everything(parts: Sequence[str], most: int, minutes: float, smoke: bool, path: Path | None) -> None:
     """Measure the parts, and print their rows as one table."""
     told: list[Row] = []
     kept: dict[str, object] = {}
 
     def measured(part: str) -> tuple[Mapping[Any, object], list[Row]]:
         if part in MODULES:
-            return MODULES[part].measured(1 if smoke else min(rounds, 3), smoke)
-        return baselines(1 if smoke else rounds, smoke)
+            return MODULES[part].measured(1 if smoke else min(most, 3), smoke)
+        return baselines(1 if smoke else most, minutes, smoke)
 
     # To see that all of it runs, two at a time will do; what is measured must be alone.
     with ThreadPoolExecutor(2 if smoke else 1) as pool:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from measuring import HERE, Row, child, spread, table
+from measuring import HERE, Row, child, rounds, spread, table
 
 #: Measurements of each size, one a round: set-up s, µs a commit, MB.
 Found = dict[tuple[str, int], list[dict[str, float]]]
@@ -118,11 +118,11 @@ def ran(path: str, sets: Sequence[str]) -> float:
         return time.process_time() - began
 
 
-def measure(rounds: int, most: int | None) -> tuple[Found, dict[str, list[float]]]:
+def measure(times: int, most: int | None) -> tuple[Found, dict[str, list[float]]]:
     """Everything, round by round; only `most` sizes of as many that grow, where that is given."""
     found: Found = defaultdict(list)
     other: dict[str, list[float]] = defaultdict(list)
-    for _ in range(rounds):
+    for _ in rounds(times):
         for name, (_, sizes) in list(GROWING.items())[:most]:
             for size in sizes[:most]:
                 found[name, size].append(child("scaling.py", "--worker", name, "--size", size))
@@ -175,9 +175,9 @@ def rows(found: Found, other: dict[str, list[float]]) -> list[Row]:
     return told
 
 
-def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+def measured(times: int, smoke: bool) -> tuple[Found, list[Row]]:
     """What is measured, small if it is only to be seen that it runs."""
-    found, other = measure(rounds, 1 if smoke else None)
+    found, other = measure(times, 1 if smoke else None)
     return found, rows(found, other)
 
 

@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from measuring import HERE, Row, child, spread, table
+from measuring import HERE, Row, child, progress, rounds, spread, table
 
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
@@ -39,6 +39,7 @@ def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
         arguments += ["--progress", "none"]
         for one in sets:
             arguments += ["--set", one]
+        progress(f"p2psim {' '.join(arguments[:2] + arguments[4:])}"[:100])
         began = time.perf_counter()
         with subprocess.Popen(
             [sys.executable, "-m", "p2psim", *arguments],
@@ -110,10 +111,10 @@ def figure(sizes: list[int], replicas: int) -> None:
     print(json.dumps({"us_per_event": seconds / commits * 1e6, "commits": commits}))
 
 
-def measure(rounds: int, cells: int, sizes: tuple[int, ...], replicas: int, smoke: bool) -> Found:
+def measure(most: int, cells: int, sizes: tuple[int, ...], replicas: int, smoke: bool) -> Found:
     """Everything, round by round."""
     found: Found = defaultdict(list)
-    for _ in range(rounds):
+    for _ in rounds(most):
         for key, value in child("sweep.py", "--worker", "tiny", "--size", cells).items():
             found[f"tiny {key}"].append(value)
         found["limit"].append(child("baselines.py", "star", "limit", replicas)["us_per_event"])
@@ -149,10 +150,10 @@ def rows(found: Found, cells: int) -> list[Row]:
     return told
 
 
-def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
+def measured(most: int, smoke: bool) -> tuple[Found, list[Row]]:
     """What is measured, small if it is only to be seen that it runs."""
     cells, sizes, replicas = (20, SIZES[:1], 2) if smoke else (10_000, SIZES, 100)
-    found = measure(rounds, cells, sizes, replicas, smoke)
+    found = measure(most, cells, sizes, replicas, smoke)
     return found, rows(found, cells)
 
 
