@@ -5,12 +5,13 @@ component declares its own part beside its code; the section that owns it lists 
 so that adding a component takes one new file and one line.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from p2psim.agent_names import AgentNames, some
 from p2psim.errors import MeaningError
 
 
@@ -112,8 +113,7 @@ def per_agent(
 ) -> np.ndarray:
     """Resolve a per-agent quantity to one value an agent.
 
-    An agent's own index or label is preferred over its group. A name that is the label of one agent and the
-    index of another means the label.
+    An agent's own index or label is preferred over its group.
 
     Parameters
     ----------
@@ -133,45 +133,31 @@ def per_agent(
     Raises
     ------
     MeaningError
-        If an agent has no value, or an entry names no agent and no group, or both an agent and another group.
+        If an agent has no value or two; or an entry names no agent and no group, two agents, or an agent and a group
+        of others.
     """
     if not isinstance(value, Mapping):
         return np.full(len(labels), float(value))
-    known = {str(i) for i in range(len(labels))} | set(labels) | set(groups or ())
-    strangers = [name for name in value if name not in known]
-    if strangers:
-        raise MeaningError(
-            key, f"no agent or group is called {strangers[0]!r}; there are {_some(sorted(known))}"
-        )
-    taken = set(labels)
-    names = [[label] if str(i) in taken else [label, str(i)] for i, label in enumerate(labels)]
-    owners = _members(names)
-    if groups is not None:
-        members = _members([group] for group in groups)
-        for name in value:
-            if name in owners and name in members and owners[name] != members[name]:
-                raise MeaningError(
-                    key, f"{name!r} names an agent and a group of others; call one of them otherwise"
-                )
-        names = [[*own, group] for own, group in zip(names, groups, strict=True)]
-    values = np.empty(len(labels))
-    for i, candidates in enumerate(names):
-        given = [value[name] for name in candidates if name in value]
-        if not given:
-            raise MeaningError(key, f"agent {i} ({labels[i]}) has no value")
-        values[i] = given[0]
-    return values
-
-
-def _members(names: Iterable[Sequence[str]]) -> dict[str, set[int]]:
-    """Which agents each name stands for."""
+    agents = AgentNames(labels)
     members: dict[str, set[int]] = {}
-    for i, own in enumerate(names):
-        for name in own:
-            members.setdefault(name, set()).add(i)
-    return members
-
-
-def _some(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return shown + (f", … ({len(names)} in all)" if len(names) > most else "")
+    for i, group in enumerate(groups or ()):
+        members.setdefault(group, set()).add(i)
+    own = []
+    for name in value:
+        meant = agents.find(name)
+        if not meant and name not in members:
+            known = sorted({str(i) for i in range(len(labels))} | set(labels) | members.keys())
+            raise MeaningError(key, f"no agent or group is called {name!r}; there are {some(known)}")
+        if meant and meant != members.get(name, meant):
+            raise MeaningError(
+                key, f"{name!r} names an agent and a group of others; call one of them otherwise"
+            )
+        if meant:
+            own.append(name)
+    of_agent = {i: value[name] for name, i in agents.resolve(own, key).items()}
+    values = np.empty(len(labels))
+    for i, group in enumerate(groups if groups is not None else [""] * len(labels)):
+        if i not in of_agent and group not in value:
+            raise MeaningError(key, f"agent {i} ({labels[i]}) has no value")
+        values[i] = of_agent[i] if i in of_agent else value[group]
+    return values

@@ -45,13 +45,9 @@ class TestPerAgent:
         assert values.shape == (3,)
         assert values.dtype == np.float64
 
-    def test_a_label_that_looks_like_an_index_means_the_label(self) -> None:
+    def test_labels_that_look_like_indices_are_labels_where_all_are_named(self) -> None:
         assert resolve({1: 10.0, 2: 20.0}, ("1", "2"), None) == [10.0, 20.0]
-
-    def test_an_index_that_looks_like_another_label_is_no_index(self) -> None:
-        assert resolve({0: 5.0, 2: 20.0}, ("1", "2"), None) == [5.0, 20.0]
-        with pytest.raises(MeaningError, match=r"agent 1 \(2\) has no value"):
-            resolve({0: 5.0, 1: 10.0}, ("1", "2"), None)
+        assert resolve({0: 5.0, 2: 20.0}, ("1", "2"), None) == [5.0, 20.0]  # no index is 2, no label is 0
 
     @pytest.mark.parametrize(
         ("value", "labels", "groups", "message"),
@@ -61,6 +57,9 @@ class TestPerAgent:
             ({"large": 1.0}, LABELS, None, "no agent or group is called 'large'"),
             ({"north": 1.0}, LABELS, GROUPS, r"agent 1 \(south\) has no value"),
             ({}, LABELS, GROUPS, r"agent 0 \(north\) has no value"),
+            ({0: 1.0, 1: 2.0}, ("1", "2"), None, r"'1' is the label of agent 0 \(from 0\) and the index of"),
+            ({0: 1.0, 1: 2.0}, ("1", "0"), None, r"'0' is the label of agent 1"),
+            ({0: 1.0, "north": 2.0, "small": 3.0}, LABELS, GROUPS, "named twice, as '0' and as 'north'"),
             ({"0": 1.0, "1": 2.0}, ("a", "b"), ("1", "0"), "'0' names an agent and a group of others"),
         ],
     )
