@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -68,11 +69,14 @@ class Given:
         A vector for each agent, which neighbours are found by.
     targets : ndarray, shape (n, p), optional
         The model that each agent's data was generated from.
+    labels : sequence of str, optional
+        The agents' names.
     """
 
     agents: int | None = None
     profiles: Any = None
     targets: np.ndarray | None = None
+    labels: Sequence[str] | None = None
 
 
 def from_edges(
@@ -223,11 +227,12 @@ def _attributes(graph: nx.Graph[Any]) -> dict[str, np.ndarray]:
 
 
 def _is_finite(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float, np.number))
-        and not isinstance(value, bool)
-        and bool(np.isfinite(value))
-    )
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floating-point numbers
+        return False
 
 
 def _alike(pairs: np.ndarray, attributes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -238,15 +243,16 @@ def _alike(pairs: np.ndarray, attributes: Mapping[str, np.ndarray]) -> dict[str,
     return {
         name: np.delete(values[order], again)
         for name, values in attributes.items()
-        if (values[order][again] == values[order][again - 1]).all()
+        if not unlike(values[order][again], values[order][again - 1]).any()
     }
 
 
 def _weight(value: Any, a: int, b: int, key: str) -> float:
-    number = value if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else np.nan
-    if not (np.isfinite(number) and number > 0):
-        raise MeaningError(key, f"the weight of the link {a} – {b} must be a positive number, got {value!r}")
-    return float(number)
+    if not (_is_finite(value) and value > 0):
+        got = repr(value.item() if isinstance(value, np.generic) else value)
+        got = got if len(got) <= 60 else f"{got[:57]}..."
+        raise MeaningError(key, f"the weight of the link {a} – {b} must be a positive number, got {got}")
+    return float(value)
 
 
 def _star(
@@ -264,14 +270,27 @@ def _star(
     return Links(arrays.indptr, arrays.indices, True, values, attributes)
 
 
+def unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether numbers differ by more than rounding: both directions of a link may have been computed apart."""
+    difference: np.ndarray = np.abs(one - other) > 4 * np.finfo(float).eps * np.maximum(one, other)
+    return difference
+
+
+def digits(value: float) -> str:
+    """Write a number with all its digits."""
+    return repr(float(value)).removesuffix(".0")
+
+
 def _once(pairs: np.ndarray, values: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray]:
     """Take each link once."""
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     pairs, values = pairs[order], values[order]
     again = np.flatnonzero((pairs[1:] == pairs[:-1]).all(axis=1)) + 1
-    differs = again[values[again] != values[again - 1]]
+    differs = again[unlike(values[again], values[again - 1])]
     if differs.size:
         a, b = pairs[differs[0]]
         one, other = values[differs[0] - 1], values[differs[0]]
-        raise MeaningError(key, f"the link {a} – {b} is given twice, with weights {one:g} and {other:g}")
+        raise MeaningError(
+            key, f"the link {a} – {b} is given twice, with weights {digits(one)} and {digits(other)}"
+        )
     return np.delete(pairs, again, axis=0), np.delete(values, again)
