@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import FolderError, InputError, SimulationError
+from p2psim.options import INT32
 from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
 from p2psim.study.clusters import connect, run_dask
-from p2psim.study.describing import describe, describe_failures, version_warnings, with_stops, without_empty
+from p2psim.study.describing import (
+    describe,
+    describe_failures,
+    resolved_text,
+    version_warnings,
+    with_stops,
+    without_empty,
+)
 from p2psim.study.executors import EXECUTORS, available_cores, run_local
 from p2psim.study.invocations import Record
 from p2psim.study.pool import warm_up
@@ -121,9 +129,9 @@ def run(
     options = RunOptions(jobs, overwrite, way, executor, scheduler, check_events, only, arguments)
     _check_options(options)
     grid = cells(scenario, confirm_cells=confirm_cells)
-    if only is not None and not (0 <= only[0] < len(grid) and only[1] >= 0):
+    if only is not None and not (0 <= only[0] < len(grid) and 0 <= only[1] < INT32):
         raise InputError(
-            f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas from 0"
+            f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas 0 to {INT32 - 1}"
         )
     folder = Path(out) if out is not None else default_folder(scenario)
     failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
@@ -155,7 +163,9 @@ def _run_into(
     record = Record(options.arguments, options.executor, options.jobs)
     with contextlib.ExitStack() as stack:
         found = store.inspect(folder, identity, options.overwrite)
-        if folder.exists():
+        # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
+        locked = folder.exists()
+        if locked:
             stack.enter_context(store.lock(folder))
             found = store.inspect(folder, identity, options.overwrite)
         content = store.read_content(folder) if found is not None and not options.overwrite else None
@@ -163,7 +173,7 @@ def _run_into(
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
         if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
             warm_up()
-        workspace, preparation, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
+        workspace, fitted, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
         if content is not None and not work.items and _is_complete(content, grid, work):
             compaction.keep_figures(folder, scenario)
             return {}
@@ -171,7 +181,7 @@ def _run_into(
         if options.executor == "dask":
             client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
         # From here on the folder changes: the input is known to be good.
-        if not folder.exists():
+        if not locked:
             _create(folder)
             stack.enter_context(store.lock(folder))
             if store.inspect(folder, identity, options.overwrite) is not None:
@@ -180,10 +190,10 @@ def _run_into(
                 )
         if options.overwrite:
             store.clear(folder)
-        text = _resolved_text(scenario, preparation)
         for message in version_warnings(content.manifest if content is not None else None):
             tell(message)
-        described = describe(scenario, grid, content, folder, preparation, facts, record.so_far())
+        described = describe(scenario, grid, content, folder, fitted, facts, record.so_far())
+        text = resolved_text(scenario, grid, described)
         store.begin(folder, described, text)
         try:
             failed = _execute(folder, grid, work, workspace, options, _keeps_data(scenario), client, record)
@@ -220,10 +230,11 @@ def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> 
 
 def _prepare(
     scenario: "Scenario", grid: "Sequence[Cell]", directory: Path, needed: bool, tell: Callable[[str], None]
-) -> "tuple[Workspace, dict[str, Any], dict[str, dict[str, Any]]]":
+) -> "tuple[Workspace, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]":
     """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
 
-    Also returned: what the preparation found, and the facts of each cell, by content hash.
+    Also returned: what the preparation found, and the facts of each cell, by content hash; nothing where nothing is
+    needed.
     """
     from p2psim.study.scenario import explicit
     from p2psim.study.workspace import Workspace
@@ -235,17 +246,7 @@ def _prepare(
     for warning in warnings_of(grid, assessed):
         tell(warning)
     facts = {cell.content: explicit(fact.facts) for cell, fact in zip(grid, assessed, strict=True)}
-    fitted = {cell.content: workspace.fitted(cell.scenario) for cell in grid}
-    values = list(fitted.values())
-    if all(value == values[0] for value in values):
-        return workspace, {"all": values[0]} if values[0] else {}, facts
-    return workspace, fitted, facts
-
-
-def _resolved_text(scenario: "Scenario", preparation: dict[str, Any]) -> str:
-    if "all" in preparation:
-        scenario = scenario.model_copy(update={"fitted": preparation["all"]})
-    return scenario.to_yaml()
+    return workspace, {cell.content: workspace.fitted(cell.scenario) for cell in grid}, facts
 
 
 def _keeps_data(scenario: "Scenario") -> bool:
