@@ -44,8 +44,14 @@ Positive = Annotated[float, Field(gt=0)]
 Step = Annotated[float, Field(gt=0, le=1e100)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-Index = Annotated[int, Field(ge=0)]
+#: Largest numbers of the columns that hold replicas, cells and agents, and of those that hold all other whole numbers.
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+Count = Annotated[int, Field(ge=1, le=INT64)]
+Index = Annotated[int, Field(ge=0, le=INT64)]
+#: A number of agents or of replicas.
+Few = Annotated[int, Field(ge=1, le=INT32)]
+#: A seed.
+Whole = Annotated[int, Field(ge=-INT64, le=INT64)]
 
 
 def _expand_name(value: Any) -> Any:

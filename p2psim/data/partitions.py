@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from p2psim.data.columns import owners_of, require
 from p2psim.data.uneven import Dirichlet, Shards, Unbalanced, divide
 from p2psim.errors import MeaningError
-from p2psim.options import BY_NAME, Count, Options
+from p2psim.options import BY_NAME, Count, Few, Options
 
 Sizes = Annotated[list[Count], Field(min_length=1)]
 
@@ -32,7 +32,7 @@ class Equal(Options):
     """Consecutive rows, the same number each."""
 
     kind: Literal["equal"] = "equal"
-    agents: Count | None = Field(None, description="number of owners; left out, the topology's")
+    agents: Few | None = Field(None, description="number of owners; left out, the topology's")
     records: Count | None = Field(
         None,
         description="records of each owner; left out, all rows are given out, sizes differ by one at most",

@@ -8,7 +8,7 @@ from p2psim.data.features import Features
 from p2psim.data.partitions import Groups, Partition
 from p2psim.data.scaling import Scale
 from p2psim.data.sources import Source
-from p2psim.options import Count, Options
+from p2psim.options import Count, Options, Whole
 
 
 class Public(Options):
@@ -27,7 +27,7 @@ class DataSection(Options):
     shuffle: bool = Field(
         True, description="shuffle the rows first; what a source gives to owners stays there"
     )
-    seed: int | None = Field(None, description="seed of the data draws; left out, the scenario's")
+    seed: Whole | None = Field(None, description="seed of the data draws; left out, the scenario's")
     redraw: Literal["never", "replica"] | None = Field(
         None,
         description="draw anew in every replica; left out: generated data and test splits replica, "

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from p2psim.distributions import Quantity, sample
 from p2psim.errors import MeaningError
-from p2psim.options import Count, Options, Positive
+from p2psim.options import Count, Few, Options, Positive
 
 #: Different labels that Dirichlet shares are drawn for, at most.
 MOST_LABELS = 1_000
@@ -27,7 +27,7 @@ class Shards(Options):
     """Rows sorted by label, cut into shards of the same size, of which each owner gets some at random."""
 
     kind: Literal["shards"] = "shards"
-    agents: Count | None = Field(None, description="number of owners; left out, the topology's")
+    agents: Few | None = Field(None, description="number of owners; left out, the topology's")
     shards: Count = Field(2, description="shards of each owner: the fewer, the fewer labels it sees")
 
 
@@ -35,7 +35,7 @@ class Dirichlet(Options):
     """The rows of each label are shared out in proportions drawn from a symmetric Dirichlet law."""
 
     kind: Literal["dirichlet"] = "dirichlet"
-    agents: Count | None = Field(None, description="number of owners; left out, the topology's")
+    agents: Few | None = Field(None, description="number of owners; left out, the topology's")
     concentration: Positive = Field(
         description="α: small, and a label is held by few; large, and by all alike"
     )
@@ -46,7 +46,7 @@ class Unbalanced(Options):
     """Rows given out at random, in numbers proportional to draws of a random quantity; everyone gets one at least."""
 
     kind: Literal["unbalanced"] = "unbalanced"
-    agents: Count | None = Field(None, description="number of owners; left out, the topology's")
+    agents: Few | None = Field(None, description="number of owners; left out, the topology's")
     sizes: Quantity = Field(
         description="what records are proportional to, such as {lognormal: {median: 1, sigma: 1}}"
     )

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from p2psim.errors import InputError
+from p2psim.options import INT64
 from p2psim.study.faults import ordered
 from p2psim.study.meaning import contradictions
 from p2psim.study.nodes import Node, at, place_of, plain, put
@@ -175,7 +176,8 @@ def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str,
                 column[position] = value_at(scenario, steps_of(key))
     for column in values.values():
         kinds = {type(value) for value in column.values()}
-        if not (kinds <= {int, float} or kinds == {bool}):
+        too_large = any(isinstance(value, int) and abs(value) > INT64 for value in column.values())
+        if too_large or not (kinds <= {int, float} or kinds == {bool}):
             column.update({position: display(value) for position, value in column.items()})
     return values
 

@@ -10,11 +10,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from p2psim.distributions import Distribution
+from p2psim.options import INT32, INT64
 
 Schema = Mapping[str, Any]
 
 #: Schemas that only wrap another one. ``nullable`` is not among them: null is a value of its own.
 _WRAPPERS = {"default", "function-before", "function-after", "function-wrap", "definitions"}
+
+#: Bounds that a column sets, which only a message about a number beyond them says, and how.
+OF_COLUMNS = {INT32: "2³¹ − 1", INT64: "2⁶³ − 1", -INT64: "−2⁶³ + 1"}
 
 
 class Schemas:
@@ -156,8 +160,8 @@ def _keys(schemas: Schemas, schema: Schema) -> str:
 
 
 def _number(noun: str, schema: Schema) -> str:
-    above, least = schema.get("gt"), schema.get("ge")
-    below, most = schema.get("lt"), schema.get("le")
+    above, below = schema.get("gt"), schema.get("lt")
+    least, most = (None if bound in OF_COLUMNS else bound for bound in (schema.get("ge"), schema.get("le")))
     if least is not None and most is not None:
         return f"a {noun} from {_short(least)} to {_short(most)}"
     if above is not None and below is not None:

@@ -26,7 +26,7 @@ def describe(
     grid: "Sequence[Cell]",
     content: store.Content | None,
     folder: Path,
-    preparation: dict[str, Any],
+    fitted: dict[str, dict[str, Any]],
     facts: dict[str, dict[str, Any]],
     invocation: Invocation,
 ) -> Manifest:
@@ -36,6 +36,7 @@ def describe(
     old = content.manifest if content is not None else None
     present = {cell.content for cell in grid}
     # Of cells that need no work nothing was found out anew.
+    known = (old.fitted if old is not None else {}) | fitted
     facts = ({cell.content: cell.facts for cell in old.cells} if old is not None else {}) | facts
     entries = [
         CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
@@ -54,7 +55,7 @@ def describe(
         runs=old.runs if old else {},
         warnings=(old.warnings if old else {}) | {message: Warned(1) for message in version_warnings(old)},
         files=old.files if old else {},
-        preparation=preparation or (old.preparation if old else {}),
+        fitted={cell.content: known.get(cell.content, {}) for cell in entries},
         made_by=manifest.versions(),
         invocations=(*(earlier(old.invocations) if old else ()), invocation),
     )
@@ -93,6 +94,14 @@ def _left_over(cells: Sequence[CellEntry], folder: Path) -> list[CellEntry]:
         old = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
         texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old, confirm_cells=True)}
     return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
+
+
+def resolved_text(scenario: "Scenario", grid: "Sequence[Cell]", described: Manifest) -> str:
+    """The resolved scenario, with what the preparation found, if that is the same in all cells of the grid."""
+    first = described.fitted[grid[0].content]
+    if first and all(described.fitted[cell.content] == first for cell in grid):
+        scenario = scenario.model_copy(update={"fitted": first})
+    return scenario.to_yaml()
 
 
 def without_empty(described: Manifest, content: store.Content) -> Manifest:

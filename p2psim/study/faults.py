@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from p2psim.errors import Fault
-from p2psim.study.core_schema import Schemas, Spot, follow, phrase
+from p2psim.study.core_schema import OF_COLUMNS, Schemas, Spot, follow, phrase
 from p2psim.study.nodes import Node, at, place_of
 
 #: Problems, beside wrong types, that are told best by saying what the value must be.
@@ -127,6 +127,11 @@ def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
     if spot.schema is not None and detail["type"] == "literal_error" and isinstance(value, str):
         noun = next((step for step in reversed(spot.steps) if not step.isdecimal()), "value")
         return unknown(noun, value, [str(name) for name in schemas.bare(spot.schema)["expected"]])
+    if detail["type"] in ("less_than_equal", "greater_than_equal"):
+        ((side, limit),) = detail["ctx"].items()
+        if limit in OF_COLUMNS:
+            extreme = f"at {'most' if side == 'le' else 'least'} {OF_COLUMNS[limit]}"
+            return f"must be {extreme}, which is all that a column holds, got {show(value)}"
     if detail["type"] == "string_pattern_mismatch":
         return f"must match {detail['ctx']['pattern']}, got {show(value)}"
     if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):

@@ -5,7 +5,7 @@ import math
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,8 +95,8 @@ class Manifest:
         Messages, how often, and in which cells.
     files : dict
         Size and SHA-256 of each table and archive.
-    preparation : dict
-        Fitted numbers of the preparation of the data; by content hash where cells differ.
+    fitted : dict
+        What the preparation of the data found, by content hash; empty for data that every replica redraws.
     made_by : dict
         Versions and platform.
     invocations : tuple of Invocation
@@ -115,7 +115,7 @@ class Manifest:
     failed: dict[RunKey, str] = field(default_factory=dict)
     warnings: dict[str, Warned] = field(default_factory=dict)
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
-    preparation: dict[str, Any] = field(default_factory=dict)
+    fitted: dict[str, dict[str, Any]] = field(default_factory=dict)
     made_by: dict[str, Any] = field(default_factory=dict)
     invocations: tuple[Invocation, ...] = ()
 
@@ -160,7 +160,7 @@ def dump(manifest: Manifest) -> str:
             {"message": text, "times": warned.times, "cells": to_ranges(numbers_in(manifest.cells, warned))}
             for text, warned in sorted(manifest.warnings.items())
         ],
-        "preparation": plain(manifest.preparation),
+        "preparation": plain(_if_equal(manifest.fitted)),
         "files": {
             name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
         },
@@ -277,10 +277,24 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
             for entry in tree["warnings"]
         },
         files={name: (entry["bytes"], entry["sha256"]) for name, entry in tree["files"].items()},
-        preparation=tree["preparation"],
+        fitted=_of_each(tree["preparation"], [cell["content"] for cell in tree["cells"]]),
         made_by=tree["made_by"],
         invocations=tuple(from_tree(one) for one in tree.get("invocations", ())),
     )
+
+
+def _if_equal(fitted: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """What is the same for all cells once, under ``all``."""
+    values = list(fitted.values())
+    if any(value != values[0] for value in values):
+        return dict(fitted)
+    return {"all": values[0]} if values and values[0] else {}
+
+
+def _of_each(preparation: dict[str, Any], contents: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The inverse of `_if_equal`."""
+    of_all = preparation.get("all")
+    return {content: (of_all or preparation.get(content, {})) for content in contents}
 
 
 def _by_replica(values: Mapping[str, str]) -> dict[int, str]:
@@ -289,6 +303,12 @@ def _by_replica(values: Mapping[str, str]) -> dict[int, str]:
 
 def _number(value: Any) -> Any:
     return _NON_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def of_tables(manifest: Manifest) -> Manifest:
+    """The same with the cells of the tables in their order; while a run goes on, those of its grid may differ."""
+    cells = {cell.content: cell for cell in manifest.cells}
+    return replace(manifest, cells=tuple(cells[content] for content in manifest.stored))
 
 
 def numbers_in(cells: Sequence[CellEntry], warned: Warned) -> list[int]:

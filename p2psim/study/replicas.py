@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from p2psim.options import Count, Options, Positive
+from p2psim.options import INT32, Few, Options, Positive
 
 
 class Until(Options):
@@ -28,17 +28,19 @@ class Sequential(Options):
     """Replicas are added to each cell until its interval is narrow enough."""
 
     until: Until = Field(description="the interval that is to become narrow")
-    least: Annotated[int, Field(ge=2)] = Field(10, description="replicas of each cell at the first look")
-    most: Annotated[int, Field(ge=2)] = Field(1000, description="replicas at which a cell stops in any case")
+    least: Annotated[int, Field(ge=2, le=INT32)] = Field(
+        10, description="replicas of each cell at the first look"
+    )
+    most: Annotated[int, Field(ge=2, le=INT32)] = Field(
+        1000, description="replicas at which a cell stops in any case"
+    )
 
 
 def _kind(value: Any) -> str:
     return "rule" if isinstance(value, dict | Sequential) else "number"
 
 
-Replicas = Annotated[
-    Annotated[Count, Tag("number")] | Annotated[Sequential, Tag("rule")], Discriminator(_kind)
-]
+Replicas = Annotated[Annotated[Few, Tag("number")] | Annotated[Sequential, Tag("rule")], Discriminator(_kind)]
 
 
 def fewest(replicas: int | Sequential) -> int:

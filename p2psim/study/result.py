@@ -39,7 +39,7 @@ class Result:
     path : Path
         The run folder.
     described : Manifest
-        What the folder holds and how it was made.
+        What the folder holds and how it was made; its cells are those of the tables, by their numbers there.
     """
 
     def __init__(self, path: Path, described: "Manifest"):
@@ -65,7 +65,7 @@ class Result:
             raise FolderError(
                 f"{folder}: its run has not finished; run it again to go on from where it stopped"
             )
-        return cls(folder, manifest)
+        return cls(folder, manifests.of_tables(manifest))
 
     def __repr__(self) -> str:
         cells, runs = len(self.described.cells), len(self.described.runs)

@@ -15,7 +15,7 @@ from p2psim.data.section import DataSection
 from p2psim.errors import Fault, InputError
 from p2psim.learning.section import STARS, LearningSection
 from p2psim.network.section import NetworkSection
-from p2psim.options import OneOf, Options
+from p2psim.options import OneOf, Options, Whole
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
@@ -50,7 +50,7 @@ class Scenario(Options):
     """A study: what is simulated, how often, and what differs between its cells."""
 
     name: Name = Field(description="name of the study, and of its run folder")
-    seed: int = Field(0, description="every random number follows from it")
+    seed: Whole = Field(0, description="every random number follows from it")
     replicas: Replicas = Field(
         1,
         description="repetitions of each cell, with other random numbers; or until an interval is narrow enough",

@@ -1,6 +1,9 @@
 """A study that takes no time, and ways of looking at its run folder."""
 
 import hashlib
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +56,31 @@ def snapshot(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != ".lock"
     }
+
+
+def everything(folder: Path) -> dict[str, object]:
+    """Bytes of every file, the lock not counted; of the manifest all but times and how it was called."""
+    files: dict[str, object] = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (".lock", "manifest.json")
+    }
+    tree = json.loads((folder / "manifest.json").read_text())
+    for key in ("invocations", "sha256"):
+        tree.pop(key, None)
+    for cell in tree["cells"]:
+        del cell["seconds"]
+    return files | {"manifest.json": tree}
+
+
+def forked(task: Callable[[], object]) -> int:
+    """Exit code of a process that does a task; 0 if it comes to its end."""
+    pid = os.fork()
+    if not pid:
+        code = 99
+        try:
+            task()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import small_study as small
 
@@ -190,6 +191,22 @@ def test_earlier_results_stay_readable_while_more_are_added(
     folder = interrupted(tmp_path, monkeypatch)
     assert small.digests(folder) == before
     assert len(p2psim.Result.load(folder).metrics) == 10
+
+
+def test_earlier_results_keep_their_labels_while_the_sweep_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells have other numbers in the new sweep than in the tables that are there until its end."""
+    folder = tmp_path / "run"
+    before = p2psim.run(small.scenario(replicas=1), folder, progress=False).summary()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "add_part", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        p2psim.run(small.scenario(sweep={"privacy.epsilon": [7, 100, 1]}), folder, progress=False)
+    pd.testing.assert_frame_equal(p2psim.Result.load(folder).summary(), before)
 
 
 def test_second_run_on_a_folder_refuses(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from p2psim.data.sources.laws import (
     stream_of,
 )
 from p2psim.errors import MeaningError
-from p2psim.options import BY_NAME, Count, Fraction, Index, NonNegative, Options
+from p2psim.options import BY_NAME, Count, Few, Fraction, Index, NonNegative, Options
 from p2psim.randomness import generator
 
 
@@ -63,7 +63,7 @@ class LinearClassification(Options):
     generated: ClassVar[bool] = True
 
     kind: Literal["linear-classification"] = "linear-classification"
-    agents: Count | None = Field(None, description="number of agents; left out, the topology's")
+    agents: Few | None = Field(None, description="number of agents; left out, the topology's")
     dimension: Count = Field(20, description="number of features p")
     points: Points = Field(100, description=f"training records of each agent: {POINTS}")
     label_noise: Fraction = Field(

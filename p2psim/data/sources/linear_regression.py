@@ -18,7 +18,7 @@ from p2psim.data.sources.laws import (
     numbers_of_records,
     stream_of,
 )
-from p2psim.options import BY_NAME, Count, NonNegative, Options
+from p2psim.options import BY_NAME, Count, Few, NonNegative, Options
 from p2psim.randomness import generator
 
 
@@ -42,7 +42,7 @@ class LinearRegression(Options):
     generated: ClassVar[bool] = True
 
     kind: Literal["linear-regression"] = "linear-regression"
-    agents: Count | None = Field(None, description="number of agents; left out, the topology's")
+    agents: Few | None = Field(None, description="number of agents; left out, the topology's")
     dimension: Count = Field(10, description="number of features p")
     points: Points = Field(1000, description=f"records of each agent: {POINTS}")
     noise: NonNegative = Field(0.1, description="standard deviation of the noise on y")

@@ -14,7 +14,7 @@ from p2psim.network.availability.laws import Exponential, Law
 from p2psim.network.availability.odds import Depends, tilted
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import OneOf, PerAgent, Positive
+from p2psim.options import Few, OneOf, PerAgent, Positive
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Outage(Absence, OneOf):
     participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="instead of down: share of time without an outage"
     )
-    regions: Annotated[int, Field(ge=1)] | None = Field(
+    regions: Few | None = Field(
         None, description="so many regions of agents drawn at random, instead of the groups of the data"
     )
     up_law: Law = Field(Exponential(), description="law of the times between outages")

@@ -15,7 +15,7 @@ from p2psim.errors import MeaningError
 from p2psim.network.availability.absence import KEY, Absence
 from p2psim.network.links import Links
 from p2psim.network.members import Members
-from p2psim.options import OneOf, Options, Positive, SharePerAgent
+from p2psim.options import OneOf, Options, Positive, SharePerAgent, Whole
 from p2psim.paths import DataPath, checked
 from p2psim.randomness import Streams
 
@@ -69,7 +69,7 @@ class Diurnal(Absence):
 class Interval(Options):
     """A span of time of one agent."""
 
-    agent: str | int = Field(description="index or label")
+    agent: str | Whole = Field(description="index or label")
     begin: Annotated[float, Field(ge=0)] = Field(description="first moment")
     end: Annotated[float, Field(gt=0, allow_inf_nan=True)] = Field(
         description="moment after the last; .inf for ever"

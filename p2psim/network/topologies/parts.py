@@ -6,11 +6,11 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given
-from p2psim.options import Count
+from p2psim.options import Few, Whole
 
-Agents = Annotated[Count | None, Field(description="number of agents; left out, as many as the data gives")]
+Agents = Annotated[Few | None, Field(description="number of agents; left out, as many as the data gives")]
 Seed = Annotated[
-    int | None, Field(description="seed of this one graph for all replicas; left out, each draws its own")
+    Whole | None, Field(description="seed of this one graph for all replicas; left out, each draws its own")
 ]
 AllowDisconnected = Annotated[
     bool, Field(description="whether the graph may fall into parts that no link joins")

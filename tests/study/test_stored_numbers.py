@@ -1,0 +1,95 @@
+"""Every whole number that the store holds is checked against the range of its column before anything is written."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import small_study as small
+from hypothesis import given
+from hypothesis import strategies as st
+
+import p2psim
+from p2psim.cli import main
+from p2psim.errors import InputError
+from p2psim.study.scenario import Scenario
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+
+
+def integers(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every whole number in the language, with its path."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "int":
+            yield ".".join(path), schema
+        for key, entry in schema.items():
+            if key not in ("cls", "metadata", "serialization"):
+                yield from integers(entry, (*path, str(key)))
+    elif isinstance(schema, list | tuple):
+        for place, entry in enumerate(schema):
+            yield from integers(entry, (*path, str(place)))
+
+
+def test_every_whole_number_of_the_language_fits_into_its_column() -> None:
+    found = dict(integers(Scenario.__pydantic_core_schema__))
+    assert len(found) > 20
+    for path, schema in found.items():
+        assert schema.get("le", schema.get("lt", INT64 + 1)) <= INT64, path
+        assert schema.get("ge", schema.get("gt", -INT64 - 2)) >= -INT64, path
+
+
+@given(st.integers(INT32 + 1) | st.sampled_from([INT32 + 1, INT64, INT64 + 1, 2**64, 10**400]))
+def test_replicas_beyond_their_column_are_refused(replicas: int) -> None:
+    with pytest.raises(
+        InputError, match="replicas: must be at most 2³¹ − 1, which is all that a column holds"
+    ):
+        small.scenario(replicas=replicas)
+    with pytest.raises(InputError, match=r"replicas\.most: must be at most"):
+        small.scenario(replicas={"until": {"metric": "relative_fitness", "width": 0.1}, "most": replicas})
+
+
+@given(st.integers(INT64 + 1) | st.integers(max_value=-INT64 - 1))
+def test_seeds_beyond_their_column_are_refused(seed: int) -> None:
+    with pytest.raises(InputError, match="seed: must be at"):
+        small.scenario(seed=seed)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("numbers")
+    (folder / "study.yaml").write_text(small.scenario(replicas=1).to_yaml())
+    p2psim.run(small.scenario(replicas=1), folder / "run", progress=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("cell", "replica"), [(0, INT32), (0, INT32 + 1), (0, INT64 + 1), (0, -1), (2, 0), (INT32 + 1, 0)]
+)
+@pytest.mark.parametrize("out", ["run", "new"])
+def test_one_simulation_out_of_range_is_refused_before_anything_is_written(
+    finished: Path, cell: int, replica: int, out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = small.snapshot(finished)
+    arguments = ["run", str(finished / "study.yaml"), "--out", str(finished / out), "--quiet"]
+    assert main([*arguments, "--cell", str(cell), "--replica", str(replica)]) == 2
+    assert "cells 0 to 1, replicas 0 to 2147483646" in capsys.readouterr().err
+    assert small.snapshot(finished) == before
+    assert not (finished / "new").exists()
+    assert main(arguments) == 0 if out == "run" else True
+
+
+def test_the_largest_replica_is_stored(tmp_path: Path) -> None:
+    p2psim.run(small.scenario(replicas=1, sweep={}), tmp_path, only=(0, INT32 - 1), progress=False)
+    p2psim.run(small.scenario(replicas=1, sweep={}), tmp_path, progress=False)
+    table = pq.read_table(tmp_path / "metrics.parquet")
+    assert table.column("replica").unique().to_pylist() == [0, INT32 - 1]
+
+
+def test_swept_numbers_that_no_column_holds_become_text() -> None:
+    from p2psim.study.cells import _columns, cells
+
+    scenario = cells(small.scenario(sweep={}))[0].scenario
+    huge = scenario.model_copy(update={"seed": 2**70})
+    columns = _columns([({"seed": 0}, scenario, ""), ({"seed": 1}, huge, "")])
+    assert columns["seed"] == {0: "5", 1: str(2**70)}
