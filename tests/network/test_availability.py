@@ -1,5 +1,6 @@
 """Who is there: what every kind keeps to, and what is refused."""
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +48,7 @@ from p2psim.network.availability import (
 )
 from p2psim.network.availability.laws import Lognormal, Weibull
 from p2psim.network.availability.odds import Depends, tilted
+from p2psim.network.availability.schedules import Interval
 from p2psim.network.events import JOIN, LEAVE, NOBODY, NONE, OFFLINE
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import Links
@@ -257,6 +259,16 @@ def test_table_from_a_file(tmp_path: Path) -> None:
         ("agent,begin,end\na0,x,2\n", "must be numbers"),
         ("agent,begin,end\na0,-1,2\n", "must be times"),
         ("agent,begin,end\na0,1,5\na0,4,6\n", "overlap"),
+        ("agent,begin,end\na0,1\n", r"trace\.csv:2: must have 3 fields, got 2"),
+        ("agent,begin,end\na0,0,1\na0,1,2,3\n", r"trace\.csv:3: must have 3 fields, got 4"),
+        ("agent,begin,end,end\na0,1,2,3\n", "each once; it has agent, begin, end, end"),
+        ("agent,begin,end\na0,,2\n", "must be numbers, got ''"),
+        ("agent,begin,end\na0,nan,2\n", "must be times, 0 or more, got 'nan'"),
+        ('agent,begin,end\n"a0,0,1\n', r"trace\.csv:2: "),
+        (
+            "agent,begin,end\n1,0,5\na1,5,6\n",
+            r"trace\.csv:3: agent 1 \(from 0\) is named twice, as '1' and as 'a1'",
+        ),
     ],
 )
 def test_faulty_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -264,6 +276,31 @@ def test_faulty_tables_are_refused(tmp_path: Path, text: str, message: str) -> N
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MeaningError, match=message):
         Scripted(path=str(path)).shares(MEMBERS, ring(AGENTS))
+
+
+def test_a_table_program_may_have_written_the_spans(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_bytes(b"\xef\xbb\xbfend,agent,begin,note\r\n4,a0,0,\r\n\r\n,a1,2,x\r\n")
+    assert Scripted(path=str(path)).table(MEMBERS) == {0: [(0.0, 4.0)], 1: [(2.0, math.inf)]}
+    path.write_bytes(b"agent,begin,end\n\xe9,0,4\n")
+    with pytest.raises(MeaningError, match="not UTF-8 text"):
+        Scripted(path=str(path)).table(MEMBERS)
+
+
+@pytest.mark.parametrize("agent", ["1", 1, "2", 2])
+def test_an_index_that_is_the_label_of_another_agent_is_refused_in_spans(
+    tmp_path: Path, agent: str | int
+) -> None:
+    members = Members(("1", "2", "3"))
+    (tmp_path / "trace.csv").write_text(f"agent,begin,end\n{agent},0,4\n")
+    for table in (
+        Scripted(path=str(tmp_path / "trace.csv")),
+        Scripted(intervals=[Interval(agent=agent, begin=0, end=4)]),
+    ):
+        with pytest.raises(MeaningError, match=f"'{agent}' is the label of agent"):
+            table.table(members)
+    spans = [Interval(agent=label, begin=0, end=4) for label in members.labels]
+    assert set(Scripted(intervals=spans).table(members)) == {0, 1, 2}  # all of them, so labels are meant
 
 
 @pytest.mark.parametrize(

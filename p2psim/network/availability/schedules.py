@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 from collections.abc import Iterator
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.agent_names import AgentNames
 from p2psim.errors import MeaningError
 from p2psim.network.availability.absence import KEY, Absence
+from p2psim.network.availability.span_table import Span, read_spans
 from p2psim.network.links import Links
 from p2psim.network.members import Members
 from p2psim.options import OneOf, Options, Positive, SharePerAgent, Whole
@@ -93,45 +94,31 @@ class Scripted(Absence, OneOf):
         Raises
         ------
         MeaningError
-            If an agent is not known, or spans are empty or overlap.
+            If an agent is not known, its name may mean another one as well, or spans are empty or overlap.
         """
         key = f"{KEY}.{'path' if self.path is not None else 'intervals'}"
-        names = {str(i): i for i in range(len(members.labels))} | {
-            label: i for i, label in enumerate(members.labels)
-        }
+        spans = list(self._spans(key))
+        agent_of = AgentNames(members.labels).resolve(
+            (span.agent for span in spans), key, {span.agent: span.place for span in reversed(spans)}
+        )
         found: dict[int, list[tuple[float, float]]] = {}
-        for place, name, begin, end in self._rows(key):
-            if name not in names:
-                raise MeaningError(key, f"{place}: no agent is called {name!r}")
+        for place, name, begin, end in spans:
             if not begin < end:
-                raise MeaningError(key, f"{place}: a span must end after it begins, got {begin:g} to {end:g}")
-            found.setdefault(names[name], []).append((begin, end))
+                raise MeaningError(
+                    key, f"{place}: a span must end after it begins, got {begin:.17g} to {end:.17g}"
+                )
+            found.setdefault(agent_of[name], []).append((begin, end))
         for agent, rows in found.items():
             rows.sort()
             if any(second[0] < first[1] for first, second in itertools.pairwise(rows)):
                 raise MeaningError(key, f"spans of agent {members.labels[agent]} overlap")
         return found
 
-    def _rows(self, key: str) -> Iterator[tuple[str, str, float, float]]:
-        if self.intervals is not None:
-            for number, row in enumerate(self.intervals):
-                yield f"entry {number}", str(row.agent), row.begin, row.end
-            return
-        assert self.path is not None
-        with checked(self.path, key).open(encoding="utf-8", newline="") as file:
-            table = csv.DictReader(file)
-            if not {"agent", "begin", "end"} <= set(table.fieldnames or ()):
-                given = ", ".join(table.fieldnames or ()) or "nothing"
-                raise MeaningError(key, f"{self.path} needs columns agent, begin, end; it has {given}")
-            for line in table:
-                place = f"line {table.line_num}"
-                try:
-                    begin, end = float(line["begin"]), float((line["end"] or "inf").replace(".inf", "inf"))
-                except ValueError:
-                    raise MeaningError(key, f"{place}: begin and end must be numbers, got {line}") from None
-                if math.isnan(begin) or math.isnan(end) or begin < 0:
-                    raise MeaningError(key, f"{place}: begin and end must be times, got {line}")
-                yield place, line["agent"], begin, end
+    def _spans(self, key: str) -> Iterator[Span]:
+        if self.path is not None:
+            return read_spans(checked(self.path, key), key)
+        rows = enumerate(self.intervals or ())
+        return (Span(f"entry {number}", str(row.agent), row.begin, row.end) for number, row in rows)
 
     def start(self, world: World, streams: Streams) -> None:
         """Begin the spans."""
