@@ -14,7 +14,7 @@ from p2psim.data.als import item_features, profiles_of
 from p2psim.data.features import ALS, apply_features
 from p2psim.data.merging import merge_groups, names_of_groups
 from p2psim.data.own_records import centre_labels, no_test, set_aside
-from p2psim.data.partitions import ByColumn, check_agents, column_for, split
+from p2psim.data.partitions import AnyPartition, ByColumn, check_agents, column_for, split
 from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
@@ -79,7 +79,12 @@ class Prepared:
 
 
 def prepare(
-    section: DataSection, seed: int, replica: int | None, variant: str = "", agents: int | None = None
+    section: DataSection,
+    seed: int,
+    replica: int | None,
+    variant: str = "",
+    agents: int | None = None,
+    labels: tuple[str, ...] | None = None,
 ) -> Prepared:
     """Read or draw the records, and make them ready.
 
@@ -94,6 +99,8 @@ def prepare(
         Tells apart cells that shall have different data draws.
     agents : int or None
         Number of owners that the network asks for; None: as many as the data gives.
+    labels : tuple of str or None
+        Names that the network gives to owners who have no others; None: 0 … N − 1.
 
     Returns
     -------
@@ -120,6 +127,7 @@ def prepare(
         agents=holders,
         public=section.public.last if section.public else 0,
         held_by=partition.column if isinstance(partition, ByColumn) else None,
+        labels=labels if merged is None else None,
     )
     # Streams apart from those of the records, whose owner's generator has already begun at its stream.
     split_key = stream_key(seed, (replica or 0) if section.redrawn else None, "data", f"{variant}\x1fsplit")
@@ -137,6 +145,8 @@ def prepare(
             held = loaded
         else:
             held, steps, warnings = _divide(section, loaded, request)
+        if request.labels is not None and _is_unnamed(held, partition, loaded):
+            held = replace(held, labels=request.labels)
         if merged is not None:
             steps["merged"] = np.diff(held.offsets).tolist()
             held = merge_groups(held, merged)
@@ -148,6 +158,12 @@ def prepare(
             held = set_aside(held, section.test_fraction, split_key)
             steps["test_fraction"] = section.test_fraction
         return _finish(section, held, split_key, steps, warnings)
+
+
+def _is_unnamed(held: Held, partition: AnyPartition | None, loaded: Table | Held) -> bool:
+    """Whether owners are called 0 … N − 1 because nothing names them: no column, no source."""
+    by_column = isinstance(partition, ByColumn) or (partition is None and isinstance(loaded, Table))
+    return not by_column and held.labels == tuple(map(str, range(len(held.labels))))
 
 
 def _divide(

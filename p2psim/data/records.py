@@ -30,12 +30,15 @@ class Request:
         Number of rows that the learner shall know.
     held_by : str or None
         The column that the partition goes by, which is no feature unless it is named as one.
+    labels : tuple of str or None
+        Names that the network gives to owners who have no others; None: 0 … N − 1.
     """
 
     key: np.ndarray
     agents: int | None = None
     public: int = 0
     held_by: str | None = None
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

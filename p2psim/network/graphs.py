@@ -18,6 +18,7 @@ from p2psim.network.topologies import (
     TwoCluster,
     draw_links,
     is_redrawn,
+    nodes_of,
 )
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "from_edges",
     "is_redrawn",
     "links",
+    "nodes_of",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.agent_names import some
 from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
 from p2psim.errors import InputError
@@ -15,6 +16,7 @@ from p2psim.learning.losses import Loss
 from p2psim.learning.section import LearningSection, Regularizer
 from p2psim.network.channels import Channel
 from p2psim.network.clocks import Clock
+from p2psim.network.events import LEARNER
 from p2psim.network.exchanges import Exchange, Request
 from p2psim.network.graphs import Star, links
 from p2psim.network.section import NetworkSection
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def assemble(
-    graph: nx.Graph[int],
-    records: Sequence[tuple[np.ndarray, np.ndarray]],
+    graph: nx.Graph[Any],
+    records: Sequence[tuple[np.ndarray, np.ndarray]] | Mapping[Any, tuple[np.ndarray, np.ndarray]],
     algorithm: AsyncStar,
     loss: Loss,
     l2: float,
@@ -47,10 +49,11 @@ def assemble(
     Parameters
     ----------
     graph : networkx.Graph
-        A star: node −1 is the learner, nodes 0 … N − 1 its owners. A node's attribute ``rate`` is the rate of its
-        clock; one when left out.
-    records : sequence of N pairs (X, y)
-        Of shapes (n_i, p) and (n_i,), as they are: nothing is scaled.
+        A star: node −1 is the learner, the others are its owners: 0 … N − 1, or names of any kind. A node's attribute
+        ``rate`` is the rate of its clock; one when left out.
+    records : mapping from node to pair (X, y), or sequence of N pairs
+        Of shapes (n_i, p) and (n_i,), as they are: nothing is scaled. In a sequence, those of nodes 0 … N − 1, or of
+        named nodes as the graph lists them.
     algorithm : AsyncStar
     loss : Squared, Hinge or Logistic
     l2 : float
@@ -72,12 +75,22 @@ def assemble(
     InputError
         If the graph is not such a star, or parts contradict each other.
     """
-    arrays = links(graph)
-    if not arrays.star:
+    import networkx as nx
+
+    owners = [node for node in graph if node != LEARNER]
+    if {str(owner) for owner in owners} == {str(i) for i in range(len(owners))}:
+        owners = sorted(owners, key=lambda owner: int(str(owner)))
+    labels = [str(owner) for owner in owners]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"two nodes of the graph are called {twice}")
+    numbers = {owner: i for i, owner in enumerate(owners)} | {LEARNER: LEARNER}
+    if LEARNER not in graph or not links(nx.relabel_nodes(graph, numbers)).star:
         raise InputError("the graph must be a star whose learner is node −1")
-    if len(records) != arrays.agents:
-        raise InputError(f"the graph has {arrays.agents} owners, but there are records of {len(records)}")
-    rates = {str(i): float(graph.nodes[i].get("rate", 1.0)) for i in range(arrays.agents)}
+    pairs = _in_order(records, owners)
+    rates = {
+        label: float(graph.nodes[owner].get("rate", 1.0)) for label, owner in zip(labels, owners, strict=True)
+    }
     exchange = exchange or Request()
     return Scenario.from_dict(
         {
@@ -85,14 +98,31 @@ def assemble(
             "seed": seed,
             "replicas": replicas,
             "network": NetworkSection(
-                topology=Star(agents=arrays.agents),
+                topology=Star(agents=len(owners)),
                 exchange=exchange,
                 clock=Clock(rate=rates) if exchange.has_clocks and set(rates.values()) != {1.0} else None,
                 channel=channel or Channel(),
             ),
-            "data": DataSection(source=Arrays.per_agent([X for X, _ in records], [y for _, y in records])),
+            "data": DataSection(
+                source=Arrays.per_agent([X for X, _ in pairs], [y for _, y in pairs], labels)
+            ),
             "learning": LearningSection(algorithm=algorithm, loss=loss, regularizer=Regularizer(l2=l2)),
             "privacy": privacy or PrivacySection(mechanism=NoNoise()),
             "record": record or RecordSection(),
         }
     )
+
+
+def _in_order(
+    records: Sequence[tuple[np.ndarray, np.ndarray]] | Mapping[Any, tuple[np.ndarray, np.ndarray]],
+    owners: Sequence[Any],
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Records of each owner."""
+    if isinstance(records, Mapping):
+        if set(records) != set(owners):
+            ours, theirs = some(sorted(map(str, owners))), some(sorted(map(str, records)))
+            raise InputError(f"nodes of the graph are called {ours}, but there are records of {theirs}")
+        return [records[owner] for owner in owners]
+    if len(records) != len(owners):
+        raise InputError(f"the graph has {len(owners)} owners, but there are records of {len(records)}")
+    return list(records)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.network.graphs import nodes_of
 from p2psim.study.families import family_of
 
 if TYPE_CHECKING:
@@ -166,12 +167,14 @@ class Workspace:
 def _identify(scenario: Scenario, replica: int) -> str:
     from p2psim.study.scenario import written
 
+    _, names = nodes_of(scenario.network.topology)
     parts = {
         "data": written(scenario.data),
         "seed": scenario.data.seed if scenario.data.seed is not None else scenario.seed,
         "replica": replica if scenario.data.redrawn else None,
         "variant": data_variant(scenario),
         "agents": scenario.network.topology.agents,
+        **({} if names is None else {"names": names}),
         "family": family_of(scenario).identify(scenario),
     }
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
@@ -189,8 +192,8 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
 
     from p2psim.data.prepare import prepare
 
-    agents = scenario.network.topology.agents
-    prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents)
+    agents, names = nodes_of(scenario.network.topology)
+    prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
         arrays, warnings = family_of(scenario).arrays(scenario, prepared)
     return Case(

@@ -1,7 +1,7 @@
 """What generated sources share: laws of the features, and how many records each agent draws."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -127,7 +127,10 @@ def draw_number(points: Distribution, random: np.random.Generator) -> int:
 
 
 def numbers_of_records(
-    points: int | Distribution | Mapping[str, int], agents: int, key: np.ndarray
+    points: int | Distribution | Mapping[str, int],
+    agents: int,
+    key: np.ndarray,
+    labels: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Number of records of each agent; a distribution's are the first draw of the agent's stream.
 
@@ -137,6 +140,8 @@ def numbers_of_records(
     agents : int
     key : ndarray of uint64, shape (2,)
         Key of the stream of data draws.
+    labels : sequence of str, optional
+        Names of the agents.
 
     Returns
     -------
@@ -153,7 +158,7 @@ def numbers_of_records(
         )
     if isinstance(points, int):
         return np.full(agents, points, dtype=np.int64)
-    labels = tuple(map(str, range(agents)))
+    labels = tuple(map(str, range(agents))) if labels is None else labels
     return per_agent(points, labels, key="data.source.points").astype(np.int64)
 
 

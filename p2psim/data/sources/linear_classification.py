@@ -88,7 +88,7 @@ class LinearClassification(Options):
                 f"must be at most the {self.dimension} features, got {self.targets.dimension}",
             )
         agents, p, tests = number_of_agents(self.agents, request), self.dimension, self.test_points
-        sizes = numbers_of_records(self.points, agents, request.key)
+        sizes = numbers_of_records(self.points, agents, request.key, request.labels)
         offsets = offsets_of(sizes)
         centre = generator(request.key, TARGETS).standard_normal(p)
         centre /= np.linalg.norm(centre)

@@ -59,7 +59,7 @@ class LinearRegression(Options):
         """
         agents = number_of_agents(self.agents, request)
         labels = tuple(map(str, range(agents)))
-        sizes = numbers_of_records(self.points, agents, request.key)
+        sizes = numbers_of_records(self.points, agents, request.key, request.labels)
         target = self._target(generator(request.key, TARGETS))
         offsets = offsets_of(sizes)
         X, y = np.empty((offsets[-1], self.dimension)), np.empty(offsets[-1])

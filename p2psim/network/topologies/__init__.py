@@ -48,12 +48,24 @@ __all__ = [
     "TwoCluster",
     "draw_links",
     "is_redrawn",
+    "nodes_of",
 ]
 
 
 def is_redrawn(topology: AnyTopology) -> bool:
     """Whether each replica draws a graph of its own."""
     return topology.is_random and getattr(topology, "seed", None) is None
+
+
+def nodes_of(topology: AnyTopology) -> tuple[int | None, tuple[str, ...] | None]:
+    """How many agents a topology asks for, and their names, where it says that; a file knows both.
+
+    Raises
+    ------
+    MeaningError, MissingSourceError
+        If a file cannot be read, or does not hold as many agents as the topology asks for.
+    """
+    return topology.nodes_of_file() if isinstance(topology, FromFile) else (topology.agents, None)
 
 
 def draw_links(

@@ -67,9 +67,9 @@ class FromFile(Options):
     ) -> Links:
         """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
+        self.nodes_of_file()
         found = self.read(given.labels)
         settle(found.agents, agents, given, key=KEY)
-        settle(self.agents, found.agents, Given())
         return found
 
     def read(self, labels: Sequence[str] | None = None) -> Links:
@@ -107,26 +107,21 @@ class FromFile(Options):
             )
         return links(graph, KEY, self.weight, self.allow_disconnected)
 
-    def count(self) -> int:
-        """Number of agents, by the file.
+    def nodes_of_file(self) -> tuple[int, tuple[str, ...] | None]:
+        """How many agents there are, and the names of those whom the data does not name; None: 0 … n − 1.
 
         Raises
         ------
         MissingSourceError, MeaningError
-            If it cannot be read.
+            If the file cannot be read, or holds another number of agents than the scenario says.
         """
-        return self._contents().agents
-
-    def names(self) -> tuple[str, ...] | None:
-        """Names of agents who have no others, such as those of generated data; None: 0 … n − 1.
-
-        Raises
-        ------
-        MissingSourceError, MeaningError
-            If the file cannot be read.
-        """
-        found = self._contents() if self.nodes == "order" else None
-        return tuple(found.names[0]) if isinstance(found, FileGraph) else None
+        found = self._contents()
+        if self.agents not in (None, found.agents):
+            message = f"is {self.agents}, but {self.path} has {found.agents} nodes"
+            raise MeaningError("network.topology.agents", message)
+        if self.nodes == "order" and isinstance(found, FileGraph):
+            return found.agents, tuple(found.names[0])
+        return found.agents, None
 
     def _contents(self) -> FileGraph | Links:
         place = checked(self.path, KEY)

@@ -63,7 +63,8 @@ def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int)
 
         parts = arrays["profiles_data"], arrays["profiles_indices"], arrays["profiles_indptr"]
         profiles = csr_array(parts, shape=tuple(arrays["profiles_shape"]))
-    given = Given(arrays["offsets"].size - 1, profiles, arrays.get("targets"))
+    labels = arrays["labels"].tolist() if "labels" in arrays else None
+    given = Given(arrays["offsets"].size - 1, profiles, arrays.get("targets"), labels)
     streams = streams_of(scenario, replica)
     variant = streams.variants.get("topology", "")
     return draw_links(scenario.network.topology, given, seed=streams.seed, replica=replica, variant=variant)
