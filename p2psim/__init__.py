@@ -4,19 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from p2psim.parts import load_parts
     from p2psim.study.assembly import assemble
     from p2psim.study.result import Result
     from p2psim.study.runner import run
     from p2psim.study.scenario import Scenario
 
 __version__ = "0.1.0"
-__all__ = ["Result", "Scenario", "__version__", "assemble", "run"]
+__all__ = ["Result", "Scenario", "__version__", "assemble", "load_parts", "run"]
 
 # Loaded when first used: importing the package must not wait for the libraries that a run needs.
 _HOMES = {
     "Result": "p2psim.study.result",
     "Scenario": "p2psim.study.scenario",
     "assemble": "p2psim.study.assembly",
+    "load_parts": "p2psim.parts",
     "run": "p2psim.study.runner",
 }
 

@@ -53,6 +53,10 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
         # Here and not above: `--help` must not wait for it.
         from p2psim import commands
 
+        if asked.parts:
+            from p2psim.parts import load_parts
+
+            load_parts(*asked.parts)
         code = commands.COMMANDS[asked.command](asked)
         sys.stdout.flush()
         return code

@@ -1,6 +1,7 @@
 """Arguments of the command ``p2psim``; nothing heavy is imported for them."""
 
 import argparse
+from collections.abc import Iterator
 
 from p2psim import __version__
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
@@ -27,7 +28,25 @@ def parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_data(commands)
     _add_language(commands)
+    for command in _commands_of(top):
+        command.add_argument(
+            "--parts",
+            metavar="MODULE",
+            action="append",
+            default=[],
+            help="import this Python module and let the input name what it defines; may be given again",
+        )
     return top
+
+
+def _commands_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers of all commands, those inside others included."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield parser
+    for group in groups:
+        for command in group.choices.values():
+            yield from _commands_of(command)
 
 
 def _add_overrides(command: argparse.ArgumentParser) -> None:

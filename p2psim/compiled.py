@@ -75,12 +75,13 @@ def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[...
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
         # Numba asks for the directory at this moment and never again; other code keeps its own.
-        before = config.CACHE_DIR
-        config.CACHE_DIR = str(_make(cache_directory()))
+        before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
+        # Numba would import what a file .numba_config.yaml in the current folder names here.
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(_make(cache_directory())), ""
         try:
             return numba.njit(cache=True, inline=inline)(function)
         finally:
-            config.CACHE_DIR = before
+            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 
     return compile_later
 

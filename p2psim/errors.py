@@ -59,6 +59,25 @@ class MeaningError(InputError):
         super().__init__(Fault(message, key))
 
 
+class MissingPartError(MeaningError):
+    """A file names a part of a module that the user has not let in.
+
+    Attributes
+    ----------
+    name : str
+        The part, ``package.module:OBJECT``.
+    """
+
+    def __init__(self, key: str, name: str, failure: str = ""):
+        self.name, module = name, name.partition(":")[0]
+        super().__init__(
+            key,
+            failure
+            or f"{name} is code that p2psim does not run because a file says so; "
+            f"if you trust {module}, add --parts {module} (Python: p2psim.load_parts({module!r}))",
+        )
+
+
 class MissingSourceError(InputError):
     """A data file or an optional package is not there; the message is the command that cures it."""
 

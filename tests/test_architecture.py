@@ -44,6 +44,7 @@ ALONE = {
     "intrinsics",
     "json_lines",
     "options",
+    "parts",
     "paths",
     "distributions",
     "randomness",

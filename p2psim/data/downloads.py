@@ -215,9 +215,10 @@ def _known(name: str) -> Download:
 
 
 def _by_pip(download: Download, folder: Path) -> Path:
-    # Wheels only: to get anything else, pip would run the package's own code.
+    # Wheels only: to get anything else, pip would run the package's own code. With -P, Python finds no modules in the
+    # current folder.
     command = [
-        *(sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"),
+        *(sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"),
         *("--disable-pip-version-check", "--dest", str(folder), f"{download.package}=={download.version}"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -92,6 +92,8 @@ def look() -> Iterator[None]:
         "legend.frameon": False,
         "grid.linewidth": 0.6,
         "axes.linewidth": 0.8,
+        # A label is text from a file: LaTeX would run it as a program.
+        "text.usetex": False,
     }
     with mpl.rc_context(settings):
         yield

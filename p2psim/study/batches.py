@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from p2psim.errors import P2PSimError
+from p2psim.errors import InputError, P2PSimError, SimulationError
+from p2psim.parts import load_parts
 from p2psim.study.invocations import Meter, Resources
 from p2psim.study.parts import Finished, Part, RunKey, encode
 
@@ -40,12 +41,15 @@ class BatchOptions:
         Whether the invariants of event streams are checked.
     warnings : tuple of str
         What is to be said of every simulation.
+    parts : tuple of str
+        Names of the modules that the user has let into the parent, to be loaded by the worker.
     """
 
     keep_data: bool = False
     shared: frozenset[str] = frozenset()
     check_events: bool = False
     warnings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,10 @@ def run_batch(
     # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
     from threadpoolctl import threadpool_limits
 
+    try:
+        load_parts(*options.parts)
+    except InputError as error:
+        return BatchResult(None, stopped=SimulationError(f"on a worker, {error}"))
     with _ONE_AT_A_TIME, threadpool_limits(limits=1):
         return _run_batch(cells, items, workspace, options, prepare)
 

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from p2psim import parts
 from p2psim.errors import InputError, MissingSourceError, SimulationError
 from p2psim.study.arithmetic import arithmetic, differing
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
@@ -69,10 +70,14 @@ def _work_remotely(
     kernels: Mapping[str, Sequence[str]],
 ) -> BatchResult:
     """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
+    try:
+        mine = _versions() | parts.versions_of(options.parts)
+    except InputError as error:
+        return BatchResult(None, stopped=SimulationError(f"worker {platform.node()}: {error}"))
     others = [
-        f"{name} {mine} there, {parent.get(name)} here"
-        for name, mine in _versions().items()
-        if parent.get(name) != mine
+        f"{name} {version} there, {parent.get(name)} here"
+        for name, version in mine.items()
+        if parent.get(name) != version
     ]
     if others:
         said = f"worker {platform.node()} has other versions: {', '.join(others)}; install the same ones"
@@ -167,12 +172,13 @@ def run_dask(
     schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
     futures = distributed.as_completed()
     waiting: dict[Any, Sequence[Item]] = {}
+    here = _versions() | parts.versions_of(options.parts)
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
                 own = {position: cells[position] for position, _ in batch}
                 future = client.submit(
-                    _work_remotely, study, own, batch, options, _versions(), arithmetic(), pure=False
+                    _work_remotely, study, own, batch, options, here, arithmetic(), pure=False
                 )
                 waiting[future] = batch
                 futures.add(future)

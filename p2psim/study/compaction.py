@@ -137,7 +137,7 @@ def keep_figures(folder: Path, scenario: "Scenario") -> None:
     """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
     from p2psim.study.scenario import Scenario
 
-    kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
+    kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True, recorded=True)
     if kept.figure != scenario.figure:
         changed = kept.model_copy(update={"figure": scenario.figure})
         aside.write_text(folder / store.SCENARIO, changed.to_yaml())

@@ -91,7 +91,7 @@ def _left_over(cells: Sequence[CellEntry], folder: Path) -> list[CellEntry]:
 
     texts: dict[str, str] = {}
     with contextlib.suppress(InputError, OSError):
-        old = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
+        old = Scenario.load(folder / store.SCENARIO, confirm_cells=True, recorded=True)
         texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old, confirm_cells=True)}
     return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
 

@@ -7,7 +7,7 @@ itself, such as sizes, is judged where the data is prepared.
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from p2psim.errors import Fault, MeaningError
+from p2psim.errors import Fault, MeaningError, MissingPartError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
@@ -21,15 +21,21 @@ from p2psim.study.scenario import Scenario
 Rule = Callable[[Scenario], Iterator[Fault]]
 
 
-def contradictions(scenario: Scenario) -> list[Fault]:
-    """Return everything in a scenario that contradicts something else in it."""
-    return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario)))
+def contradictions(scenario: Scenario, recorded: bool = False) -> list[Fault]:
+    """Return everything in a scenario that contradicts something else in it.
+
+    Where it was `recorded` with results, a part that is missing now is no fault.
+    """
+    return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario, recorded)))
 
 
-def _found(rule: Rule, scenario: Scenario) -> Iterator[Fault]:
+def _found(rule: Rule, scenario: Scenario, recorded: bool) -> Iterator[Fault]:
     """What a rule finds, or what is wrong with a part of the user's own that it asked."""
     try:
         yield from rule(scenario)
+    except MissingPartError as error:
+        if not recorded:
+            yield from error.faults
     except MeaningError as error:
         yield from error.faults
 

@@ -96,7 +96,7 @@ class Result:
         """The resolved scenario."""
         from p2psim.study.scenario import Scenario
 
-        return Scenario.load(self.path / "scenario.yaml", confirm_cells=True)
+        return Scenario.load(self.path / "scenario.yaml", confirm_cells=True, recorded=True)
 
     @cached_property
     def labels(self) -> dict[str, dict[str, str]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from p2psim import parts
 from p2psim.errors import FolderError, InputError, SimulationError
 from p2psim.options import INT32
 from p2psim.study import compaction, manifest, store
@@ -268,9 +269,11 @@ def _execute(
     if not work.items:
         return failed
     more = work.more if work.is_sequential else None
-    batch_options = BatchOptions(keep_data, frozenset(workspace.problems()), options.check_events)
+    batch_options = BatchOptions(
+        keep_data, frozenset(workspace.problems()), options.check_events, parts.loaded()
+    )
     if client is not None:
-        batch_options = BatchOptions(keep_data, frozenset(), options.check_events)
+        batch_options = replace(batch_options, shared=frozenset())
         results = run_dask(client, grid, work.items, batch_options, uuid.uuid4().hex, more)
     else:
         jobs = 1 if options.only else options.jobs

@@ -40,6 +40,7 @@ class _Origin:
     """Where a scenario was written. No part of what it says: two of them are always equal."""
 
     node: Node | None = field(default=None, compare=False)
+    recorded: bool = field(default=False, compare=False)
 
     def __reduce__(self) -> tuple[type[_Origin], tuple[()]]:
         """Stay behind: only the process that read the file speaks of places in it."""
@@ -80,7 +81,12 @@ class Scenario(Options):
 
     @classmethod
     def load(
-        cls, path: str | Path, overrides: Sequence[str] = (), *, confirm_cells: bool = False
+        cls,
+        path: str | Path,
+        overrides: Sequence[str] = (),
+        *,
+        confirm_cells: bool = False,
+        recorded: bool = False,
     ) -> Scenario:
         """Read a scenario file.
 
@@ -91,20 +97,28 @@ class Scenario(Options):
             ``dotted.key=YAML value``, as ``--set`` takes them.
         confirm_cells : bool
             Accept a sweep of any size.
+        recorded : bool
+            Accept parts whose modules have not been let in: the scenario says what was run. Running it again raises.
 
         Raises
         ------
         InputError
             With everything that is wrong, each with its place.
         """
-        return cls._from_file(yaml_reader.read_file(path), overrides, confirm_cells)
+        return cls._from_file(yaml_reader.read_file(path), overrides, confirm_cells, recorded)
 
     @classmethod
     def parse(
-        cls, text: str | bytes, path: str = "", overrides: Sequence[str] = (), *, confirm_cells: bool = False
+        cls,
+        text: str | bytes,
+        path: str = "",
+        overrides: Sequence[str] = (),
+        *,
+        confirm_cells: bool = False,
+        recorded: bool = False,
     ) -> Scenario:
         """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
-        return cls._from_file(yaml_reader.read(text, path), overrides, confirm_cells)
+        return cls._from_file(yaml_reader.read(text, path), overrides, confirm_cells, recorded)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
@@ -112,14 +126,16 @@ class Scenario(Options):
         return _build(from_python(explicit(tree), Place(path)), confirm_cells)
 
     @classmethod
-    def _from_file(cls, node: Node, overrides: Sequence[str], confirm_cells: bool) -> Scenario:
+    def _from_file(
+        cls, node: Node, overrides: Sequence[str], confirm_cells: bool, recorded: bool
+    ) -> Scenario:
         if node.content is None:
             raise InputError(
                 Fault("is empty; a scenario has name, network, data and learning", path=node.place.path)
             )
         if isinstance(node.content, dict):
             node = command_line.override(node, overrides)
-        return _build(node, confirm_cells)
+        return _build(node, confirm_cells, recorded)
 
     def resolved(self) -> dict[str, Any]:
         """Return all that the scenario says as plain values: every default explicit, in the models' order.
@@ -140,6 +156,11 @@ class Scenario(Options):
         from p2psim.study.cells import identity
 
         return identity(self)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it was read as a record of what was run, so that parts may be missing."""
+        return self._origin.recorded
 
     def locate(self, fault: Fault) -> Fault:
         """Add to a fault that has a key the place where the key's value was written, if it is known."""
@@ -220,7 +241,7 @@ def _with_metrics(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"record": record})
 
 
-def _build(node: Node, confirm_cells: bool) -> Scenario:
+def _build(node: Node, confirm_cells: bool, recorded: bool = False) -> Scenario:
     """Check everything, and make the values of the sweep explicit."""
     from p2psim.study.cells import cells
 
@@ -239,6 +260,7 @@ def _build(node: Node, confirm_cells: bool) -> Scenario:
         raise InputError(*ordered(faults))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
+    scenario._origin = replace(scenario._origin, recorded=recorded)
     wrong = figure_faults(scenario, [key for axis in axes for key in axis.keys])
     if wrong:
         raise InputError(*ordered(base.locate(fault) for fault in wrong))

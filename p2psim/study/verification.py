@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.errors import FolderError, InputError, SimulationError
+from p2psim.errors import FolderError, InputError, MissingPartError, SimulationError
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.printing import key_values
+from p2psim.privacy.mechanisms import NoNoise
 from p2psim.study.event_format import check_event_format
 from p2psim.study.parts import EVENT_COLUMNS
-from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
+from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, largest_of_network, recompute
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +40,9 @@ class Checked:
         How far two plain replays part whose data differ by rounding; zero where that was not asked.
     fault : str
         The invariant that the events break; empty when they break none.
+    missing : str
+        The part of the scenario that has not been let in, and the option that lets it in; then only what does not
+        need it was checked, and `largest` is of the metrics of the network.
     """
 
     cell: int
@@ -46,12 +51,16 @@ class Checked:
     largest: float
     drift: float = 0.0
     fault: str = ""
+    missing: str = ""
 
     @property
     def verdict(self) -> str:
-        """``right``; ``not comparable`` where rounding, amplified, explains the difference; or ``wrong``."""
+        """``right``; ``wrong``; or why neither can be said.
+
+        ``not comparable`` where rounding, amplified, explains the difference; ``not verified`` where a part is missing.
+        """
         if self.largest <= TOLERANCE:
-            return "right"
+            return "not verified" if self.missing else "right"
         return "not comparable" if not self.fault and self.largest <= SLACK * self.drift else "wrong"
 
     @property
@@ -78,7 +87,7 @@ def verify_result(result: "Result") -> list[Checked]:
 
 def _check_all(result: "Result") -> "Iterator[Checked]":
     events = _by_run(result.events)
-    metrics = _by_run(result.metrics)
+    metrics, ledgers = _by_run(result.metrics), _by_run(result.ledger)
     for cell, scenario in scenarios_of(result):
         for content, replica in sorted(result.described.runs):
             if content != result.described.cells[cell].content:
@@ -89,21 +98,41 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
                 raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
             stream = _stream(events[run])
             case = _case(result, run)
+            series = tuple(_series(metrics[run])) if run in metrics else ()
+            missing = missing_part(scenario)
+            if missing:
+                scenario = without_mechanism(scenario)
+                series = tuple(one for one in series if one.metric in NETWORK_METRICS)
             fault = _broken_invariant(scenario, stream, case, replica)
+            if missing and not fault:
+                fault = _miscounted(ledgers[run], stream)
             if fault:
                 # What cannot have happened cannot be replayed.
-                yield Checked(cell, replica, len(stream), math.inf, fault=fault)
+                yield Checked(cell, replica, len(stream), math.inf, fault=fault, missing=missing)
+                continue
+            if missing:
+                largest = largest_of_network(scenario, case, replica, stream, series)
+                yield Checked(cell, replica, len(stream), largest, missing=missing)
                 continue
             differences = recompute(
-                scenario,
-                case,
-                replica,
-                stream,
-                result.noise[run],
-                tuple(_series(metrics[run])) if run in metrics else (),
-                result.models.get(run),
+                scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
             )
             yield Checked(cell, replica, len(stream), differences.largest, differences.drift)
+
+
+def missing_part(scenario: "Scenario") -> str:
+    """Which part of a scenario has not been let in, and the option that lets it in; empty where none is missing."""
+    try:
+        _ = scenario.privacy.mechanism.norm
+    except MissingPartError as error:
+        return str(error)
+    return ""
+
+
+def without_mechanism(scenario: "Scenario") -> "Scenario":
+    """Return a scenario with the same network, whose releases have no noise and no limit."""
+    privacy = scenario.privacy.model_copy(update={"mechanism": NoNoise()})
+    return scenario.model_copy(update={"privacy": privacy})
 
 
 def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame]":
@@ -123,7 +152,7 @@ def scenarios_of(result: "Result") -> "Iterator[tuple[int, Scenario]]":
         if entry.content in grid:
             yield number, grid[entry.content]
         elif entry.scenario:
-            yield number, Scenario.parse(entry.scenario, f"{result.path}/manifest.json")
+            yield number, Scenario.parse(entry.scenario, f"{result.path}/manifest.json", recorded=True)
         else:
             raise FolderError(
                 f"{result.path}: it is not known any more what cell {number} was ({key_values(entry.swept)})"
@@ -172,6 +201,18 @@ def _case(result: "Result", run: tuple[int, int]) -> "Case":
     # Public bounds set the noise, which is recorded; what is recomputed does not depend on them.
     bounds = 0.0, 0.0, 0.0
     return Case("", result.data(*run), tuple(rows["label"]), groups, *bounds, {}, ())
+
+
+def _miscounted(ledger: "pd.DataFrame", stream: np.ndarray) -> str:
+    """Count the releases in the stream; returns how the ledger differs."""
+    from p2psim.network.events import COMMIT, SEND
+
+    made = stream[np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)]
+    for agent, recorded in zip(ledger["agent"].tolist(), ledger["releases"].tolist(), strict=True):
+        counted = int(made["release"][made["agent"] == agent].max(initial=-1)) + 1
+        if counted != recorded:
+            return f"the ledger has {recorded} releases of agent {agent}, its events {counted}"
+    return ""
 
 
 def _broken_invariant(scenario: "Scenario", stream: np.ndarray, case: "Case", replica: int) -> str:

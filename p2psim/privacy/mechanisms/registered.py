@@ -1,10 +1,9 @@
-"""A mechanism of the user's own, found by name."""
+"""A mechanism of the user's own, from a module that the user has let in."""
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.options import Options
+from p2psim.parts import find_part
 
 if TYPE_CHECKING:
     from p2psim.privacy.accounting.noises import Noise
@@ -26,7 +26,9 @@ _NEEDED = ("norm", "noise", "fill_unit")
 class Registered(Options):
     """Noise of your own: what a function that you name returns.
 
-    ``package.module:OBJECT`` is imported in every worker and called with the options. What it returns has ``norm``
+    ``package.module:OBJECT`` is called with the options, in every worker. You must have let the module in: by
+    ``--parts package.module``, by ``p2psim.load_parts`` in Python, or by installing a package that declares it. A
+    scenario alone imports nothing. What the call returns has ``norm``
     ("l1" or "l2", of the sensitivity), ``noise`` (what accountants know of it: `p2psim.privacy.accounting.noises`),
     ``fill_unit`` (draws of scale one, at an address), and perhaps ``power`` (1), ``lattice`` (None),
     ``sensitivity_of``, ``of_scale`` and ``variance``; see `p2psim.privacy.mechanisms.protocol.Noisy`.
@@ -34,7 +36,7 @@ class Registered(Options):
 
     kind: Literal["registered"] = "registered"
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")] = Field(
-        description="package.module:OBJECT, a function or class that Python can import"
+        description="package.module:OBJECT, a function or class of a module that you have let in"
     )
     options: dict[str, Any] = Field({}, description="what it is called with, by name")
     is_private: ClassVar[bool] = True
@@ -47,7 +49,7 @@ class Registered(Options):
         Raises
         ------
         MeaningError
-            If there is none of this name, it refuses the options, or it is no mechanism.
+            If there is none of this name, its module has not been let in, it refuses the options, or it is no mechanism.
         """
         return _made(self.name, json.dumps(self.options, sort_keys=True))
 
@@ -104,11 +106,7 @@ class Registered(Options):
 
 @lru_cache(maxsize=16)
 def _made(name: str, options: str) -> Noisy:
-    module, _, attribute = name.partition(":")
-    try:
-        make = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise MeaningError(_KEY, f"{name} cannot be imported: {error}") from None
+    make = find_part(name, _KEY)
     try:
         made = make(**json.loads(options))
     except (TypeError, ValueError) as error:

@@ -1,0 +1,149 @@
+"""Parts from outside p2psim: the modules that a user has let in, and what a scenario may name of them.
+
+Nothing is imported because a file says so. The user lets a module in: by installing a package that declares it (entry
+points of the group ``p2psim.parts``), by ``--parts MODULE``, or by `load_parts` in Python. A file can name only what
+such a module defines.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from p2psim.errors import InputError, MeaningError, MissingPartError, first_line
+
+#: Entry points of installed packages that declare modules with parts.
+GROUP = "p2psim.parts"
+
+# Modules that the user has let into this process, by the name under which that was done.
+_LOADED: dict[str, ModuleType] = {}
+
+
+def load_parts(*modules: str) -> None:
+    """Import modules, and let scenarios and run folders name the parts that they define.
+
+    Parameters
+    ----------
+    *modules : str
+        Names of modules that Python can import, ``package.module``.
+
+    Raises
+    ------
+    InputError
+        If one of them cannot be imported.
+    """
+    for name in modules:
+        if name not in _LOADED:
+            _LOADED[name] = _imported(name)
+
+
+def loaded() -> tuple[str, ...]:
+    """Names of the modules that have been let in; another process loads them by these names."""
+    return tuple(_LOADED)
+
+
+def find_part(name: str, key: str) -> Any:
+    """Return the part that a file names.
+
+    Parameters
+    ----------
+    name : str
+        ``package.module:OBJECT``.
+    key : str
+        The scenario key, named in errors.
+
+    Raises
+    ------
+    MissingPartError
+        If the module has not been let in.
+    MeaningError
+        If the module does not define the object.
+    """
+    module, _, attribute = name.partition(":")
+    if module not in _LOADED:
+        failures = _load_installed()
+        if module not in _LOADED:
+            raise MissingPartError(key, name, failures.get(module, ""))
+    try:
+        found = getattr(_LOADED[module], attribute)
+    except AttributeError as error:
+        raise MeaningError(key, f"{name} does not exist: {error}") from None
+    # What a module has merely imported, such as a function of `os`, was not let in with it.
+    home, allowed = getattr(found, "__module__", None), _LOADED[module].__name__
+    if not isinstance(home, str) or not f"{home}.".startswith(f"{allowed}."):
+        where = f"; it comes from {home}" if isinstance(home, str) else ""
+        raise MeaningError(key, f"{name} is not defined in {module}{where}")
+    return found
+
+
+def origins(used: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Describe the modules that have been let in, for the manifest.
+
+    Parameters
+    ----------
+    used : iterable of str
+        Names of the parts that a study uses.
+
+    Returns
+    -------
+    dict
+        By module: ``package`` and ``version`` where it belongs to an installed package, ``sha256`` of its file, and
+        ``used``, the parts of it that the study uses.
+    """
+    named = sorted(set(used))
+    return {
+        module: {**_origin(module), "used": [name for name in named if name.partition(":")[0] == module]}
+        for module in _LOADED
+    }
+
+
+def versions_of(modules: Collection[str]) -> dict[str, str]:
+    """Load modules; return version and hash of each as one text, to compare processes."""
+    load_parts(*modules)
+    return {name: "{version} ({sha256})".format(**_origin(name)) for name in modules}
+
+
+@cache
+def _load_installed() -> dict[str, str]:
+    """Load what installed packages declare, once; returns why a module could not be imported."""
+    # Here and not above: most studies name no such part.
+    from importlib.metadata import entry_points
+
+    failures: dict[str, str] = {}
+    for point in entry_points(group=GROUP):
+        try:
+            load_parts(point.module)
+        except InputError as error:
+            failures[point.module] = str(error)
+    return failures
+
+
+def _imported(name: str) -> ModuleType:
+    if not all(word.isidentifier() for word in name.split(".")):
+        raise InputError(f"{name!r} is not the name of a module, such as package.module")
+    try:
+        return import_module(name)
+    except (Exception, SystemExit) as error:
+        hint = ""
+        if isinstance(error, ModuleNotFoundError) and error.name == name and Path(f"{name}.py").is_file():
+            hint = (
+                f"; {name}.py is in the current folder, where modules are looked for if PYTHONPATH=. says so"
+            )
+        what = f"{type(error).__name__}: {first_line(error)}"
+        raise InputError(f"the module {name} cannot be imported ({what}){hint}") from None
+
+
+def _origin(name: str) -> dict[str, str | None]:
+    from importlib import metadata
+
+    packages = metadata.packages_distributions().get(name.partition(".")[0], [])
+    package = packages[0] if packages else None
+    file = getattr(_LOADED[name], "__file__", None)
+    return {
+        "package": package,
+        "version": metadata.version(package) if package else None,
+        "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None,
+    }
