@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-# Python looks for modules in the current folder first, where files of others may lie; the command ``p2psim`` does not.
-if not sys.flags.safe_path and Path(sys.path[0]) not in Path(__file__).parents:
-    del sys.path[0]
-
-from p2psim.cli import main  # noqa: E402
-
 if __name__ == "__main__":
+    # Python looks for modules in the current folder first, where files of others may lie; the command does not.
+    if not sys.flags.safe_path and Path(sys.path[0]) not in Path(__file__).parents:
+        del sys.path[0]
+
+    from p2psim.cli import main
+
     sys.exit(main())

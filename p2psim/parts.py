@@ -6,7 +6,7 @@ such a module defines.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -100,10 +100,10 @@ def origins(used: Iterable[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def versions_of(modules: Collection[str]) -> dict[str, str]:
-    """Load modules; return version and hash of each as one text, to compare processes."""
-    load_parts(*modules)
-    return {name: "{version} ({sha256})".format(**_origin(name)) for name in modules}
+def version_of(module: str) -> tuple[str | None, str | None]:
+    """Version of a loaded module's package and hash of its file, to compare it with that of another process."""
+    origin = _origin(module)
+    return origin["version"], origin["sha256"]
 
 
 @cache
@@ -129,9 +129,7 @@ def _imported(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         hint = ""
         if isinstance(error, ModuleNotFoundError) and error.name == name and Path(f"{name}.py").is_file():
-            hint = (
-                f"; {name}.py is in the current folder, where modules are looked for if PYTHONPATH=. says so"
-            )
+            hint = f"; {name}.py is in the current folder, which Python searches only with PYTHONPATH=."
         what = f"{type(error).__name__}: {first_line(error)}"
         raise InputError(f"the module {name} cannot be imported ({what}){hint}") from None
 

@@ -55,10 +55,12 @@ def _workspace(study: str) -> "Workspace":
 
 
 @cache
-def _versions() -> dict[str, str]:
-    """What must be the same here and there, for the same bytes."""
+def _versions(modules: Sequence[str]) -> dict[str, str]:
+    """What must be the same here and there, for the same bytes; loads the modules of parts."""
+    parts.load_parts(*modules)
     made_by = versions()
-    return {"p2psim": made_by["p2psim"], **made_by["libraries"]}
+    of_parts = {name: " ".join(map(str, parts.version_of(name))) for name in modules}
+    return {"p2psim": made_by["p2psim"], **made_by["libraries"], **of_parts}
 
 
 def _work_remotely(
@@ -71,7 +73,7 @@ def _work_remotely(
 ) -> BatchResult:
     """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
     try:
-        mine = _versions() | parts.versions_of(options.parts)
+        mine = _versions(options.parts)
     except InputError as error:
         return BatchResult(None, stopped=SimulationError(f"worker {platform.node()}: {error}"))
     others = [
@@ -172,7 +174,7 @@ def run_dask(
     schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
     futures = distributed.as_completed()
     waiting: dict[Any, Sequence[Item]] = {}
-    here = _versions() | parts.versions_of(options.parts)
+    here = _versions(options.parts)
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from p2psim import parts
 from p2psim.errors import InputError
 from p2psim.printing import key_values
 from p2psim.study import manifest, store
@@ -41,7 +42,9 @@ def describe(
     entries = [
         CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
     ]
+    origins = parts.origins(name for cell in grid for name in _parts_of(cell))
     if old is not None:
+        origins = old.made_by.get("parts", {}) | origins
         entries += _left_over([cell for cell in old.cells if cell.content not in present], folder)
     return Manifest(
         name=scenario.name,
@@ -56,7 +59,7 @@ def describe(
         warnings=(old.warnings if old else {}) | {message: Warned(1) for message in version_warnings(old)},
         files=old.files if old else {},
         fitted={cell.content: known.get(cell.content, {}) for cell in entries},
-        made_by=manifest.versions(),
+        made_by=manifest.versions() | ({"parts": origins} if origins else {}),
         invocations=(*(earlier(old.invocations) if old else ()), invocation),
     )
 
@@ -73,7 +76,16 @@ def version_warnings(old: Manifest | None) -> list[str]:
         )
     if other := differing(old.made_by.get("arithmetic")):
         found.append(f"part of the results was made with other arithmetic, and differs by rounding: {other}")
+    for module, origin in old.made_by.get("parts", {}).items():
+        if module in parts.loaded() and parts.version_of(module) != (origin["version"], origin["sha256"]):
+            found.append(f"part of the results was made with another version of the module {module}")
     return found
+
+
+def _parts_of(cell: "Cell") -> list[str]:
+    """Names of the parts from outside p2psim that a cell uses."""
+    mechanism = cell.scenario.privacy.mechanism
+    return [mechanism.name] if mechanism.kind == "registered" else []
 
 
 def _notes(cell: "Cell") -> tuple[str, ...]:

@@ -55,7 +55,8 @@ def largest_of_network(
 ) -> float:
     """Largest difference of recorded metrics of the network from a plain reading of the events."""
     network = family_of(scenario).cell(scenario, case, replica).stage.network
-    compared = compare_network(network, scenario.record, events, series)
+    counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
+    compared = compare_network(network, scenario.record, events, counted)
     return max((one.difference for one in compared), default=0.0)
 
 

@@ -270,7 +270,7 @@ def _execute(
         return failed
     more = work.more if work.is_sequential else None
     batch_options = BatchOptions(
-        keep_data, frozenset(workspace.problems()), options.check_events, parts.loaded()
+        keep_data, frozenset(workspace.problems()), options.check_events, parts=parts.loaded()
     )
     if client is not None:
         batch_options = replace(batch_options, shared=frozenset())

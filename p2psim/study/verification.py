@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.errors import FolderError, InputError, MissingPartError, SimulationError
-from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.printing import key_values
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.study.event_format import check_event_format
@@ -100,10 +99,8 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             case = _case(result, run)
             series = tuple(_series(metrics[run])) if run in metrics else ()
             missing = missing_part(scenario)
-            if missing:
-                scenario = without_mechanism(scenario)
-                series = tuple(one for one in series if one.metric in NETWORK_METRICS)
-            fault = _broken_invariant(scenario, stream, case, replica)
+            known = without_mechanism(scenario) if missing else scenario
+            fault = _broken_invariant(known, stream, case, replica)
             if missing and not fault:
                 fault = _miscounted(ledgers[run], stream)
             if fault:
@@ -111,7 +108,7 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
                 yield Checked(cell, replica, len(stream), math.inf, fault=fault, missing=missing)
                 continue
             if missing:
-                largest = largest_of_network(scenario, case, replica, stream, series)
+                largest = largest_of_network(known, case, replica, stream, series)
                 yield Checked(cell, replica, len(stream), largest, missing=missing)
                 continue
             differences = recompute(

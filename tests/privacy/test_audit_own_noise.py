@@ -3,7 +3,10 @@
 import pytest
 from star_cases import scenario
 
+from p2psim.parts import load_parts
 from p2psim.study.auditing.driver import audit
+
+load_parts("own_noise")
 
 
 def changed(**options):

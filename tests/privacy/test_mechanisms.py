@@ -14,6 +14,7 @@ from scipy import stats
 from star_cases import scenario
 
 from p2psim.errors import InputError, MeaningError
+from p2psim.parts import load_parts
 from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, NoNoise, Registered
 from p2psim.randomness import stream_key
 from p2psim.study.simulate import simulate
@@ -22,6 +23,7 @@ from p2psim.study.workspace import Workspace
 #: Each test of a law rejects a right one with this probability; seeds are fixed.
 LEVEL = 1e-4
 
+load_parts("own_noise")
 OWN = {"kind": "registered", "name": "own_noise:Logistic"}
 
 
@@ -176,11 +178,11 @@ class TestOnesOwn:
         [
             (
                 {"name": "no_such_module:Thing"},
-                "name: no_such_module:Thing cannot be imported: No module named",
+                "name: no_such_module:Thing is code that p2psim does not run because a file says so; if you trust",
             ),
             (
                 {"name": "own_noise:Absent"},
-                "name: own_noise:Absent cannot be imported: module 'own_noise' has no",
+                "name: own_noise:Absent does not exist: module 'own_noise' has no",
             ),
             (
                 {"name": "own_noise:Nameless"},

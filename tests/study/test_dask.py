@@ -186,7 +186,7 @@ def test_a_scheduler_that_is_lost_loses_nothing(undisturbed: Path, scheduler: st
 
 
 def test_a_worker_of_other_versions_is_refused() -> None:
-    here = clusters._versions()
+    here = clusters._versions(())
     assert {"p2psim", "numpy", "numba"} <= set(here)
     grid = cells(small.scenario())
     own = {0: grid[0]}
@@ -203,7 +203,7 @@ def test_a_worker_of_other_versions_is_refused() -> None:
 
 
 def test_simulations_of_a_worker_with_other_arithmetic_bear_a_warning() -> None:
-    own, here = {0: cells(small.scenario())[0]}, clusters._versions()
+    own, here = {0: cells(small.scenario())[0]}, clusters._versions(())
     for kernels, count in ((arithmetic(), 0), ({**arithmetic(), "blas": ["another"]}, 1)):
         done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, kernels)
         assert done.part is not None

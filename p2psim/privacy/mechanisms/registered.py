@@ -49,7 +49,8 @@ class Registered(Options):
         Raises
         ------
         MeaningError
-            If there is none of this name, its module has not been let in, it refuses the options, or it is no mechanism.
+            If there is none of this name, its module has not been let in, it refuses the
+            options, or it is no mechanism.
         """
         return _made(self.name, json.dumps(self.options, sort_keys=True))
 
