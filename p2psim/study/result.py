@@ -28,6 +28,12 @@ FLAGS = (
     "clairvoyant",
 )
 
+#: Models with a privacy guarantee: the run's own, and the baseline of records that are noised one by one.
+PRIVATE_MODELS = ("main", "local-dp")
+
+#: Metrics of models that owners could have without anybody's help: they are computed without noise.
+OF_NO_RELEASE = ("isolated_fitness",)
+
 
 class Result:
     """The results of a study. Tables are read when first asked for.
@@ -173,8 +179,9 @@ class Result:
             One row a cell, model and metric: swept columns, ``cell``, ``model``, ``metric``, ``replicas``,
             ``q25``, ``median``, ``q75`` over replicas of the last recorded value, ``epsilon spent`` (the
             largest of any agent by any of the accountants), ``budget`` (the largest of any agent), ``flags``
-            (what must be said with every number, comma-separated). A metric that only single agents have is
-            averaged over them, and its name says so.
+            (what must be said with every number, comma-separated). What is computed from the records without noise
+            (``global`` and ``local`` models, ``isolated_fitness``) has an infinite ε and the flag ``not_private``, and
+            ``local-dp`` the budget. A metric that only single agents have is averaged over them, and its name says so.
         """
         import numpy as np
         import pandas as pd
@@ -188,8 +195,18 @@ class Result:
         table = quantiles.reset_index()
         counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
         table = table.merge(counts, on=keys)[[*keys, "replicas", "q25", "median", "q75"]]
-        privacy = pd.DataFrame(self._privacy())
-        table = table.merge(privacy, on="cell", how="left")
+        table = table.merge(pd.DataFrame(self._privacy()), on="cell", how="left")
+        open_models = ~table["model"].isin(PRIVATE_MODELS) | table["metric"].str.startswith(OF_NO_RELEASE)
+        table.loc[open_models, ["epsilon spent", "budget"]] = np.inf
+        table.loc[open_models, "flags"] = "not_private"
+        # Every record is noised by itself with the whole budget of its owner, whatever the releases of the run cost.
+        noised = table["model"] == "local-dp"
+        table.loc[noised, "epsilon spent"] = budget = table.loc[noised, "budget"]
+        graph = table.loc[noised, "flags"].str.contains("public_graph_assumed")
+        table.loc[noised, "flags"] = [
+            ", ".join(["not_private"] * bool(np.isinf(eps)) + ["public_graph_assumed"] * bool(given))
+            for eps, given in zip(budget, graph, strict=True)
+        ]
         for position, key in enumerate(self.swept):
             values = [cell.swept[key] for cell in self.described.cells]
             table.insert(position, key, [values[number] for number in table["cell"]])
