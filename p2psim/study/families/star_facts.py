@@ -25,6 +25,7 @@ def assess(cell: StarCell) -> Assessment:
     """Draw up the facts of one cell."""
     problem, plan, horizon = cell.problem, cell.stage.plan, cell.horizon
     steps = star.step_sizes(cell.rho, horizon, problem.l2, problem.records)
+    start = float(problem.relative_fitness(np.zeros((1, problem.dimension)))[0])
     facts: dict[str, object] = {
         "owners": problem.owners,
         "records": int(problem.records.sum()),
@@ -35,6 +36,7 @@ def assess(cell: StarCell) -> Assessment:
         "step": None,
         "T·lr·λ_min/(N+1)": None,
         "noise floor of ψ": None,
+        "ψ of θ = 0": start,
         "box filling": None,
         "f(θ*)": problem.minimum,
         "Ξ": cell.bound,
@@ -62,7 +64,7 @@ def assess(cell: StarCell) -> Assessment:
             moved = (steps * weighting.at_learner) ** 2 * variances
             floor, filling = _noise(cell, steps * reweights, moved, hessians, frequencies)
             facts |= {"noise floor of ψ": floor, "box filling": filling}
-            warnings += _filling_warnings(filling)
+            warnings += _filling_warnings(filling) + _floor_warnings(floor, start)
     events = horizon * _EVENTS_A_COMMIT[cell.scenario.network.exchange.kind]
     return assessment(cell, facts, events, private, warnings)
 
@@ -135,3 +137,12 @@ def _filling_warnings(filling: float) -> list[str]:
         else "at this step it would grow without bound"
     )
     return [f"noise fills Θ: {spread}, so ψ saturates; fit no slopes here"]
+
+
+def _floor_warnings(floor: float, start: float) -> list[str]:
+    if not floor > start:
+        return []
+    return [
+        "the noise hides what is learned: the noise floor of ψ is above the ψ of θ = 0, where every run starts; raise "
+        "privacy.epsilon or the number of records, or make fewer releases (a smaller horizon, or allocation: cap)"
+    ]
