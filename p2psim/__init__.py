@@ -1,9 +1,11 @@
 """p2psim: discrete-event simulation of machine learning among parties who do not share their data."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from p2psim.parts import load_parts
     from p2psim.study.assembly import assemble
     from p2psim.study.result import Result
@@ -26,6 +28,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

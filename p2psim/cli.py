@@ -1,14 +1,11 @@
 """The command ``p2psim``: its exit codes. What a command does is in :mod:`p2psim.commands`."""
 
-import os
-import sys
-import traceback
-from collections.abc import Sequence
+# Imported where they are used: an interrupt during start-up must find `main` ready for it.
+from __future__ import annotations
 
-from p2psim.command_line import parser
-from p2psim.errors import InputError, P2PSimError
-from p2psim.json_lines import standard_error_as_lines, wanted
-from p2psim.printing import complain
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Exit codes: done; a run failed; bad input or usage; interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -28,9 +25,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if not wanted(arguments):
-        return _done(arguments, False)
+    try:
+        import sys
+
+        arguments = sys.argv[1:] if arguments is None else arguments
+        from p2psim.interrupts import leave_at_once
+
+        with leave_at_once(INTERRUPTED):
+            from p2psim.json_lines import wanted
+            from p2psim.standard_streams import lasting_streams
+
+            lines = wanted(arguments)
+        with lasting_streams():
+            return _with_lines(arguments) if lines else _done(arguments, False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _with_lines(arguments: Sequence[str]) -> int:
+    """Do what the arguments say, with everything on standard error as lines of JSON."""
+    import traceback
+
+    from p2psim.json_lines import standard_error_as_lines
+    from p2psim.printing import complain
+
     with standard_error_as_lines():
         try:
             return _done(arguments, True)
@@ -42,17 +60,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _done(arguments: Sequence[str], lines: bool) -> int:
     """Do what the arguments say; with `lines`, say what is wrong as JSON."""
+    import sys
+    from contextlib import nullcontext
+
+    from p2psim.errors import InputError, P2PSimError
+    from p2psim.interrupts import leave_at_once
+    from p2psim.printing import complain
 
     def end(message: object, code: int) -> int:
         complain(message, "error" if lines else "p2psim", lines)
         return code
 
-    asked = parser().parse_args(arguments)
-    asked.arguments = tuple(arguments)
     try:
-        # Here and not above: `--help` must not wait for it.
-        from p2psim import commands
+        # As lines, what is said about an interrupt must be one, too.
+        with nullcontext() if lines else leave_at_once(INTERRUPTED):
+            from p2psim.command_line import parser
 
+            asked = parser().parse_args(arguments)
+            asked.arguments = tuple(arguments)
+            # Here and not above: `--help` must not wait for it.
+            from p2psim import commands
+
+            commands.load(asked.command)
         if asked.parts:
             from p2psim.parts import load_parts
 
@@ -66,10 +95,8 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
         return end(error, FAILED)
     except KeyboardInterrupt:
         return end(f"interrupted; {_KEPT}", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has gone. Python would complain once more on flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
-    except (OSError, MemoryError) as error:
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return end(f"{what}; {_KEPT}", FAILED)
+    except MemoryError as error:
+        return end(f"not enough memory{f' ({error})' if str(error) else ''}; {_KEPT}", FAILED)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return end(f"{where}{error.strerror or error}; {_KEPT}", FAILED)

@@ -1,11 +1,11 @@
 """What each command does; they take parsed arguments and return an exit code."""
 
 import argparse
-import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
@@ -14,6 +14,26 @@ from p2psim.printing import complain, print_json, print_table
 if TYPE_CHECKING:
     from p2psim.study.result import Result
     from p2psim.study.scenario import Scenario
+
+
+#: What takes a command long to import.
+_NEEDS = {
+    "run": ("p2psim.study.runner", "p2psim.study.result"),
+    "check": ("p2psim.study.checking", "p2psim.study.scenario"),
+    "audit": ("p2psim.study.auditing.driver",),
+    "forecast": ("p2psim.study.scenario",),
+    "account": (),
+    "data": (),
+    "new": ("p2psim.study.scenario",),
+    "list": ("p2psim.study.catalogue",),
+    "schema": ("p2psim.study.json_schema",),
+}
+
+
+def load(command: str) -> None:
+    """Import what a command needs before it does anything."""
+    for module in _NEEDS.get(command, ("p2psim.study.result",)):
+        import_module(module)
 
 
 def _load(path: str, asked: argparse.Namespace) -> "Scenario":
@@ -361,7 +381,7 @@ def _schema(asked: argparse.Namespace) -> int:
     """``p2psim schema``."""
     from p2psim.study.json_schema import json_schema
 
-    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    print_json(json_schema())
     return 0
 
 

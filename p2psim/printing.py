@@ -12,7 +12,8 @@ MOST_ROWS = 40
 
 def print_json(value: Any) -> None:
     """Print strict JSON to standard output; infinities are written as in YAML (``.inf``)."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    shows_all = (sys.stdout.encoding or "").lower().startswith("utf")
+    print(json.dumps(plain(value), indent=2, ensure_ascii=not shows_all, allow_nan=False))
 
 
 def plain(value: Any) -> Any:

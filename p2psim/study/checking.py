@@ -149,6 +149,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
     InputError
         With everything that is wrong in any cell, each with its place in the file.
     """
+    from p2psim.study.partly import faults_of_files
     from p2psim.study.simulate import check
 
     faults: dict[Fault, None] = {}
@@ -159,7 +160,8 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
             fact = check(cell.scenario, workspace)
             facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
         except InputError as error:
-            faults.update(dict.fromkeys(scenario.locate(fault) for fault in error.faults))
+            found = [*error.faults, *faults_of_files(cell.scenario)]
+            faults.update(dict.fromkeys(map(scenario.locate, found)))
         except (ArithmeticError, ValueError) as error:
             # Numbers that no rule refuses and that linear algebra cannot take.
             swept = key_values(cell.swept)

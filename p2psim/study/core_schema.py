@@ -59,11 +59,14 @@ class Spot:
         What is expected there, None when nothing is.
     inside : Schema or None
         What encloses it.
+    union : Schema or None
+        Where what is expected is one choice of a union that differs by more than its kind, all of it.
     """
 
     steps: tuple[str, ...]
     schema: Schema | None
     inside: Schema | None
+    union: Schema | None = None
 
 
 def follow(schemas: Schemas, location: Sequence[str | int]) -> Spot:
@@ -71,11 +74,12 @@ def follow(schemas: Schemas, location: Sequence[str | int]) -> Spot:
     steps: list[str] = []
     inside: Schema | None = None
     schema: Schema | None = schemas.root
+    union: Schema | None = None
     for i, element in enumerate(location):
         bare = schemas.bare(schema) if schema is not None else None
         kind = bare["type"] if bare is not None else None
         if bare is not None and kind == "tagged-union":
-            schema = bare["choices"].get(element)
+            schema, union = bare["choices"].get(element), bare
         elif bare is not None and kind == "union":
             # The element names a choice. What is wrong with the value itself is told of the whole union.
             deeper = [_choice(choice) for choice in bare["choices"]]
@@ -86,7 +90,9 @@ def follow(schemas: Schemas, location: Sequence[str | int]) -> Spot:
         else:
             inside, schema = bare, _entry(schemas, bare, element)
             steps.append(str(element))
-    return Spot(tuple(steps), schema, inside)
+        if kind != "tagged-union":
+            union = None
+    return Spot(tuple(steps), schema, inside, union)
 
 
 def _entry(schemas: Schemas, schema: Schema | None, element: str | int) -> Schema | None:

@@ -49,6 +49,21 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
     return list(dict.fromkeys(found))
 
 
+def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> bool:
+    """Put whole numbers in place of floats of the same value where they are expected; whether there were any."""
+    found = False
+    for detail in error.errors(include_url=False):
+        value = detail["input"]
+        if detail["type"] == "int_type" and isinstance(value, float) and value.is_integer():
+            *steps, last = follow(Schemas(model), detail["loc"]).steps
+            inside = tree
+            for step in steps:
+                inside = inside[int(step)] if isinstance(inside, list) else inside[step]
+            inside[int(last) if isinstance(inside, list) else last] = int(value)
+            found = True
+    return found
+
+
 def ordered(faults: Iterable[Fault]) -> list[Fault]:
     """Sort faults as they stand in the file, without repetitions."""
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.path, fault.line, fault.column))
@@ -134,6 +149,8 @@ def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
             return f"must be {extreme}, which is all that a column holds, got {show(value)}"
     if detail["type"] == "string_pattern_mismatch":
         return f"must match {detail['ctx']['pattern']}, got {show(value)}"
+    if spot.union is not None and detail["type"].endswith("_type"):
+        return f"must be {phrase(schemas, spot.union)}, got {show(value)}"
     if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
         return f"must be {phrase(schemas, schemas.bare(spot.schema))}, got {show(value)}"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

@@ -14,6 +14,7 @@ from p2psim.learning.section import STARS
 from p2psim.network.array_scope import beyond_arrays, scope_message
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.study.faults import unknown
+from p2psim.study.partly import is_whole
 from p2psim.study.privacy_meaning import PRIVACY_RULES
 from p2psim.study.record import SPENDING
 from p2psim.study.scenario import Scenario
@@ -24,7 +25,8 @@ Rule = Callable[[Scenario], Iterator[Fault]]
 def contradictions(scenario: Scenario, recorded: bool = False) -> list[Fault]:
     """Return everything in a scenario that contradicts something else in it.
 
-    Where it was `recorded` with results, a part that is missing now is no fault.
+    Where it was `recorded` with results, a part that is missing now is no fault. Of a scenario without some of its
+    sections or keys (see :mod:`p2psim.study.partly`), what the others contradict.
     """
     return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario, recorded)))
 
@@ -38,12 +40,15 @@ def _found(rule: Rule, scenario: Scenario, recorded: bool) -> Iterator[Fault]:
             yield from error.faults
     except MeaningError as error:
         yield from error.faults
+    except AttributeError:
+        # A rule that asked for a part that is not well formed.
+        if is_whole(scenario):
+            raise
 
 
 def _star(scenario: Scenario) -> Iterator[Fault]:
     """Algorithms of a central learner need one, and an exchange in which it asks."""
-    network, learning = scenario.network, scenario.learning
-    kind = learning.algorithm.kind
+    network, kind = scenario.network, scenario.learning.algorithm.kind
     if kind not in STARS:
         return
     if network.topology.kind != "star":
@@ -51,6 +56,14 @@ def _star(scenario: Scenario) -> Iterator[Fault]:
     if network.exchange.kind not in STARS[kind]:
         needs = " or ".join(STARS[kind])
         yield Fault(f"{kind} needs {needs}, got {network.exchange.kind}", "network.exchange")
+
+
+def _star_learning(scenario: Scenario) -> Iterator[Fault]:
+    """One model of all owners, with a regulariser of its own."""
+    learning = scenario.learning
+    kind = learning.algorithm.kind
+    if kind not in STARS:
+        return
     if isinstance(learning.regularizer.l2, str):
         message = f"{learning.regularizer.l2} is for agents on a graph; {kind} needs a positive number"
         yield Fault(message, "learning.regularizer.l2")
@@ -59,16 +72,22 @@ def _star(scenario: Scenario) -> Iterator[Fault]:
             "divides by 2·l2, which" if kind == "async-star" else "has one optimum for a positive l2, which"
         )
         yield Fault(f"{kind} {what} must be a positive number, got 0", "learning.regularizer.l2")
+    if learning.baselines:
+        yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
+
+
+def _star_owners(scenario: Scenario) -> Iterator[Fault]:
+    """Owners of a star have no models, and no groups are told apart."""
+    if scenario.learning.algorithm.kind not in STARS:
+        return
+    for key in ("per_agent", "by"):
+        if getattr(scenario.record, key):
+            yield Fault("is for agents on a graph", f"record.{key}")
     if scenario.privacy.when_spent != "silent":
         message = (
             "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
         )
         yield Fault(message, "privacy.when_spent")
-    if learning.baselines:
-        yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
-    for key in ("per_agent", "by"):
-        if getattr(scenario.record, key):
-            yield Fault("is for agents on a graph", f"record.{key}")
 
 
 def _reweighting(scenario: Scenario) -> Iterator[Fault]:
@@ -108,28 +127,35 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
     if kind != "gossip-admm" and joins:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, "network.exchange.mode")
-    inner, budget = getattr(learning.algorithm, "inner", 1), scenario.privacy.epsilon
-    if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
-        message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
-        yield Fault(message, "learning.algorithm.inner")
     if kind in ("averaging", "push-sum") and network.exchange.kind == "broadcast":
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", "network.exchange")
     if kind == "push-sum" and getattr(network.exchange, "mode", "push") != "push":
         yield Fault("push-sum needs no answers: it takes push", "network.exchange.mode")
+
+
+def _graph_learning(scenario: Scenario) -> Iterator[Fault]:
+    """What agents who learn their own models can minimise, release and record."""
+    learning = scenario.learning
+    kind = learning.algorithm.kind
+    if kind in STARS:
+        return
     if learning.loss.kind not in ("squared", "logistic"):
         yield Fault(f"{kind} needs a smooth loss: squared or logistic", "learning.loss")
+    inner, budget = getattr(learning.algorithm, "inner", 1), scenario.privacy.epsilon
+    if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
+        message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
+        yield Fault(message, "learning.algorithm.inner")
     if scenario.privacy.mechanism.is_private and scenario.privacy.allocation.kind == "horizon":
         message = "horizon is for a star, whose horizon it divides by; give another allocation, such as cap"
         yield Fault(message, "privacy.allocation")
     if scenario.record.by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
-    yield from _alone(scenario)
 
 
 def _alone(scenario: Scenario) -> Iterator[Fault]:
     """Whoever minimises its own loss alone needs a regulariser: it may have fewer records than features."""
     learning = scenario.learning
-    if learning.regularizer.l2 != 0:
+    if learning.algorithm.kind in STARS or learning.regularizer.l2 != 0:
         return
     parts = {"learning.algorithm.start": getattr(learning.algorithm, "start", None)}
     parts |= {f"learning.baselines.{i}": baseline for i, baseline in enumerate(learning.baselines)}
@@ -250,7 +276,11 @@ def _labels(scenario: Scenario) -> Iterator[Fault]:
 
 RULES: tuple[Rule, ...] = (
     _star,
+    _star_learning,
+    _star_owners,
     _graph,
+    _graph_learning,
+    _alone,
     _reweighting,
     _rejoin,
     _clock,

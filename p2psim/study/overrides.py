@@ -25,7 +25,7 @@ def split(key: str) -> Steps:
     return tuple(key.split("."))
 
 
-def override(node: Node, overrides: Sequence[str]) -> Node:
+def override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
     """Put overrides into a scenario as it was written.
 
     Parameters
@@ -36,12 +36,14 @@ def override(node: Node, overrides: Sequence[str]) -> Node:
         ``KEY=VALUE``, in order: a dotted key and a YAML value. Keys are not checked here; when the scenario
         is, what is wrong with one has the place ``--set KEY``.
 
-    Raises
-    ------
-    InputError
-        If one is not of this form, or would have no effect since the sweep sets its key in every cell.
+    Returns
+    -------
+    node : Node
+    faults : list of Fault
+        Overrides that are not of this form, or would have no effect since the sweep sets their keys in every cell;
+        they are left out.
     """
-    faults = []
+    faults: list[Fault] = []
     for text in overrides:
         key, equals, value = text.partition("=")
         key = key.strip()
@@ -63,9 +65,7 @@ def override(node: Node, overrides: Sequence[str]) -> Node:
             node = put(node, split(key), _at(entry, Place(name)))
         except InputError as error:
             faults += [Fault(fault.message, key, name) for fault in error.faults]
-    if faults:
-        raise InputError(*faults)
-    return node
+    return node, faults
 
 
 def _at(node: Node, place: Place) -> Node:

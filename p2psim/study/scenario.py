@@ -21,7 +21,7 @@ from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
 from p2psim.study import overrides as command_line
 from p2psim.study import yaml_reader, yaml_writer
-from p2psim.study.faults import faults_of, ordered
+from p2psim.study.faults import faults_of, make_whole, ordered
 from p2psim.study.figure import Figures, figure_faults
 from p2psim.study.names import PATTERN, checked_name
 from p2psim.study.nodes import Node, Place, at, find, from_python, place_of, placed, plain, put
@@ -105,7 +105,8 @@ class Scenario(Options):
         InputError
             With everything that is wrong, each with its place.
         """
-        return cls._from_file(yaml_reader.read_file(path), overrides, confirm_cells, recorded)
+        data = yaml_reader.contents(path)
+        return cls.parse(data, str(path), overrides, confirm_cells=confirm_cells, recorded=recorded)
 
     @classmethod
     def parse(
@@ -118,24 +119,18 @@ class Scenario(Options):
         recorded: bool = False,
     ) -> Scenario:
         """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
-        return cls._from_file(yaml_reader.read(text, path), overrides, confirm_cells, recorded)
+        node, faults = yaml_reader.read_leniently(text, path)
+        if node.content is None and not faults:
+            raise InputError(Fault("is empty; a scenario has name, network, data and learning", path=path))
+        if isinstance(node.content, dict):
+            node, wrong = command_line.override(node, overrides)
+            faults += wrong
+        return _build(node, confirm_cells, faults, recorded)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
         """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
-        return _build(from_python(explicit(tree), Place(path)), confirm_cells)
-
-    @classmethod
-    def _from_file(
-        cls, node: Node, overrides: Sequence[str], confirm_cells: bool, recorded: bool
-    ) -> Scenario:
-        if node.content is None:
-            raise InputError(
-                Fault("is empty; a scenario has name, network, data and learning", path=node.place.path)
-            )
-        if isinstance(node.content, dict):
-            node = command_line.override(node, overrides)
-        return _build(node, confirm_cells, recorded)
+        return _build(from_python(explicit(tree), Place(path)), confirm_cells, [])
 
     def resolved(self) -> dict[str, Any]:
         """Return all that the scenario says as plain values: every default explicit, in the models' order.
@@ -165,14 +160,19 @@ class Scenario(Options):
     def locate(self, fault: Fault) -> Fault:
         """Add to a fault that has a key the place where the key's value was written, if it is known."""
         node = self._origin.node
-        if fault.line or fault.path or node is None:
-            return fault
-        place = place_of(node, command_line.split(fault.key)) if fault.key else Place(node.place.path)
-        return replace(fault, path=place.path, line=place.line, column=place.column)
+        return fault if node is None else located(fault, node)
 
     def nodes(self) -> Node:
         """Return the resolved scenario as nodes, each with the place that it was written at."""
         return placed(explicit(self), self._origin.node, Place())
+
+
+def located(fault: Fault, node: Node) -> Fault:
+    """Add to a fault that has a key the place where the key's value stands in a tree."""
+    if fault.line or fault.path:
+        return fault
+    place = place_of(node, command_line.split(fault.key)) if fault.key else Place(node.place.path)
+    return replace(fault, path=place.path, line=place.line, column=place.column)
 
 
 def explicit(value: Any) -> Any:
@@ -220,32 +220,50 @@ def validated(node: Node) -> Scenario:
     """
     if not isinstance(node.content, dict):
         raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
-    # Relative paths of data files start from the scenario's folder.
-    folder = str(Path(node.place.path).absolute().parent) if node.place.path else ""
-    try:
-        scenario = Scenario.model_validate(plain(node), context={"folder": folder})
-    except ValidationError as error:
-        raise InputError(*faults_of(error, Scenario, node)) from None
-    scenario = _with_metrics(scenario)
+    scenario, _, _ = attempted(node)
+    if isinstance(scenario, ValidationError):
+        raise InputError(*faults_of(scenario, Scenario, node)) from None
+    record = with_metrics(scenario)
+    if record is not scenario.record:
+        scenario = scenario.model_copy(update={"record": record})
     scenario._origin = _Origin(node)
     return scenario
 
 
-def _with_metrics(scenario: Scenario) -> Scenario:
-    """Say what is recorded where the file does not: what can be measured of models on a graph is not of a star."""
-    if "metrics" in scenario.record.model_fields_set or scenario.learning.algorithm.kind in STARS:
-        return scenario
+def attempted(node: Node) -> tuple[Scenario | ValidationError, Any, dict[str, Any]]:
+    """Return a scenario, or what is wrong with it; and the values and the context that were validated.
+
+    Where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema.
+    """
+    # Relative paths of data files start from the scenario's folder.
+    folder = str(Path(node.place.path).absolute().parent) if node.place.path else ""
+    tree, context = plain(node), {"folder": folder}
+    while True:
+        try:
+            return Scenario.model_validate(tree, context=context), tree, context
+        except ValidationError as error:
+            if not make_whole(tree, error, Scenario):
+                return error, tree, context
+
+
+def with_metrics(scenario: Scenario) -> RecordSection:
+    """What is recorded, also where the file does not say it: of models on a graph other metrics than of a star."""
+    record = scenario.record
+    if "metrics" in record.model_fields_set or scenario.learning.algorithm.kind in STARS:
+        return record
     tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
     test = ["test_accuracy" if scenario.learning.loss.needs_classes else "test_rmse"] if tested else []
-    record = scenario.record.model_copy(update={"metrics": ["objective_gap", *test]})
-    return scenario.model_copy(update={"record": record})
+    return record.model_copy(update={"metrics": ["objective_gap", *test]})
 
 
-def _build(node: Node, confirm_cells: bool, recorded: bool = False) -> Scenario:
-    """Check everything, and make the values of the sweep explicit."""
+def _build(node: Node, confirm_cells: bool, faults: list[Fault], recorded: bool = False) -> Scenario:
+    """Check everything, and make the values of the sweep explicit; `faults` are those of reading."""
     from p2psim.study.cells import cells
+    from p2psim.study.partly import further_faults
 
-    axes, faults = read_sweep(node.child("sweep"))
+    unread = {(fault.line, fault.column) for fault in faults if fault.line}
+    axes, wrong = read_sweep(node.child("sweep"))
+    faults += wrong
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
     if excess is not None and not confirm_cells:
         faults.append(excess)
@@ -253,19 +271,22 @@ def _build(node: Node, confirm_cells: bool, recorded: bool = False) -> Scenario:
         node = _completed(node, axes)
         base = validated(node)
     except InputError as error:
-        faults += error.faults
+        faults += (fault for fault in error.faults if (fault.line, fault.column) not in unread)
     # Checking so many values one by one would take longer than anyone waits to be told that they are too many.
     explicit_values = {} if excess is not None and not confirm_cells else _values_of(node, axes, faults)
     if faults:
-        raise InputError(*ordered(faults))
+        raise InputError(*ordered(faults + further_faults(node, axes)))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
     scenario._origin = replace(scenario._origin, recorded=recorded)
-    wrong = figure_faults(scenario, [key for axis in axes for key in axis.keys])
-    if wrong:
-        raise InputError(*ordered(base.locate(fault) for fault in wrong))
+    faults += map(base.locate, figure_faults(scenario, [key for axis in axes for key in axis.keys]))
     if excess is None:
-        cells(scenario)
+        try:
+            cells(scenario)
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*ordered(faults + further_faults(node, axes)))
     return scenario
 
 

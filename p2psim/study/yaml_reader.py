@@ -6,7 +6,9 @@ Nothing but plain values can come out: tags are refused. And a file cannot hurt:
 its aliases expand to are limited, and duplicate keys are errors instead of one silently winning.
 """
 
+import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,16 +27,23 @@ MOST_DEPTH = 50
 #: Values that may come out of aliases. A "YAML bomb" has a few lines that expand to billions.
 MOST_ALIASED = 10_000
 
+#: Digits that a whole number may have. A float has 309 before its point.
+MOST_DIGITS = 400
+
 _NULL = re.compile(r"null|Null|NULL|~|")
 _TRUE = re.compile(r"true|True|TRUE")
 _FALSE = re.compile(r"false|False|FALSE")
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_OCTAL = re.compile(r"0o[0-7]+")
-_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_INTEGERS = (
+    (re.compile(r"[-+]?[0-9]+"), 10),
+    (re.compile(r"0o[0-7]+"), 8),
+    (re.compile(r"0x[0-9a-fA-F]+"), 16),
+)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"[-+]?\.(inf|Inf|INF)")
 _NAN = re.compile(r"\.(nan|NaN|NAN)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+#: What the library stumbles over without saying where: characters beyond Unicode, and a version that it does not know.
+_STUMBLES = re.compile(r"\\U(?!000|0010)[0-9a-fA-F]{8}|^%YAML.*", re.MULTILINE)
 
 
 def read_file(path: str | Path) -> Node:
@@ -45,12 +54,25 @@ def read_file(path: str | Path) -> Node:
     InputError
         If it cannot be read, or `read` refuses it.
     """
+    return read(contents(path), str(path))
+
+
+def contents(path: str | Path) -> bytes:
+    """Read the bytes of a file, as many as `read` takes and one more.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError(Fault("cannot be read: it is not a regular file", path=str(path)))
         with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(Fault(f"cannot be read: {error.strerror or error}", path=str(path))) from error
-    return read(data, str(path))
+            return file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(Fault(f"cannot be read: {why}", path=str(path))) from error
 
 
 def read(data: str | bytes, path: str = "") -> Node:
@@ -69,6 +91,17 @@ def read(data: str | bytes, path: str = "") -> Node:
         With line and column, if it is not UTF-8, not YAML, or too large; or has duplicate keys, tags, several
         documents, numbers beyond a float, or aliases that expand to too much or to themselves.
     """
+    node, faults = read_leniently(data, path)
+    if faults:
+        raise InputError(*faults)
+    return node
+
+
+def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]]:
+    """Read one YAML document whose keys may be given twice, and numbers too large; they are returned as faults.
+
+    The later of two equal keys counts, and a number too large is text. Otherwise like `read`.
+    """
     if len(data) > MOST_BYTES:
         raise InputError(Fault(f"is larger than {MOST_BYTES:,} bytes; this is not a scenario", path=path))
     text = _decode(data, path) if isinstance(data, bytes) else data.removeprefix("\ufeff")
@@ -82,13 +115,23 @@ def read(data: str | bytes, path: str = "") -> Node:
         place = Place(path, mark.line + 1, mark.column + 1) if mark else Place(path)
         raise _refusal(f"is not YAML: {what}", place) from error
     except ReaderError as error:
-        before = text[: error.position]
-        place = Place(path, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
-        raise _refusal(f"is not YAML: the character {error.character!r} is not allowed", place) from error
-    except (YAMLError, ValueError, OverflowError, IndexError) as error:
-        # The library lets a few of Python's own errors through, such as for an escape beyond Unicode.
-        raise InputError(Fault(f"is not YAML: {error}", path=path)) from error
-    return builder.result()
+        message = f"is not YAML: the character {error.character!r} is not allowed"
+        raise _refusal(message, _place(path, text, error.position)) from error
+    except (YAMLError, ValueError, OverflowError, AssertionError) as error:
+        found = _STUMBLES.search(text)
+        if found is None:
+            raise InputError(Fault("is not YAML", path=path)) from error
+        version = found[0].startswith("%")
+        what = f"YAML 1.2 is expected, got {found[0][:20]}" if version else f"{found[0]} is not a character"
+        raise _refusal(
+            what if version else f"is not YAML: {what}", _place(path, text, found.start())
+        ) from error
+    return builder.root or Node(None, Place(path)), builder.faults
+
+
+def _place(path: str, text: str, position: int) -> Place:
+    before = text[:position]
+    return Place(path, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
 def scalar(text: str) -> Any:
@@ -105,14 +148,11 @@ def scalar(text: str) -> Any:
         return True
     if _FALSE.fullmatch(text):
         return False
-    if _INTEGER.fullmatch(text):
-        if len(text) > 400:
-            raise ValueError("is too large for a number")
-        return int(text)
-    if _OCTAL.fullmatch(text):
-        return int(text[2:], 8)
-    if _HEXADECIMAL.fullmatch(text):
-        return int(text[2:], 16)
+    for written, base in _INTEGERS:
+        if written.fullmatch(text):
+            if len(text) > MOST_DIGITS:
+                raise ValueError("is too large for a number")
+            return int(text, base)
     if _INFINITY.fullmatch(text):
         return float("-inf") if text[0] == "-" else float("inf")
     if _NAN.fullmatch(text):
@@ -120,7 +160,8 @@ def scalar(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         value = float(text)
         if value in (float("inf"), float("-inf")):
-            raise ValueError(f"{text} is too large for a number; write .inf for infinity")
+            shown = text if len(text) <= 20 else f"{text[:20]}…"
+            raise ValueError(f"{shown} is too large for a number; write .inf for infinity")
         return value
     return text
 
@@ -163,11 +204,6 @@ class _Builder:
         self.anchors: dict[str, tuple[Node, int, int] | None] = {}
         self.aliased = 0
         self.faults: list[Fault] = []
-
-    def result(self) -> Node:
-        if self.faults:
-            raise InputError(*self.faults)
-        return self.root or Node(None, Place(self.path))
 
     def take(self, event: Any) -> None:
         mark = event.start_mark

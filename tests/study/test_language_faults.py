@@ -44,9 +44,24 @@ TOPOLOGIES = (
         ("loss: 0.25", "loss: .nan", "network.channel.loss", "must be a number from 0 to 1, got .nan"),
         ("bound: 1.0", "bound: .inf", "privacy.sensitivity.bound", "must be a positive number, got .inf"),
         ("l2: 1e-5", "l2: -1e-5", "learning.regularizer.l2", "must be a number of at least 0, got -1e-05"),
-        ("l2: 1e-5", "l2: '1e-5'", "learning.regularizer.l2", "must be a number of at least 0, got '1e-5'"),
-        ("l2: 1e-5", "l2: null", "learning.regularizer.l2", "must be a number of at least 0, got null"),
-        ("l2: 1e-5", "l2: true", "learning.regularizer.l2", "must be a number of at least 0, got true"),
+        (
+            "l2: 1e-5",
+            "l2: '1e-5'",
+            "learning.regularizer.l2",
+            "must be a number of at least 0 or inverse-size, got '1e-5'",
+        ),
+        (
+            "l2: 1e-5",
+            "l2: null",
+            "learning.regularizer.l2",
+            "must be a number of at least 0 or inverse-size, got null",
+        ),
+        (
+            "l2: 1e-5",
+            "l2: true",
+            "learning.regularizer.l2",
+            "must be a number of at least 0 or inverse-size, got true",
+        ),
         ("center: true", "center: yes", "data.scale.y.center", "must be true or false, got 'yes'"),
         ("name: small", "name: 5", "name", "must be text, got 5"),
         (

@@ -1,4 +1,5 @@
 import math
+import os
 
 import pytest
 from hypothesis import example, given, settings
@@ -110,6 +111,13 @@ def test_duplicate_keys_name_both_places():
         ("[" * 200_000, "f.yaml:1:51: more than 50"),
         ("a: " + "{b: " * 60 + "1" + "}" * 60, "f.yaml:1:200: more than 50"),
         ("x" * (MOST_BYTES + 1), "f.yaml: is larger than"),
+        ("a: 1\nb: 0x" + "9" * 10_000, "f.yaml:2:4: is too large"),
+        ("a: 1\nb: -" + "9" * 10_000, "f.yaml:2:4: is too large"),
+        ("a: 1\nb: " + "9" * 10_000 + ".5", "f.yaml:2:4: 99999999999999999999… is too large"),
+        ('a: 1\nb: "\\UFFFFFFFF"', "f.yaml:2:5: is not YAML: \\UFFFFFFFF is not a character"),
+        ('a: 1\nb: "\\U00110000"', "f.yaml:2:5: is not YAML: \\U00110000 is not a character"),
+        ("%YAML 1.3\n--- 1\n", "f.yaml:1:1: YAML 1.2 is expected, got %YAML 1.3"),
+        ("%YAML 1." + "9" * 5000 + "\n--- 1\n", "f.yaml:1:1: YAML 1.2 is expected, got %YAML 1.9"),
     ],
 )
 def test_refused_with_its_place(data, start):
@@ -132,7 +140,15 @@ def test_a_bomb_of_depth_is_refused():
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
-    for path in (tmp_path / "none.yaml", tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (
+        tmp_path / "none.yaml",
+        tmp_path,
+        tmp_path / "pipe",
+        "/dev/zero",
+        tmp_path / ("x" * 300),
+        "a\0b",
+    ):
         with pytest.raises(InputError, match="cannot be read"):
             read_file(path)
 
@@ -141,6 +157,8 @@ def test_a_file_that_cannot_be_read(tmp_path):
 @example('"\\U99999999"')
 @example("a: !<")
 @example("%TAG")
+@example("%YAML 1.3\n--- 1")
+@example("a: " + "9" * 10_000)
 @example("- - ? :")
 @given(st.text(alphabet=st.sampled_from("ab01:-?[]{}&*!|>'\"%@`#,~. \n\t\\x\x85\ud800é"), max_size=40))
 def test_any_text_gives_values_or_an_input_error(text):

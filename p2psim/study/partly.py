@@ -1,0 +1,138 @@
+"""What can be judged of a scenario that is wrong in some places, so that all of its faults are reported together.
+
+Each part that is well formed is put in its place; one that is not is missing there. A rule that asks for a missing part
+cannot judge, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from pydantic import BaseModel, ValidationError, create_model
+
+from p2psim.errors import Fault, InputError, MissingSourceError
+from p2psim.options import Options
+from p2psim.study.figure import figure_faults
+from p2psim.study.nodes import Node, put
+from p2psim.study.sweep import Axis, steps_of
+
+if TYPE_CHECKING:
+    from p2psim.study.scenario import Scenario
+
+#: The first part of keys of what the data depends on.
+_OF_DATA = ("data", "network", "seed")
+
+
+def further_faults(node: Node, axes: Sequence[Axis]) -> list[Fault]:
+    """Faults between those parts of a scenario that are well formed; of a sweep the first cell is judged.
+
+    Parameters
+    ----------
+    node : Node
+        The scenario as it was written.
+    axes : sequence of Axis
+        Its sweep.
+    """
+    from p2psim.study.meaning import contradictions
+    from p2psim.study.scenario import Scenario, attempted, located, with_metrics
+
+    swept = [key for axis in axes for key in axis.keys]
+    if not isinstance(node.content, dict):
+        return []
+    node = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
+    try:
+        for axis in axes:
+            for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
+                node = put(node, steps_of(key), values[0], place)
+    except InputError:
+        return []
+    _, tree, context = attempted(node)
+    partly = cast(Scenario, well_formed(Scenario, tree, context))
+    try:
+        vars(partly)["record"] = with_metrics(partly)
+    except AttributeError:
+        vars(partly).pop("record", None)
+    faults = contradictions(partly)
+    with suppress(AttributeError):
+        faults += figure_faults(partly, swept)
+    if not any(steps_of(key)[0] in _OF_DATA for key in swept):
+        faults += faults_of_files(partly)
+    return [located(fault, node) for fault in faults]
+
+
+def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> BaseModel:
+    """Validate a mapping; where something is wrong, fields of the model are missing, and reading one is an error."""
+    try:
+        return model.model_validate(tree, context=context)
+    except ValidationError as error:
+        wrong = {str(detail["loc"][0]) for detail in error.errors(include_url=False) if detail["loc"]}
+    entries = {"kind": tree} if isinstance(tree, str) else tree if isinstance(tree, Mapping) else {}
+    fields: dict[str, Any] = {
+        name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
+    }
+    right: Options = create_model("Right", __base__=Options, **fields).model_validate(
+        {name: entry for name, entry in entries.items() if name in fields}, context=context
+    )
+    found = model.model_construct(
+        entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
+    )
+    for name in wrong & model.model_fields.keys():
+        kind = _chosen(model.model_fields[name].annotation, entries.get(name))
+        if kind is None:
+            vars(found).pop(name, None)
+        else:
+            vars(found)[name] = well_formed(kind, entries[name], context)
+    return found
+
+
+def _chosen(annotation: Any, entry: Any) -> type[BaseModel] | None:
+    """The model that a mapping is meant to be: the only one, or that of its kind."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation if isinstance(entry, Mapping) else None
+    kind = entry.get("kind") if isinstance(entry, Mapping) else entry
+    for choice in get_args(annotation):
+        field = getattr(choice, "model_fields", {}).get("kind")
+        if field is not None and isinstance(kind, str) and kind == field.default:
+            return cast("type[BaseModel]", choice)
+    return None
+
+
+def is_whole(part: object) -> bool:
+    """Whether no field of a model is missing, or of one inside it."""
+    if not isinstance(part, BaseModel):
+        return True
+    return type(part).model_fields.keys() <= vars(part).keys() and all(map(is_whole, vars(part).values()))
+
+
+def _part(inside: Any, name: str) -> Any:
+    return getattr(inside, name, None)
+
+
+def faults_of_files(partly: Scenario) -> Iterator[Fault]:
+    """What is wrong with files that the data and the topology name."""
+    from p2psim.data.prepare import prepare
+    from p2psim.network.links import Given
+    from p2psim.network.topologies import draw_links
+
+    data, topology = (
+        getattr(partly, "data", None),
+        getattr(getattr(partly, "network", None), "topology", None),
+    )
+    known = bool(topology) and is_whole(topology)
+    attempts: list[Callable[[], object]] = []
+    if data and is_whole(data) and not data.source.generated:
+        attempts.append(lambda: prepare(data, 0, 0, "", topology.agents if known else None))
+    if known and topology.kind == "file":
+        attempts.append(lambda: draw_links(topology, Given()))
+    for attempt in attempts:
+        try:
+            attempt()
+        except MissingSourceError as error:
+            yield from error.faults
+        except InputError as error:
+            # What else is wrong may be for want of a number of agents.
+            yield from error.faults if known else ()
+        except (ArithmeticError, ValueError, OSError, MemoryError):
+            pass  # said when nothing else is wrong
