@@ -116,10 +116,7 @@ def faults_of_files(partly: Scenario) -> Iterator[Fault]:
     from p2psim.network.links import Given
     from p2psim.network.topologies import draw_links
 
-    data, topology = (
-        getattr(partly, "data", None),
-        getattr(getattr(partly, "network", None), "topology", None),
-    )
+    data, topology = _part(partly, "data"), _part(_part(partly, "network"), "topology")
     known = bool(topology) and is_whole(topology)
     attempts: list[Callable[[], object]] = []
     if data and is_whole(data) and not data.source.generated:
