@@ -275,7 +275,7 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault], recorded: bool 
     # Checking so many values one by one would take longer than anyone waits to be told that they are too many.
     explicit_values = {} if excess is not None and not confirm_cells else _values_of(node, axes, faults)
     if faults:
-        raise InputError(*ordered(faults + further_faults(node, axes)))
+        raise InputError(*ordered(faults + further_faults(node, axes, recorded)))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
     scenario._origin = replace(scenario._origin, recorded=recorded)
@@ -286,7 +286,7 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault], recorded: bool 
         except InputError as error:
             faults += error.faults
     if faults:
-        raise InputError(*ordered(faults + further_faults(node, axes)))
+        raise InputError(*ordered(faults + further_faults(node, axes, recorded)))
     return scenario
 
 
