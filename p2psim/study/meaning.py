@@ -13,6 +13,7 @@ from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
 from p2psim.network.array_scope import beyond_arrays, scope_message
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.study.agents_meaning import AGENT_RULES
 from p2psim.study.faults import unknown
 from p2psim.study.partly import is_whole
 from p2psim.study.privacy_meaning import PRIVACY_RULES
@@ -287,6 +288,7 @@ RULES: tuple[Rule, ...] = (
     _silence,
     _array_engine,
     *PRIVACY_RULES,
+    *AGENT_RULES,
     _metrics,
     _sequential,
     _network_metrics,

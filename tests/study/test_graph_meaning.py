@@ -108,6 +108,10 @@ def test_what_is_for_graphs_is_refused_on_a_star(changes, said):
 def test_what_the_data_does_not_allow_is_named_before_a_run(changes, said, tmp_path):
     tree = graph_tree()
     tree["record"]["metrics"] = ["test_accuracy"]
-    one = graph_scenario(changes, tree)
-    with pytest.raises(InputError, match=re.escape(said)):
+
+    def prepare():
+        one = graph_scenario(changes, tree)
         graph_cell(one, Workspace(tmp_path).case(one, 0), 0)
+
+    with pytest.raises(InputError, match=re.escape(said)):
+        prepare()

@@ -184,3 +184,53 @@ def test_assemble_takes_numbers_by_number():
     pairs = [(np.full((3, 1), float(i)), np.arange(3.0)) for i in range(3)]
     one, other = assembled(star_of([2, 0, 1]), pairs), assembled(star_of([0, 1, 2]), pairs)
     assert one.resolved() == other.resolved()
+
+
+class TestFaultsOfTheNumberOfAgents:
+    """A file of links knows how many agents there are, so that what depends on it is reported with the rest."""
+
+    def test_all_at_once(self, tmp_path):
+        hub_first(tmp_path / "links.gml")
+        asked = tree(tmp_path, generated=True, nodes="order")
+        asked["data"]["source"]["agents"] = 7
+        asked["privacy"]["epsilon"] = dict.fromkeys([*CLINICS[1:], "clinic_1"], 1.0)
+        asked["network"]["clock"] = {"rate": dict.fromkeys(CLINICS[1:], 1.0)}
+        asked["network"]["availability"] = {
+            "kind": "scripted",
+            "intervals": [{"agent": name, "begin": 0, "end": 1} for name in (HUB, "0")],
+        }
+        asked["record"] = {"metrics": ["no_such_metric"]}
+        with pytest.raises(InputError) as caught:
+            Scenario.from_dict(asked)
+        assert {fault.key: fault.message for fault in caught.value.faults}.keys() == {
+            "data.source.agents",
+            "privacy.epsilon",
+            "network.clock.rate",
+            "network.availability.intervals",
+            "record.metrics.0",
+        }
+        assert "gives 7 agents, but network.topology has 5" in str(caught.value)
+
+    def test_a_file_that_is_no_graph_is_reported_with_the_rest(self, tmp_path):
+        (tmp_path / "links.gml").write_text("graph [ node [")
+        asked = tree(tmp_path, generated=True) | {"record": {"metrics": ["no_such_metric"]}}
+        with pytest.raises(InputError) as caught:
+            Scenario.from_dict(asked)
+        assert {fault.key for fault in caught.value.faults} == {"network.topology.path", "record.metrics.0"}
+
+    @pytest.mark.parametrize(
+        ("data", "key"),
+        [
+            ({"partition": {"kind": "equal", "agents": 3}}, "data.partition.agents"),
+            ({"partition": {"kind": "contiguous", "sizes": [3, 3]}}, "data.partition.sizes"),
+            ({"groups": {"cut": [5], "names": ["s", "l"], "merge": True}}, "data.groups.merge"),
+        ],
+    )
+    def test_every_place_that_gives_a_number(self, tmp_path, data, key):
+        hub_first(tmp_path / "links.gml")
+        records(tmp_path / "records.csv")
+        asked = tree(tmp_path)
+        asked["data"] |= data
+        with pytest.raises(InputError, match=r"agents, but network\.topology has 5") as caught:
+            Scenario.from_dict(asked)
+        assert [fault.key for fault in caught.value.faults] == [key]
