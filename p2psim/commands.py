@@ -116,9 +116,10 @@ def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
     """A short table of results with its flags and notes, and where they are."""
     from p2psim.report.source import relabelled
     from p2psim.study.broken_bounds import broken_bounds
+    from p2psim.study.comparable import comparability
 
     table = result.summary()
-    notes = [*notes, *broken_bounds(result.ledger)]
+    notes = [*notes, *broken_bounds(result.ledger), *comparability(set(table["metric"]), result.swept)]
     if as_json:
         warnings = result.manifest["warnings"]
         tree = {"folder": str(result.path), "table": _records(table), "warnings": warnings}

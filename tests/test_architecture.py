@@ -27,6 +27,7 @@ ALLOWED = {
         "study.targets",
         "study.survival",
         "study.intervals",
+        "study.comparable",
         "study.comparison",
         "privacy",
         "network.events",

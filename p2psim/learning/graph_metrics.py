@@ -50,6 +50,10 @@ def _objective_gap(seen: Seen) -> float:
     return seen.objective() - seen.minimum()
 
 
+def _mean_objective_gap(seen: Seen) -> float:
+    return _objective_gap(seen) / float(seen.problem.degrees.sum())
+
+
 def _consensus_distance(seen: Seen) -> float:
     return float(((seen.theta - seen.theta.mean(axis=0)) ** 2).sum(axis=1).mean())
 
@@ -63,6 +67,11 @@ def _worst_decile(values: np.ndarray, lowest: bool) -> float:
 GRAPH_METRICS: dict[str, GraphMetric] = {
     "objective": GraphMetric(lambda seen: seen.objective(), False, "Q_L"),
     "objective_gap": GraphMetric(_objective_gap, False, "Q_L − Q_L*"),
+    "mean_objective_gap": GraphMetric(
+        _mean_objective_gap,
+        False,
+        "(Q_L − Q_L*)/Σ_i D_ii: the gap per agent at a mean degree of 1, comparable between graphs",
+    ),
     "test_accuracy": GraphMetric(
         lambda seen: seen.problem.test_accuracy(seen.theta),
         True,
@@ -86,6 +95,9 @@ GRAPH_METRICS: dict[str, GraphMetric] = {
         lambda seen: float(seen.vectors_sent), False, "p-vectors sent so far; a broadcast counts once"
     ),
 }
+
+#: Metrics for which Q_L has to be known at each record.
+NEED_OBJECTIVE = frozenset({"objective", "objective_gap", "mean_objective_gap"})
 
 #: Metrics that need records held out for tests.
 NEED_TESTS = frozenset({"test_accuracy", "test_rmse", "worst_decile_accuracy", "worst_decile_rmse"})

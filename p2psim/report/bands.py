@@ -56,7 +56,8 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
     if log:
         style.few_decades(axes, values)
     style.add_legend(figure, axes)
-    style.add_footnote(figure, [*notes.curve_notes(drawn, log, source), *notes.run_notes(source)])
+    compared = notes.comparability([metric], source.swept)
+    style.add_footnote(figure, [*notes.curve_notes(drawn, log, source), *compared, *notes.run_notes(source)])
     return figure
 
 

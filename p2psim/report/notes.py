@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from p2psim.report.curves import Curve
 from p2psim.report.source import Source
+from p2psim.study import comparable
 
 FLAGS: Mapping[str, str] = {
     "not_private": "Not private: the mechanism as run guarantees nothing",
@@ -92,6 +93,11 @@ def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
     if log:
         out += hidden_note([v for c in drawn for v in (c.low, c.median, c.high)])
     return out
+
+
+def comparability(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
+    """Notes on metrics that cannot be compared between the graphs of a sweep."""
+    return [f"{note[0].upper()}{note[1:]}." for note in comparable.comparability(metrics, swept)]
 
 
 def means_note(agents: int) -> str:

@@ -40,6 +40,7 @@ METRIC_LABELS: Mapping[str, str] = {
     "relative_fitness": "relative fitness ψ (dimensionless)",
     "isolated_fitness": "isolated fitness ψ: an owner alone (dimensionless)",
     "objective_gap": "objective gap (units of the objective)",
+    "mean_objective_gap": "objective gap per agent (weights normalised)",
     "test_accuracy": "test accuracy (fraction)",
     "test_rmse": "test RMSE (units of the label)",
     "consensus_distance": "consensus distance (squared units of θ)",

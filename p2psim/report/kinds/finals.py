@@ -77,6 +77,7 @@ def _figure(source: Source, metrics: list[str]) -> "Figure":
             remarks += notes.hidden_note([of_one])
     if constant:
         remarks.append(f"Always the same: {', '.join(constant)}.")
+    remarks += notes.comparability(shown, source.swept)
     style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
     return figure
 

@@ -61,9 +61,10 @@ class Recomputed:
 
     def scale(self, one: Series, again: np.ndarray) -> float:
         """What differences are relative to: the largest number of a series; for gaps, the largest objective."""
-        if one.metric != "objective_gap":
+        if not one.metric.endswith("objective_gap"):
             return _size(again, one.value)
-        return max(abs(float(self._measured("objective", one.model, int(step)))) for step in one.step)
+        largest = max(abs(float(self._measured("objective", one.model, int(step)))) for step in one.step)
+        return largest / (float(self.problem.degrees.sum()) if one.metric.startswith("mean_") else 1.0)
 
     def _measured(self, name: str, model: str, step: int) -> float | np.ndarray:
         key = name, model, step if model == "main" else -1
