@@ -23,6 +23,7 @@ _PACKAGE = Path(__file__).parent
 _SOURCES = (
     "compiled.py",
     "intrinsics.py",
+    "moments.py",
     "streams.py",
     "network/*.py",
     "learning/*.py",

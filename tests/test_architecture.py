@@ -44,6 +44,7 @@ ALONE = {
     "figure_names",
     "intrinsics",
     "json_lines",
+    "moments",
     "options",
     "parts",
     "paths",

@@ -14,6 +14,7 @@ from p2psim.compiled import njit
 from p2psim.learning.grid_kernel import snapped
 from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import answer, project
+from p2psim.moments import is_past
 from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, SEND
 
 
@@ -33,7 +34,7 @@ def replay(  # type: ignore[no-untyped-def]
     for e in range(start, events.size):
         event = events[e]
         kind, agent = event.kind, event.agent
-        while event.time > next_time:
+        while is_past(event.time, next_time):
             kept_theta[kept] = average if averages else models[commits[0]]
             kept_step[kept], kept_time[kept] = commits[0], next_time
             kept += 1

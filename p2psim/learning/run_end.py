@@ -13,7 +13,7 @@ class RunEnd(Options):
     updates_per_agent: Positive | None = Field(
         None, description="end at the time at which clocks of the mean rate ticked so often, on average"
     )
-    time: Positive | None = Field(None, description="end before this simulated time")
+    time: Positive | None = Field(None, description="end after what happens at this simulated time")
     commits: Count | None = Field(None, description="end with this many updates")
 
     @model_validator(mode="after")

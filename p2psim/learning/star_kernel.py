@@ -31,6 +31,7 @@ from p2psim.learning.owner_kernel import (
 )
 from p2psim.learning.violation_kernel import longest_gradient, note_violation
 from p2psim.learning.weighting import CODES
+from p2psim.moments import is_past
 from p2psim.network.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
 
 #: What is full, when the driver has to make room.
@@ -61,7 +62,7 @@ def replay(  # type: ignore[no-untyped-def]
     for e in range(start, events.size):
         event = events[e]
         kind, agent, peer = event.kind, event.agent, event.peer
-        while event.time > next_time:
+        while is_past(event.time, next_time):
             kept_theta[kept] = theta[owners]
             kept_step[kept], kept_time[kept] = commits[0], next_time
             kept += 1

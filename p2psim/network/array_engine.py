@@ -77,7 +77,7 @@ def _fill(  # type: ignore[no-untyped-def]
         room = max(room, 3 + indptr[i + 1] - indptr[i])
     while at + room <= out.size:
         now, i = times[0], agents[0]
-        if now >= last_time:
+        if now > last_time:
             counters[STATE] = BY_TIME
             break
         missed = False
@@ -222,12 +222,12 @@ class ArrayRun:
         """What writes events round by round, and the room that it needs for one."""
         exchange, n = self._network.exchange, self._network.links.agents
         assert isinstance(exchange, Round)
-        now, heard, releases = np.zeros(1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        heard, releases = np.zeros(n, np.int64), np.zeros(n, np.int64)
         miss_key = self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return fill_rounds(
-                out, exchange.interval, miss_key, self._misses, self._limits, self._time, now, heard, releases,
+                out, exchange.interval, miss_key, self._misses, self._limits, self._time, heard, releases,
                 self._wire, self._counters,
             )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Synchronous rounds on the array engine: nothing takes time, so a round is over in the moment in which it begins."""
 
 from p2psim.compiled import njit
+from p2psim.moments import until
 from p2psim.network.array_parts import (
     ABLE,
     BY_COMMITS,
@@ -21,22 +22,20 @@ from p2psim.streams import uniform
 
 @njit()
 def fill(  # type: ignore[no-untyped-def]
-    out, interval, miss_key, misses, limits, last_time, now, heard, releases, wire, counters,
+    out, interval, miss_key, misses, limits, last_time, heard, releases, wire, counters,
 ):  # fmt: skip
     """Write rounds until there is no room for another, or the run is over; returns how many events.
 
-    ``now`` (1,) is when the last round began, 0 before the first; ``heard`` (N,) counts the queries at which each owner
-    could have missed one, each the place of a draw. Other arguments as in `p2psim.network.array_engine`.
+    ``heard`` (N,) counts the queries at which each owner could have missed one, each the place of a draw. Other
+    arguments as in `p2psim.network.array_engine`.
     """
     owners = releases.size
     at = 0
     while at + 2 + 3 * owners <= out.size:
-        # As SimPy adds it up: the delay until the next round, and then the time of it.
-        began = now[0] + max(now[0] + interval - now[0], 0.0)
-        if began >= last_time:
+        began = until((counters[TOTAL] + 1) * interval, last_time)
+        if began > last_time:
             counters[STATE] = BY_TIME
             break
-        now[0] = began
         k, query = counters[TOTAL], counters[SEQ]
         seq = query + 1
         put(out, at, query, began, SEND, LEARNER, NEIGHBOURS if owners > 1 else 0, k, NONE, NONE, OK)

@@ -46,7 +46,7 @@ class Presence:
         """Keep a message until its receiver, which is away, comes back."""
         self._held.setdefault(message[1], []).append(message)
 
-    def alternate(self, agents: tuple[int, ...], begins: bool, spans: Iterator[float]) -> None:
+    def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterator[float]) -> None:
         """Let agents come and go together, for one reason among several: each is there when none keeps it away.
 
         Parameters
@@ -55,19 +55,19 @@ class Presence:
             −1 is the learner.
         begins : bool
             Whether they are there at first.
-        spans : iterator of float
-            Time until the next turn, again and again. If it ends while they are away, they are gone for good.
+        turns : iterator of float
+            When they come or go, in order. If it ends while they are away, they are gone for good.
         """
         if not begins:
             for agent in agents:
                 self._leave(agent)
-        self._world.env.process(self._turns(agents, begins, spans))
+        self._world.env.process(self._turn(agents, begins, turns))
 
-    def _turns(
-        self, agents: tuple[int, ...], present: bool, spans: Iterator[float]
+    def _turn(
+        self, agents: tuple[int, ...], present: bool, turns: Iterator[float]
     ) -> Generator[simpy.Event, Any, None]:
-        for span in spans:
-            yield self._world.env.timeout(span)
+        for turn in turns:
+            yield self._world.until(turn)
             present = not present
             for agent in agents:
                 (self._join if present else self._leave)(agent)

@@ -14,6 +14,7 @@ from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
 from p2psim.network.events import join
 from p2psim.network.exchanges.gossip import Gossip
+from p2psim.network.exchanges.poll import Poll
 from p2psim.network.exchanges.protocol import ExchangePattern
 from p2psim.network.graphs import Links, links
 from p2psim.network.members import Members
@@ -87,6 +88,11 @@ class Network:
         """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
         return isinstance(self.exchange, Gossip) and self.exchange.mode == "edge"
 
+    @property
+    def polled(self) -> float | None:
+        """Interval at which the learner asks everyone, where that is fixed."""
+        return self.exchange.interval if isinstance(self.exchange, Poll) else None
+
     def shares(self) -> np.ndarray:
         """Share of its ticks at which each agent is there, shape (n,); NaN where it cannot be said beforehand.
 
@@ -156,7 +162,7 @@ def simulate_events(
     commits : int, optional
         End with this many commits.
     time : float, optional
-        End before this time.
+        End after what happens at this time.
     limits : ndarray of int, shape (n,), optional
         The most releases that each agent may make; at least one each, unless agents go on without.
     engine : {"auto", "simpy", "array"}

@@ -7,9 +7,12 @@ from heapq import heappush
 from typing import Any
 
 import simpy
-from simpy.events import NORMAL
+from simpy.events import NORMAL, EventPriority
 
-__all__ = ["NORMAL", "Act", "Later", "Ticks"]
+__all__ = ["LAST", "NORMAL", "Act", "Later", "Ticks", "moment"]
+
+#: Priority of what happens after all else of the same time.
+LAST = EventPriority(NORMAL + 1)
 
 
 class Later(simpy.Event):
@@ -42,6 +45,14 @@ class Act(Later):
     def ring(self, _: Act) -> None:
         """Call it."""
         self.act()
+
+
+def moment(env: simpy.Environment, time: float) -> simpy.Event:
+    """Event of a moment that is now or to come, for a process to wait for; a delay would be added up, and rounded."""
+    event = simpy.Event(env)
+    event._ok, event._value = True, None
+    heappush(env._queue, (time, NORMAL, next(env._eid), event))
+    return event
 
 
 class Ticks(Later):

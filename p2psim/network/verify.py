@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from p2psim.errors import SimulationError
+from p2psim.moments import ROUNDING
 from p2psim.network.events import (
     BUSY,
     COMMIT,
@@ -46,7 +47,8 @@ class EventsError(SimulationError):
 class EventChecker:
     """Reads a stream chunk by chunk and raises at the first event that breaks an invariant.
 
-    Checked: sequence numbers count from 0; time is finite and never goes back; kinds, outcomes, agents and peers
+    Checked: sequence numbers count from 0; time is finite, never goes back, and does not pass the end; a poll's queries
+    leave at multiples of its interval; kinds, outcomes, agents and peers
     exist, and peers are neighbours; nobody wakes, sends or commits while away; every delivery and every drop of a
     message has a send, of that message and to that receiver, and there is at most one for each; a query is
     superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and its
@@ -69,6 +71,10 @@ class EventChecker:
         Whether links wake, so that the releases of agents go with their sends, and their commits carry none.
     resending : Resending
         What may be sent again.
+    end : float
+        Time after which nothing happens.
+    polled : float, optional
+        Interval of a poll.
     """
 
     def __init__(
@@ -78,8 +84,11 @@ class EventChecker:
         goes_on: bool = False,
         by_edge: bool = False,
         resending: Resending = NEVER,
+        end: float = np.inf,
+        polled: float | None = None,
     ):
         self._seen = Seen(links, limits, goes_on, by_edge, resending)
+        self._end, self._polled = end, polled
 
     def check(self, events: np.ndarray) -> None:
         """Check the next chunk.
@@ -118,6 +127,7 @@ class EventChecker:
             bool(np.isfinite(time)) and time >= seen.time,
             f"time goes back or is not finite; it was {seen.time}",
         )
+        must(time <= self._end, f"the run ended at {self._end}")
         must(kind < len(KINDS) and outcome < len(OUTCOMES), "unknown kind or outcome")
         must(
             0 <= agent < seen.links.agents or (agent == LEARNER and seen.links.star),
@@ -144,6 +154,8 @@ class EventChecker:
             if outcome in (OK, QUEUED):
                 seen.causes[seq] = (kind, agent, peer, outcome, version, release)
         elif kind == SEND:
+            if agent == LEARNER and cause == NONE and self._polled is not None:
+                must(self._is_due(time), f"it is due at a multiple of {self._polled}")
             check_send(seen, must, seq, agent, peer, version, cause, release)
         elif kind in (DELIVER, DROP):
             check_end(seen, must, seq, kind, agent, peer, version, cause, release, outcome)
@@ -160,6 +172,12 @@ class EventChecker:
             seen.away.discard(agent)
             _check_return(seen, must, peer, version)
 
+    def _is_due(self, time: float) -> bool:
+        """Whether a poll's query leaves at a multiple of its interval, or at an end that is one but for rounding."""
+        assert self._polled is not None
+        due = round(time / self._polled) * self._polled
+        return time == due or (time == self._end and abs(due - time) <= ROUNDING * time)
+
 
 _FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
 
@@ -171,6 +189,8 @@ def verify(
     goes_on: bool = False,
     by_edge: bool = False,
     resending: Resending = NEVER,
+    end: float = np.inf,
+    polled: float | None = None,
 ) -> int:
     """Check a whole stream; see `EventChecker`.
 
@@ -182,6 +202,8 @@ def verify(
     limits : ndarray of int, shape (n,), optional
     goes_on, by_edge : bool
     resending : Resending
+    end : float
+    polled : float, optional
         See `EventChecker`.
 
     Returns
@@ -194,7 +216,7 @@ def verify(
     EventsError
         Naming the first event that breaks an invariant.
     """
-    checker = EventChecker(links, limits, goes_on, by_edge, resending)
+    checker = EventChecker(links, limits, goes_on, by_edge, resending, end, polled)
     total = 0
     for events in chunks:
         checker.check(events)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import simpy
 
+from p2psim.moments import until
 from p2psim.network.channels.medium import Ended
 from p2psim.network.clock_heap import ticks
 from p2psim.network.drawing import Drawing
@@ -31,7 +32,7 @@ from p2psim.network.log import EventLog
 from p2psim.network.loop import let_time_pass
 from p2psim.network.members import Members
 from p2psim.network.presence import Presence
-from p2psim.network.timers import NORMAL, Act, Ticks
+from p2psim.network.timers import LAST, NORMAL, Act, Ticks, moment
 from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class World:
     limits : ndarray of int64, shape (n,), optional
         The most releases that each agent may make.
     commits, time : optional
-        Where the run ends: after so many commits, or before this time.
+        Where the run ends: after so many commits, or after what happens at this time.
     chunk : int
         Events in a chunk.
     """
@@ -97,9 +98,9 @@ class World:
         self._write_delivery: Callable[..., int] = self.log.write_delivery
         self.fresh = network.channel.fresh
         self._medium = network.channel.open(self, network.vectors)
+        self._end_time = np.inf if time is None else float(time)
         if time is not None:
-            # Scheduled before anything else, so that a run by time holds just the events before that time.
-            self.env.schedule(Act(lambda: self.end("time")), NORMAL, time)
+            self.env.schedule(Act(lambda: self.end("time")), LAST, time)
         network.availability.start(self, streams)
         self._misses = network.availability.misses(self, streams)
 
@@ -285,6 +286,10 @@ class World:
             act()
         else:
             self.env.schedule(Act(act), NORMAL, delay)
+
+    def until(self, time: float) -> simpy.Event:
+        """Event of a time that is now or to come, such as a multiple of an interval; see `p2psim.moments`."""
+        return moment(self.env, until(time, self._end_time))
 
     def end(self, reason: str) -> None:
         """End the run: nothing is written from here on."""

@@ -61,7 +61,13 @@ class Tape:
         noise_key = streams.key("noise")
         checker = (
             EventChecker(
-                network.links, plan.limits, network.goes_on, network.by_edge, network.channel.resending
+                network.links,
+                plan.limits,
+                network.goes_on,
+                network.by_edge,
+                network.channel.resending,
+                np.inf if stage.time is None else stage.time,
+                network.polled,
             )
             if check
             else None

@@ -227,6 +227,8 @@ def _broken_invariant(scenario: "Scenario", stream: np.ndarray, case: "Case", re
             goes_on=network.goes_on,
             by_edge=network.by_edge,
             resending=scenario.network.channel.resending,
+            end=np.inf if stage.time is None else stage.time,
+            polled=network.polled,
         )
     except SimulationError as error:
         return str(error)

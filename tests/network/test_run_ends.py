@@ -44,9 +44,9 @@ RUNS = {
 }
 
 
-def before(events: np.ndarray, end: float) -> np.ndarray:
-    """The events before a time: a slice, since a mask would not copy the padding."""
-    return events[: int(np.searchsorted(events["time"], end, side="left"))]
+def until(events: np.ndarray, end: float) -> np.ndarray:
+    """The events up to a time: a slice, since a mask would not copy the padding."""
+    return events[: int(np.searchsorted(events["time"], end, side="right"))]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -59,19 +59,19 @@ class TestEnds:
         assert of_kind(events, COMMIT).size == commits
         assert events["kind"][-1] == COMMIT
 
-    def test_time_holds_just_the_events_before_it(self, run: str) -> None:
+    def test_time_holds_just_the_events_until_then(self, run: str) -> None:
         where, exchange, engine = RUNS[run]
         longer, _ = play(where, exchange, engine=engine, time=30.0)
         events, ended = play(where, exchange, engine=engine, time=12.0)
         assert ended == "time"
-        assert events.tobytes() == before(longer, 12.0).tobytes()
+        assert events.tobytes() == until(longer, 12.0).tobytes()
 
-    def test_an_event_at_the_very_end_is_left_out(self, run: str) -> None:
+    def test_an_event_at_the_very_end_happens(self, run: str) -> None:
         where, exchange, engine = RUNS[run]
         longer, _ = play(where, exchange, engine=engine, time=30.0)
         end = float(longer["time"][40])
         events, _ = play(where, exchange, engine=engine, time=end)
-        assert events.tobytes() == before(longer, end).tobytes()
+        assert events.tobytes() == until(longer, end).tobytes()
 
     def test_a_time_before_anything_happens(self, run: str) -> None:
         where, exchange, engine = RUNS[run]

@@ -97,8 +97,8 @@ class Remove(Absence):
         """Schedule the removal."""
         random = streams.generator("availability", world.links.agents)
         for agent in self.victims(world.members, world.links, random):
-            spans = (self.at,) if self.at > 0 else ()
-            world.presence.alternate((agent,), self.at > 0, iter(spans))
+            turns = (self.at,) if self.at > 0 else ()
+            world.presence.alternate((agent,), self.at > 0, iter(turns))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """None can be said."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -90,7 +91,7 @@ class Renewal(Absence, OneOf):
             begins, durations = spans(
                 random, float(up[agent]), float(down[agent]), self.up_law, self.down_law
             )
-            world.presence.alternate((agent,), begins, durations)
+            world.presence.alternate((agent,), begins, itertools.accumulate(durations))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """up/(up + down)."""
@@ -130,7 +131,7 @@ class Outage(Absence, OneOf):
         ):
             random = streams.generator("availability", agents + 1 + number)
             begins, durations = spans(random, self.up, self.mean_down, self.up_law, self.down_law)
-            world.presence.alternate(tuple(members.tolist()), begins, durations)
+            world.presence.alternate(tuple(members.tolist()), begins, itertools.accumulate(durations))
 
     def _parts(self, members: Members, random: np.random.Generator) -> list[np.ndarray]:
         if self.regions is None:
@@ -162,7 +163,7 @@ class LearnerOutage(Absence):
             raise MeaningError(KEY, "learner is for a star; there is no learner on this graph")
         random = streams.generator("availability", -1)
         begins, durations = spans(random, self.up, self.down, self.up_law, self.down_law)
-        world.presence.alternate((-1,), begins, durations)
+        world.presence.alternate((-1,), begins, itertools.accumulate(durations))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """up/(up + down): all owners miss the same ticks."""

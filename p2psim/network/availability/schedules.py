@@ -47,19 +47,16 @@ class Diurnal(Absence):
         """Begin everyone's days."""
         phases = self.phases(world.members, streams.generator("availability", world.links.agents))
         for agent, phase in enumerate(phases.tolist()):
-            begins = (0.0 - phase) % 1.0 < self.participation
-            world.presence.alternate((agent,), begins, self._spans(phase, begins))
+            # Of the day before and the first one, what has happened by time 0: there after an odd number of turns.
+            past = [turn for turn in itertools.islice(self._turns(phase), 4) if turn <= 0]
+            turns = itertools.islice(self._turns(phase), len(past), None)
+            world.presence.alternate((agent,), len(past) % 2 == 1, turns)
 
-    def _spans(self, phase: float, begins: bool) -> Iterator[float]:
-        # By multiplication, so that rounding does not add up over many days.
-        now, day = 0.0, math.floor(-phase) - 1
-        while True:
-            for turn, is_up in ((day + phase, False), (day + phase + self.participation, True)):
-                at = turn * self.period
-                if at > now and (now > 0 or is_up == begins):
-                    yield at - now
-                    now = at
-            day += 1
+    def _turns(self, phase: float) -> Iterator[float]:
+        """When an agent comes and goes, by turns, from the day before the first one on."""
+        for day in itertools.count(-1):
+            yield (day + phase) * self.period
+            yield (day + (phase + self.participation)) * self.period
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """The participation; phases are looked at so that wrong ones are found early."""
@@ -125,7 +122,7 @@ class Scripted(Absence, OneOf):
         for agent, rows in self.table(world.members).items():
             inside = self.spans_are == "present"
             begins = inside if rows[0][0] == 0 else not inside
-            world.presence.alternate((agent,), begins, _gaps(rows))
+            world.presence.alternate((agent,), begins, _turns(rows))
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """Ones for agents that the table does not name; of the others it cannot be said."""
@@ -134,8 +131,8 @@ class Scripted(Absence, OneOf):
         return shares
 
 
-def _gaps(rows: list[tuple[float, float]]) -> Iterator[float]:
-    """Durations between turns; adjacent spans are one. Ends where nothing turns any more."""
+def _turns(rows: list[tuple[float, float]]) -> Iterator[float]:
+    """When something turns after time 0; adjacent spans are one."""
     turns: list[float] = []
     for begin, end in rows:
         if turns and turns[-1] == begin:
@@ -143,8 +140,4 @@ def _gaps(rows: list[tuple[float, float]]) -> Iterator[float]:
         else:
             turns.append(begin)
         turns.append(end)
-    now = 0.0
-    for turn in turns:
-        if turn > 0 and math.isfinite(turn):
-            yield turn - now
-            now = turn
+    return (turn for turn in turns if turn > 0 and math.isfinite(turn))

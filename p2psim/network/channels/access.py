@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Protocol
 
 from p2psim.distributions import Distribution
+from p2psim.moments import ROUNDING
 from p2psim.network.channels.air import Air
 from p2psim.network.channels.draws import Draws
 
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
     from p2psim.network.channels.radio import Transmission
     from p2psim.network.world import World
 
-#: Part of a slot by which rounding may make a sender late for it.
-ROUNDING = 1e-6
-
 
 class Access(Protocol):
-    """Says how long a sender waits before it begins."""
+    """Says when a sender may begin."""
 
     #: Whether a sender that has waited asks again; otherwise it begins.
     asks_again: bool
 
-    def wait(self, one: Transmission) -> float | None:
-        """Time to wait from now on: 0 where the sender may begin now, None where it gives up."""
+    def when(self, one: Transmission) -> float | None:
+        """Moment to wait for: none later than now where the sender may begin now, None where it gives up."""
+
+    def over(self, one: Transmission) -> float:
+        """When a transmission that begins now ends."""
 
 
 class Slots:
@@ -38,12 +39,14 @@ class Slots:
     def __init__(self, world: World, slot: float):
         self._env, self._slot = world.env, slot
 
-    def wait(self, one: Transmission) -> float:
-        """Time until the next slot begins; its number is noted."""
-        now, slot = self._env._now, self._slot
-        one.slot = number = math.ceil(now / slot - ROUNDING)
-        wait = number * slot - now
-        return wait if wait > 0.0 else 0.0
+    def when(self, one: Transmission) -> float:
+        """When the next slot begins; its number is noted."""
+        one.slot = number = math.ceil(self._env._now / self._slot * (1 - ROUNDING))
+        return number * self._slot
+
+    def over(self, one: Transmission) -> float:
+        """In its slot."""
+        return (one.slot + one.length / self._slot) * self._slot
 
 
 class CarrierSense:
@@ -59,13 +62,18 @@ class CarrierSense:
         self._backoffs = Draws(world, "backoff", backoff)
         self._attempts = attempts
 
-    def wait(self, one: Transmission) -> float | None:
-        """Nothing if nobody is heard; otherwise a random time, or None after so many attempts."""
-        while self._is_busy(one.sender, self._env._now):
+    def when(self, one: Transmission) -> float | None:
+        """Now if nobody is heard; otherwise after a random time, or None after so many attempts."""
+        now = self._env._now
+        while self._is_busy(one.sender, now):
             one.tries += 1
             if one.tries == self._attempts:
                 return None
-            backoff = next(self._backoffs.of(one.sender))
-            if backoff:
-                return backoff
-        return 0.0
+            again = now + next(self._backoffs.of(one.sender))
+            if again > now:
+                return again
+        return now
+
+    def over(self, one: Transmission) -> float:
+        """After its airtime."""
+        return self._env._now + one.length

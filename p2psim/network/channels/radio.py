@@ -135,26 +135,28 @@ class RadioMedium:
                 return
             self._sending[sender] = 1
         access = self._access
-        wait = access.wait(one) if access is not None else 0.0
-        if wait is None:
+        when = access.when(one) if access is not None else self._env._now
+        if when is None:
             self._refuse(one, GAVE_UP)
-        elif wait:
+        elif when > self._env._now:
             one.ring = self._waited
-            heappush(self._queue, (self._env._now + wait, NORMAL, next(self._numbers), one))
+            heappush(self._queue, (when, NORMAL, next(self._numbers), one))
         else:
             # Who hands a message over is there.
             self._begin_on_air(one)
             one.ring = self._finished
-            heappush(self._queue, (self._env._now + length, NORMAL, next(self._numbers), one))
+            end = self._env._now + length if access is None else access.over(one)
+            heappush(self._queue, (end, NORMAL, next(self._numbers), one))
 
     def _ask(self, one: Transmission) -> None:
         """Begin when the rules of access allow."""
-        wait = self._access.wait(one) if self._access is not None else 0.0
-        if wait is None:
+        now, access = self._env._now, self._access
+        when = access.when(one) if access is not None else now
+        if when is None:
             self._refuse(one, GAVE_UP)
-        elif wait:
+        elif when > now:
             one.ring = self._waited
-            heappush(self._queue, (self._env._now + wait, NORMAL, next(self._numbers), one))
+            heappush(self._queue, (when, NORMAL, next(self._numbers), one))
         else:
             self._begin(one)
 
@@ -165,7 +167,9 @@ class RadioMedium:
             return
         self._begin_on_air(one)
         one.ring = self._finished
-        heappush(self._queue, (self._env._now + one.length, NORMAL, next(self._numbers), one))
+        access = self._access
+        end = self._env._now + one.length if access is None else access.over(one)
+        heappush(self._queue, (end, NORMAL, next(self._numbers), one))
 
     def _finish(self, one: Transmission) -> None:
         """End a transmission: each receiver has heard it or not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,10 @@ class Polling:
         self._schedule = world.env.schedule
 
     def ask(self) -> Generator[simpy.Event, Any, None]:
-        """Send a query after each interval."""
+        """Send a query at each multiple of the interval."""
         world = self._world
-        while True:
-            yield world.env.timeout(self._interval)
+        for number in itertools.count(1):
+            yield world.until(number * self._interval)
             if world.present[LEARNER]:
                 world.send(LEARNER, self._owners, world.commits, NONE, NONE, self._hear, self._miss)
 

@@ -73,11 +73,13 @@ class _Rounds:
 
     def go_on(self) -> Generator[simpy.Event, Any, None]:
         """Hold one round after the other."""
-        world, env = self._world, self._world.env
-        began = 0.0
+        from p2psim.network.exchanges.beat import Beat  # compiled: not wanted by who only reads a scenario
+
+        world, env, beat = self._world, self._world.env, Beat(self._interval, self._deadline)
+        timed_out = False
         while True:
-            yield env.timeout(max(began + self._interval - env.now, 0.0))
-            began = env.now
+            yield world.until(beat.next(env.now, timed_out))
+            timed_out = False
             if not world.present[LEARNER]:
                 continue
             closed = self._closed = env.event()
@@ -89,8 +91,8 @@ class _Rounds:
             self._query = world.send(LEARNER, self._owners, version, NONE, NONE, self._hear, self._over)
             self._end(version)
             if self._deadline is not None and not closed.triggered:
-                world.after(self._deadline, partial(self._close, version))
-            yield closed
+                world.until(beat.deadline()).callbacks.append(partial(self._close, version))
+            timed_out = yield closed
 
     def _end(self, version: int) -> None:
         """Note that one answer of a round is no longer waited for."""
@@ -99,7 +101,8 @@ class _Rounds:
             if not self._left:
                 self._close(version)
 
-    def _close(self, version: int) -> None:
+    def _close(self, version: int, deadline: simpy.Event | None = None) -> None:
+        """Close a round, at its deadline perhaps."""
         world = self._world
         if version != world.commits or self._closed.triggered:
             return
@@ -107,7 +110,7 @@ class _Rounds:
             self._due = True
             return
         world.commit(LEARNER, NEIGHBOURS, self._query, NONE)
-        self._closed.succeed()
+        self._closed.succeed(deadline is not None)
         world.may_end()
 
     def _return(self, agent: int) -> None:

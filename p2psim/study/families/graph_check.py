@@ -88,16 +88,19 @@ def records_of(
     """Commits and vectors sent before each record of a run, if a message that carries a model is so many vectors."""
     observer = Observer(record, problem, None, {}, dict, float)
     told = np.concatenate([[0], np.cumsum((events["kind"] == SEND) & (events["version"] >= 0))]) * vectors
-    steps, places, place = [0], [0], 0
+    steps: list[int] = []
+    places, place = [], 0
     if events.size:
         for piece, _, step, _ in observer.pieces(events, np.empty(0, np.int64)):
             place += piece.size
-            if step is not None and place:
+            if step is not None:
                 steps.append(step)
                 places.append(place)
-        if steps[-1] != observer.step or not isinstance(record.every, int):
-            steps.append(observer.step)
-            places.append(events.size)
+    if not steps:  # nothing happened, or at time 0 alone
+        return (0,), (0,)
+    if steps[-1] != observer.step or not isinstance(record.every, int):
+        steps.append(observer.step)
+        places.append(events.size)
     return tuple(steps), tuple(told[places].tolist())
 
 

@@ -48,8 +48,6 @@ class NetworkWatch:
         """Read the next chunk of the stream."""
         if not self._names or not events.size:
             return
-        if not self._rows:
-            self._note(0, 0.0)
         start = 0
         for stop, step, time in self._marks.places(events):
             self._tally.count(events[start:stop])

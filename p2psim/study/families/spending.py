@@ -43,8 +43,6 @@ class Spending:
         """Read the next chunk of the stream, and the releases in it."""
         if not self._on or not events.size:
             return
-        if not self._rows:
-            self._rows.append((0, 0.0, self._spent))
         marks = list(self._marks.places(events))
         counts = np.searchsorted(releases.places, [stop for stop, _, _ in marks]).tolist()
         if self._adds_up:
