@@ -35,7 +35,8 @@ that suggest the nearest known one.
 
 - A part with variants is `{{kind: NAME, ...}}`, or just `NAME` when its defaults do.
 - A number that may differ between agents is a number for all, or a mapping from agent (index or label) or
-  group to number. `.inf` is infinity.
+  group to number. `.inf` is infinity. A name that is the index of one agent and the label of another is refused,
+  unless the mapping names every agent by its label.
 - A random quantity is a number or a distribution: `{{uniform: [10, 60]}}` (its ends), `{{exponential: 0.5}}` (its
   mean), `{{lognormal: {{median: 0.5, sigma: 1.0}}}}` (or its `mean`; sigma is that of the logarithm),
   `{{weibull: {{mean: 0.5, shape: 0.7}}}}`, `{{gamma: {{mean: 0.5, shape: 2.0}}}}`, or `{{empirical: delays.txt}}`

@@ -24,7 +24,7 @@ class FileGraph:
     Attributes
     ----------
     graph : networkx.MultiGraph or networkx.MultiDiGraph
-        Its nodes are 0 … n − 1, in the order in which the file names them first.
+        Its nodes are in the order in which the file names them first.
     names : sequence of sequence of str
         Names of the nodes, in that order. Where the format has several (an id, a label), the preferred one is first.
     """

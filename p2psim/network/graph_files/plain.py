@@ -33,8 +33,7 @@ def read_edges(place: Path) -> FileGraph:
         raise MeaningError(KEY, f"{place}: a line must hold two nodes")
     data: Any = mapped or ([("weight", float)] if any(len(row) > 2 for row in rows) else False)
     graph: nx.Graph[Any] = nx.parse_edgelist(lines, create_using=nx.MultiGraph, data=data)
-    numbered = nx.relabel_nodes(graph, {node: i for i, node in enumerate(graph)})
-    return FileGraph(numbered, [list(map(str, graph))])
+    return FileGraph(graph, [list(map(str, graph))])
 
 
 def read_matrix(place: Path) -> Links:

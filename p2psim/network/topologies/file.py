@@ -97,8 +97,10 @@ class FromFile(Options):
         import networkx as nx
 
         agent_of = found.agent_of_node(self.nodes, labels)
-        graph = nx.relabel_nodes(found.graph, dict(enumerate(agent_of)))
-        known = {name for *_, attributes in graph.edges(data=True) for name in attributes}
+        graph, agents = found.graph, dict(zip(found.graph, agent_of, strict=True))
+        if any(node != agent for node, agent in agents.items()):
+            graph = nx.relabel_nodes(graph, agents)
+        known = {name for *_, table in graph.edges(data=True) for name in table if self.weight != "weight"}
         if self.weight not in known and self.weight != "weight":
             raise MeaningError(
                 "network.topology.weight",

@@ -1,0 +1,79 @@
+"""A file that is no graph ends a command with one message, exit code 2 and nothing written."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from p2psim.cli import main
+
+FAULTS = Path(__file__).parents[1] / "faults"
+
+DEEP = "graph [\n" + "a [\n" * 5000 + "]" * 5001
+FILES = {
+    "deep.gml": DEEP.encode(),
+    "cut.gml": b"graph [ node [ id 0 ]",
+    "latin.gml": 'graph [ node [ id 0 label "caf\xe9" ] ]'.encode("latin-1"),
+    "huge.gml": b"graph [ node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 weight 1"
+    + b"0" * 10_000
+    + b" ] ]",
+    "deep.edgelist": b"0 1 {'weight': " + b"[" * 5000 + b"]" * 5000 + b"}",
+    "comma.graphml": b'<graphml><key id="w" for="edge" attr.name="weight" attr.type="double"/><graph><node id="0"/>'
+    b'<node id="1"/><edge source="0" target="1"><data key="w">1,5</data></edge></graph></graphml>',
+    "unlike.csv": b"0,1\n1.0000000001,0\n",
+    "words.csv": b"0,a\na,0\n",
+}
+
+
+def scenario(graph: str) -> str:
+    return yaml.safe_dump(
+        {
+            "name": "graph",
+            "network": {"topology": {"kind": "file", "path": graph}, "exchange": "gossip"},
+            "data": {"source": {"kind": "linear-regression", "points": 5, "dimension": 2}},
+            "learning": {
+                "algorithm": {"kind": "coordinate-descent", "mu": 1.0, "updates_per_agent": 2},
+                "loss": "squared",
+                "regularizer": {"l2": 0.1},
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+@pytest.mark.parametrize("name", FILES)
+def test_one_message(name, command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(FILES[name])
+    (tmp_path / "s.yaml").write_text(scenario(name))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert main([command, "s.yaml"]) == 2
+    told = capsys.readouterr().err.removeprefix(
+        "compiling the kernels, once; later runs take them from the cache\n"
+    )
+    assert told.count("\n") == 1, told
+    assert "s.yaml:" in told
+    assert "network.topology.path: " in told
+    assert name in told or "row 0, column 1" in told or "the link 0 – 1" in told
+    for word in ("Error", "codec", "np.float64", "recursion"):
+        assert word not in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["igraph.gml", "default.graphml", "both.gml", "round.csv"])
+def test_what_is_fine_is_read(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(FAULTS / name, tmp_path)
+    (tmp_path / "s.yaml").write_text(scenario(name))
+    assert main(["check", "s.yaml", "--no-pilot"]) == 0
+
+
+def test_an_ambiguous_table_of_spans(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("labels.yaml", "zero_based.csv", "onebased.csv"):
+        shutil.copy(FAULTS / name, tmp_path)
+    assert main(["run", "labels.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "zero_based.csv:3: '1' is the label of agent 0" in told
+    assert not (tmp_path / "runs").exists()
