@@ -48,6 +48,8 @@ class Curve:
         Mass above each point, under Q times e^ε: −δ' there, to the right.
     tilt, cumulant, beyond : float
         λ, K(λ) and the mass at +∞, which bound δ everywhere: (1 − e^{ε−L})₊ ≤ e^{λ(L−ε)}.
+    rounding : float
+        What δ holds for rounding, in units of e^{K − λε}.
     """
 
     points: np.ndarray
@@ -56,6 +58,14 @@ class Curve:
     tilt: float
     cumulant: float
     beyond: float
+    rounding: float = 0.0
+
+    def is_rough(self, epsilon: float, delta: float) -> bool:
+        """Whether more than a hundredth of δ at ε is there for rounding alone, so that another tilt may be better."""
+        if not np.isfinite(epsilon):
+            return True
+        exponent = self.cumulant - self.tilt * epsilon
+        return bool(self.rounding * np.exp(min(exponent, _LARGE)) > 0.01 * delta)
 
     def delta(self, epsilon: float) -> float:
         """δ at ε; below the window by its bound alone."""
@@ -162,10 +172,13 @@ def curve(tilted: Tilted) -> Curve:
     steps = np.arange(-tilted.below, N - tilted.below)
     exponents = tilted.cumulant - tilted.tilt * h * steps
     kept = exponents < _LARGE
+    if not kept.any():
+        return NOTHING
     steps, exponents = steps[kept], exponents[kept]
     slack = 1 + 4 * _UNIT * (tilted.rough_size + np.abs(tilted.tilt * h * steps))
     p = np.exp(exponents) * (np.maximum(mass[steps % N], 0.0) + rounding) * slack
-    lost = beyond = float(tilted.counts @ tilted.laws.beyond)
+    # Masses that vanish as numbers are counted by the least that does not.
+    lost = beyond = float(tilted.counts @ tilted.laws.beyond) + 1e-323 * p.size
     if steps.size and steps[-1] < tilted.highest:
         beyond += float(np.exp(exponents[-1] - _MISSED))
     # δ_j = beyond + (1 − e^{−h})·Σ_{i>j} V_i and V_j = Σ_{i≥j} p_i·e^{l_j − l_i}: sums of positive terms alone.
@@ -173,7 +186,8 @@ def curve(tilted: Tilted) -> Curve:
     values = beyond - np.expm1(-h) * np.cumsum(V[::-1])[::-1]
     moved = tilted.tilt * tilted.centre * h
     cumulant = tilted.cumulant + moved + 4 * _UNIT * (tilted.rough_size + abs(moved))
-    return Curve((tilted.centre + steps) * h, values, np.exp(-h) * V, tilted.tilt, cumulant, lost)
+    share = rounding / -np.expm1(-tilted.tilt * h)
+    return Curve((tilted.centre + steps) * h, values, np.exp(-h) * V, tilted.tilt, cumulant, lost, share)
 
 
 def _convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:

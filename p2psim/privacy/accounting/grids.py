@@ -14,6 +14,9 @@ dots" (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022), and the excess is of 
 goes to +∞, mass below it up to the lowest point: both only raise δ.
 
 Every pair here is symmetric, P(L = −l) = e^{−l}·P(L = l), and so is its split. So the upper halves of laws are enough.
+
+An unbounded loss goes to +∞ from where its curve has fallen to a floor. The floor follows from the δ that is looked
+for, so that what all releases together send to +∞ is a small share of it.
 """
 
 from __future__ import annotations
@@ -22,16 +25,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.privacy.accounting.noises import GaussianNoise, LaplaceNoise, Noise, PureDP, is_pure
+from p2psim.privacy.accounting.noises import LaplaceNoise, Noise, PureDP, is_pure, relative_error
 
-#: Standard deviations beyond which an unbounded loss goes to +∞: a probability of 1e-57, which is counted.
-_REACH = 16.0
+#: The least floor: below it a number has few digits.
+LEAST_FLOOR = 1e-314
 #: Rounding of a curve that a noise of one's own may have; what it has fallen to there goes to +∞.
 _ROUNDING = 4e-16
-#: Where a curve has come to its end at the latest.
-_FURTHEST = 1e12
-#: Nodes of the quadrature in each panel of a Gaussian cell, which is at most half a standard deviation wide.
-_NODES = 8
+#: Relative error of an ε at which a known curve is evaluated, that its formula may add: it is evaluated so much below.
+_BACKWARD = 1e-12
+#: Where a noise of one's own has come to its end at the latest, and losses that no grid holds.
+_FURTHEST, HUGE = 1e12, 1e100
 
 
 @dataclass(frozen=True)
@@ -67,51 +70,52 @@ def spread(noise: Noise, losses: np.ndarray) -> np.ndarray:
     return 2 * np.asarray(noise.delta(losses, np.zeros(losses.size)), dtype=float)
 
 
-def reach(noise: Noise, losses: np.ndarray) -> np.ndarray:
+def reach(noise: Noise, losses: np.ndarray, floor: float = LEAST_FLOOR) -> np.ndarray:
     """Ends of the grids for losses: where the mass above is nothing, or goes to +∞."""
     if is_pure(noise):
         return np.asarray(noise.pure(losses))
-    if isinstance(noise, GaussianNoise):
-        return losses**2 / 2 + _REACH * losses
-    return np.array([_end(noise, float(loss)) for loss in losses])
 
+    def at(epsilon: np.ndarray) -> np.ndarray:
+        return np.asarray(noise.delta(losses, epsilon), dtype=float)
 
-def _end(noise: Noise, loss: float) -> float:
-    """Where a curve has fallen to its end, up to rounding, by halving."""
-
-    def at(epsilon: float) -> float:
-        return float(noise.delta(np.array(loss), np.array(epsilon)))
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        furthest = at(_FURTHEST)
-    # A curve that cannot be evaluated so far out is taken to end at 0.
-    least = _ROUNDING + (furthest if furthest > 0 else 0.0)
-    low, high = 0.0, max(2 * at(0.0), 1e-300)
-    while high < _FURTHEST and at(high) > least:
-        low, high = high, 2 * high
-    for _ in range(40):
+    furthest, halvings, least = HUGE, 12, np.full(losses.shape, floor)
+    if relative_error(noise) is None:
+        furthest, halvings = _FURTHEST, 40
+        with np.errstate(over="ignore", invalid="ignore"):
+            there = at(np.full(losses.shape, furthest))
+        # A curve that cannot be evaluated so far out is taken to end at 0.
+        least = _ROUNDING + np.where(there > 0, there, 0.0)
+    low, high = np.zeros(losses.shape), np.maximum(2 * at(np.zeros(losses.shape)), 1e-300)
+    while (further := (high < furthest) & (at(high) > least)).any():
+        low, high = np.where(further, high, low), np.where(further, 2 * high, high)
+    for _ in range(halvings):
         middle = (low + high) / 2
-        low, high = (middle, high) if at(middle) > least else (low, middle)
+        above = at(middle) > least
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
     return high
 
 
-def laws(noise: Noise, losses: np.ndarray, h: float) -> Laws:
+def laws(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_FLOOR) -> Laws:
     """Discretise releases with one noise and different losses, shape (u,), all positive and finite."""
     if isinstance(noise, LaplaceNoise):
         return _mirrored(_laplace(losses, h), h)
     if isinstance(noise, PureDP):
         return _mirrored(_pure(losses, h), h)
-    if isinstance(noise, GaussianNoise):
-        return together([_mirrored(*_gaussian(float(loss), h)) for loss in losses])
-    return together([_mirrored(*_from_curve(noise, float(loss), h)) for loss in losses])
+    ends = reach(noise, losses, floor)
+    return together(
+        [
+            _mirrored(*_from_curve(noise, loss, end, h, floor))
+            for loss, end in zip(losses.tolist(), ends.tolist(), strict=True)
+        ]
+    )
 
 
-def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0) -> Laws:
-    """Laws from their masses at h, …, w·h, shape (u, w): the image below, and at 0 what is left."""
+def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0) -> Laws:
+    """Laws from their masses at h, …, w·h, shape (u, w): the image below, and at 0 what is left and ``spare``."""
     places = np.arange(1, upper.shape[1] + 1) * h
     lower = upper * np.exp(-np.minimum(places, 745.0))
     centre = 1 - beyond - upper.sum(axis=1) - lower.sum(axis=1)
-    mass = np.concatenate([lower[:, ::-1], np.maximum(centre, 0.0)[:, None], upper], axis=1)
+    mass = np.concatenate([lower[:, ::-1], np.maximum(centre, 0.0)[:, None] + spare, upper], axis=1)
     return Laws(mass, np.full(upper.shape[0], beyond))
 
 
@@ -148,47 +152,38 @@ def _pure(losses: np.ndarray, h: float) -> np.ndarray:
     return np.where(number == J, p - high, 0.0) + np.where(number == J + 1, high, 0.0)
 
 
-def _gaussian(mu: float, h: float) -> tuple[np.ndarray, float, float]:
-    """N(μ²/2, μ²) under P: the weights as integrals of the density over each cell, in which nothing cancels.
-
-    w_high = ∫ (1 − e^{−(l−a)})/(1 − e^{−h}) dP and w_low = ∫ (e^{−(l−a)} − e^{−h})/(1 − e^{−h}) dP over [a, a + h].
-    """
-    from scipy.special import ndtr
-
-    mean = mu**2 / 2
-    end = mean + _REACH * mu
-    cells = max(int(np.ceil(end / h)), 1)
-    # A single cell is integrated no further than the law reaches.
-    span = h if cells > 1 else min(h, end)
-    panels = max(int(np.ceil(2 * span / mu)), 1)
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    inner = (np.arange(panels)[:, None] + (nodes + 1) / 2).reshape(-1) * (span / panels)
-    factors = np.tile(weights, panels) * (span / panels / 2)
-    places = np.arange(cells)[:, None] * h + inner
-    density = np.exp(-(((places - mean) / mu) ** 2) / 2) / (mu * np.sqrt(2 * np.pi)) * factors
-    high = density @ (np.expm1(-inner) / np.expm1(-h))
-    low = density @ (np.exp(-inner) * np.expm1(inner - h) / np.expm1(-h))
-    upper = high.copy()
-    upper[:-1] += low[1:]
-    return upper[None, :], h, float(ndtr(-(cells * span - mean) / mu))
-
-
-def _from_curve(noise: Noise, loss: float, h: float) -> tuple[np.ndarray, float, float]:
+def _from_curve(
+    noise: Noise, loss: float, end: float, h: float, floor: float
+) -> tuple[np.ndarray, float, float, float]:
     """Connect the dots of a curve: the polygon in e^ε through its values at 0, h, …, w·h, constant from there on.
 
     Minus its slope is the mass under Q above; its last value is the mass at +∞. Where rounding of the curve bends the
-    polygon the wrong way, the mass is taken to be 0; what that and the rounding lack is added at +∞, which raises the
-    whole curve.
+    polygon the wrong way, the mass is taken to be 0. What that and the rounding lack is made up for: by a factor on all
+    masses where the relative error of the curve is known, else by mass at +∞. Either raises the whole curve.
     """
-    last = max(int(np.ceil(float(reach(noise, np.array([loss]))[0]) / h)), 1)
-    values = np.asarray(noise.delta(np.full(last + 1, loss), np.arange(last + 1) * h), dtype=float)
+    last = max(int(np.ceil(end / h)), 1)
+    error = relative_error(noise)
+    places = np.arange(last + 1) * h
+    if error is not None:
+        places *= 1 - _BACKWARD
+    values = np.asarray(noise.delta(np.full(last + 1, loss), places), dtype=float)
+    if error is not None and is_pure(noise):
+        values[-1] = 0.0
     falls = np.append(-np.diff(values), 0.0)
     # Slopes on either side of a point, times e^l there.
     upper = np.maximum(falls[:-1] / -np.expm1(-h) - falls[1:] / np.expm1(h), 0.0)
-    fall = np.exp(-h)
-    image = np.append(from_above(upper, fall), 0.0)
-    polygon = values[-1] - np.expm1(-h) * np.cumsum(image[::-1])[::-1]
-    return upper[None, :], h, float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING)
+    image = np.append(from_above(upper, np.exp(-h)), 0.0)
+    polygon = -np.expm1(-h) * np.cumsum(image[::-1])[::-1]
+    if error is None:
+        polygon = values[-1] + polygon
+        return upper[None, :], h, float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING), 0.0
+    # Below the floor a value may have lost its digits. The sums of the polygon are wrong by 4u a term at most, and the
+    # difference that the mass at 0 is by 2u·log₂(w).
+    beyond = 0.0 if is_pure(noise) else values[-1] * (1 + error) + floor
+    wanted = values * (1 + error) - beyond
+    lacking = wanted > 0
+    raised = np.max(wanted[lacking] / polygon[lacking], initial=1.0) * (1 + 1e-15 * last)
+    return upper[None, :] * raised, h, float(beyond), 5e-15
 
 
 def from_above(mass: np.ndarray, fall: float) -> np.ndarray:

@@ -10,7 +10,7 @@ Replacing a record has no direction: each curve here is that of both orders, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from p2psim.privacy.accounting.cumulants import laplace_cumulant, response_cumul
 from p2psim.privacy.accounting.curves import gaussian_delta
 
 Float = np.ndarray
+
+#: Relative error of the curves here, at most, besides that of their arguments: see `curves.gaussian_delta`.
+_CURVE_ERROR = 1e-11
 
 
 @runtime_checkable
@@ -71,6 +74,7 @@ class LaplaceNoise:
     """
 
     name: str = "laplace"
+    relative_error: ClassVar[float | None] = _CURVE_ERROR
 
     def pure(self, losses: Float) -> Float:
         """ε₀ itself."""
@@ -95,6 +99,7 @@ class PureDP:
     """Anything of which only ε₀ is known: randomised response is the worst case (Kairouz, Oh, Viswanath 2017)."""
 
     name: str = "pure"
+    relative_error: ClassVar[float | None] = _CURVE_ERROR
 
     def pure(self, losses: Float) -> Float:
         """ε₀ itself."""
@@ -130,6 +135,7 @@ class GaussianNoise:
     """Gaussian noise; loss μ = Δ₂/σ. Its pair is N(μ, 1) and N(0, 1), in any dimension (Dong, Roth, Su 2022)."""
 
     name: str = "gaussian"
+    relative_error: ClassVar[float | None] = _CURVE_ERROR
 
     def delta(self, losses: Float, epsilon: Float) -> Float:
         """Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle, Wang 2018, Theorem 8)."""
@@ -181,6 +187,11 @@ class Subsampled:
         return f"{self.noise.name} sampled at {self.rate:g}"
 
     @property
+    def relative_error(self) -> float | None:
+        """That of the noise's curve."""
+        return relative_error(self.noise)
+
+    @property
     def is_pure(self) -> bool:
         """Whether the noise is ε₀-DP, and so the sampled release."""
         return is_pure(self.noise)
@@ -225,3 +236,9 @@ def is_pure(noise: Noise) -> TypeGuard[PureNoise]:
     """Whether a release with this noise is ε₀-DP with δ = 0."""
     # What isinstance with the protocol says, without its price: every cell of a sweep asks several times.
     return hasattr(noise, "pure") and getattr(noise, "is_pure", True)
+
+
+def relative_error(noise: Noise) -> float | None:
+    """Relative error of a noise's curve, down to numbers near 1e-314; None where it is not known."""
+    found: float | None = getattr(noise, "relative_error", None)
+    return found

@@ -15,25 +15,31 @@ import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.convolution import NOTHING, Curve, Tilted, curve
+from p2psim.privacy.accounting.convolution import NOTHING, Curve, Tilted
+from p2psim.privacy.accounting.convolution import curve as of_sum
 from p2psim.privacy.accounting.curves import gaussian_delta
 from p2psim.privacy.accounting.gaussian import gaussian_epsilon
-from p2psim.privacy.accounting.grids import Laws, laws, reach, spread, together
-from p2psim.privacy.accounting.noises import GaussianNoise, Noise, is_pure
-from p2psim.privacy.accounting.rdp import HIGHEST, LOWEST
-from p2psim.privacy.accounting.searches import least, upper_crossing
+from p2psim.privacy.accounting.grids import HUGE, LEAST_FLOOR, Laws, laws, reach, spread, together
+from p2psim.privacy.accounting.noises import (
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    PureDP,
+    is_pure,
+    relative_error,
+)
+from p2psim.privacy.accounting.searches import upper_crossing
+from p2psim.privacy.accounting.tilts import First, Objective, best_tilt, of_points, sparse
 
-#: From λ and the cumulant K(λ) to what the best tilt makes least.
-Objective = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-#: Golden sections between the logarithms of the tilts that are looked at: 1e-3 of a logarithm is left.
-_SECTIONS = 22
 #: Points above 0 of a row of the rough grid on which the tilt is looked for, at most, and of any row.
 _ROUGH, _WIDEST = 1 << 10, 1 << 16
 #: The least positive number.
 _TINY = 5e-324
-#: Losses that no grid holds.
-_HUGE = 1e100
+#: Shares of δ that losses which go to +∞ may add, tried in turn: a law that falls slower than any e^{−λl} up to its
+#: end is tilted to that end, and little is left elsewhere.
+_SHARES = (1e-4, 1e-2, 1e-1)
+#: Share of a Rényi bound on δ that they may add, and the steps in which it is looked for.
+_SHARE, _STEP = 1e-12, 1e-8
 #: Points of a window at most; more make the grid coarser.
 _LONGEST = 1 << 20
 
@@ -69,9 +75,13 @@ class Released:
     losses: tuple[np.ndarray, ...]
     counts: np.ndarray
 
-    def laws(self, h: float) -> Laws:
+    def laws(self, h: float, floor: float = LEAST_FLOOR) -> Laws:
         """Discretise them; rows in the order of `counts`."""
-        return together([laws(noise, own, h) for noise, own in self.each()])
+        return together([laws(noise, own, h, floor) for noise, own in self.each()])
+
+    def ends(self, floor: float = LEAST_FLOOR) -> np.ndarray:
+        """Ends of their grids, in the order of `counts`."""
+        return self.measured(lambda noise, own: reach(noise, own, floor))
 
     def each(self) -> list[tuple[Noise, np.ndarray]]:
         """Noises with their losses."""
@@ -89,6 +99,14 @@ class Released:
         """
         each = self.measured(lambda noise, own: np.asarray(noise.delta(own, np.zeros(own.size)), dtype=float))
         return float(self.counts @ (each + _TINY)) * (1 + 1e-12)
+
+    @property
+    def reaches_far(self) -> bool:
+        """Whether some known curve is neither of Laplace noise nor of randomised response: samples, Gaussians."""
+        return any(
+            relative_error(noise) is not None and not isinstance(noise, LaplaceNoise | PureDP)
+            for noise in self.noises
+        )
 
     @property
     def atom(self) -> float:
@@ -115,53 +133,75 @@ def released(charges: Charges) -> Released:
     return Released(tuple(noises), tuple(losses), np.concatenate(counts))
 
 
-def near(own: Released, objective: Objective, fineness: Fineness) -> Curve:
+def near(own: Released, objective: Objective, fineness: Fineness, lost: float | None = None) -> Curve:
     """δ(ε) around the ε at which a Rényi bound with the given objective is best.
 
     The spacing is chosen by what discretisation adds: splitting raises K by no more than λ(λ + 1)h²/8 a release, while
-    λh is small, and ε by that over λ.
+    λh is small, and ε by that over λ. Unbounded losses go to +∞ where that adds no more to δ than ``lost``, or a small
+    share of the Rényi bound on it.
     """
     total = float(own.counts.sum())
     scale = float(np.sqrt(np.average(own.measured(spread) ** 2, weights=own.counts)))
-    ends = own.measured(reach)
-    if not scale > 0 or ends.max() > _HUGE:
+    if not scale > 0 or own.ends().max() > HUGE:
         return NOTHING
-    rough = max(scale / 6, float(ends.max()) / _ROUGH)
-    law = own.laws(rough)
-    if not (law.mass > 0).any(axis=1).all():
+    floor = LEAST_FLOOR if lost is None else max(lost / total, LEAST_FLOOR)
+    if not own.reaches_far:
+        first = _by_rough(own, scale, objective)
+    elif lost is None:
+        floor, first = _by_floors(own, objective)
+    else:
+        first = _by_sparse(own, floor, objective)
+    if first is None:
         return NOTHING
-    tilt = _best_tilt(law, own.counts, rough, objective)
-    tilted = Tilted(law, own.counts, rough, tilt)
-    at = max(tilted.mean + tilted.centre * rough, 0.1 * np.sqrt(tilted.variance))
+    tilt, _, mean, variance = first
+    end = float(own.ends(floor).max())
+    at = max(mean, 0.1 * np.sqrt(variance))
     by_excess = np.sqrt(8 * fineness.excess * at / ((tilt + 1) * total))
-    h = max(min(fineness.spacing * scale, by_excess), float(ends.max()) / _WIDEST)
-    size = 20 * np.sqrt(tilted.variance) / h * own.counts.size
-    h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), float(ends.max()) / _WIDEST))
-    tilted = Tilted(own.laws(h), own.counts, h, tilt)
+    h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
+    size = 20 * np.sqrt(variance) / h * own.counts.size
+    h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
+    tilted = Tilted(own.laws(h, floor), own.counts, h, tilt)
     while tilted.size > _LONGEST:
         h = _aligned(own, 2 * h)
-        tilted = Tilted(own.laws(h), own.counts, h, tilt)
-    return curve(tilted)
+        tilted = Tilted(own.laws(h, floor), own.counts, h, tilt)
+    return of_sum(tilted)
+
+
+def _by_rough(own: Released, scale: float, objective: Objective) -> First | None:
+    """Look for the tilt on a rough grid; None where a law vanishes on it."""
+    rough = max(scale / 6, float(own.ends().max()) / _ROUGH)
+    law = own.laws(rough)
+    if not (law.mass > 0).any(axis=1).all():
+        return None
+    with np.errstate(divide="ignore"):
+        logs = np.log(law.mass)
+    tilt, bound = best_tilt(logs, np.arange(-law.width, law.width + 1) * rough, own.counts, objective)
+    tilted = Tilted(law, own.counts, rough, tilt)
+    return tilt, bound, tilted.mean + tilted.centre * rough, tilted.variance
+
+
+def _by_floors(own: Released, objective: Objective) -> tuple[float, First]:
+    """The first floor that is a small share of the Rényi bound on δ without what is lost there, and the tilt."""
+    total = float(own.counts.sum())
+    floor = _SHARE / total
+    while True:
+        first = _by_sparse(own, floor, objective)
+        if floor <= LEAST_FLOOR or np.log(floor * total / _SHARE) <= first[1]:
+            return floor, first
+        floor = max(floor * _STEP, LEAST_FLOOR)
+
+
+def _by_sparse(own: Released, floor: float, objective: Objective) -> First:
+    """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
+    noises = [noise for noise, some in own.each() for _ in some]
+    losses, fine = np.concatenate(own.losses), own.measured(spread)
+    rows = zip(noises, losses.tolist(), own.ends(floor).tolist(), fine.tolist(), strict=True)
+    return of_points([sparse(*row) for row in rows], own.counts, objective)
 
 
 def _aligned(own: Released, h: float) -> float:
     """A spacing no larger, of which the largest atom is a multiple, unless all are smaller than one step."""
     return own.atom / float(np.ceil(own.atom / h)) if own.atom > h else h
-
-
-def _best_tilt(rough: Laws, counts: np.ndarray, h: float, objective: Objective) -> float:
-    places = np.arange(-rough.width, rough.width + 1) * h
-    with np.errstate(divide="ignore"):
-        logs = np.log(rough.mass)
-
-    def at(logarithm: np.ndarray) -> np.ndarray:
-        tilt = np.exp(logarithm)
-        exponents = logs + tilt * places
-        peaks = exponents.max(axis=1)
-        sums = np.exp(exponents - peaks[:, None]).sum(axis=1)
-        return objective(tilt, np.array([counts @ (peaks + np.log(sums))]))
-
-    return float(np.exp(least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)[0][0]))
 
 
 def epsilon_of(own: Released, delta: float, fineness: Fineness) -> float:
@@ -175,7 +215,12 @@ def epsilon_of(own: Released, delta: float, fineness: Fineness) -> float:
         """ε by order λ + 1 (Canonne, Kamath, Steinke 2020, Proposition 12)."""
         return (cumulant - np.log(delta) - np.log1p(tilt)) / tilt - np.log1p(1 / tilt)
 
-    found = near(own, renyi, fineness).epsilon(delta)
+    found = np.inf
+    for share in _SHARES:
+        curve = near(own, renyi, fineness, share * delta)
+        found = min(found, curve.epsilon(delta))
+        if not (own.reaches_far and curve.is_rough(found, delta)):
+            break
     return found if np.isfinite(found) else _parted(own, delta)
 
 
@@ -189,7 +234,7 @@ def _parted(own: Released, delta: float) -> float:
         found = [noise.delta(loss, e) for noise, loss, e in zip(curves, losses, epsilon, strict=True)]
         return np.array(found, dtype=float) - share
 
-    ends = own.measured(reach)
+    ends = own.ends()
     while ((short := over(ends) > 0) & (ends < 1e300)).any():
         ends = np.where(short, 2 * ends, ends)
     found = np.where(short, np.inf, upper_crossing(over, np.zeros(losses.size), ends))
@@ -200,8 +245,18 @@ def delta_of(own: Released, epsilon: float, fineness: Fineness) -> float:
     """δ at ε of one agent's releases."""
     if all(isinstance(noise, GaussianNoise) for noise in own.noises):
         return float(gaussian_delta(own.losses[0], np.array([epsilon]))[0])
-    found = near(own, lambda tilt, cumulant: cumulant - tilt * epsilon, fineness).delta(epsilon)
-    return min(1.0, own.variation, found)
+
+    def chernoff(tilt: np.ndarray, cumulant: np.ndarray) -> np.ndarray:
+        return cumulant - tilt * epsilon
+
+    curve = near(own, chernoff, fineness)
+    found = min(1.0, own.variation, curve.delta(epsilon))
+    for share in _SHARES:
+        if not (own.reaches_far and curve.is_rough(epsilon, found)):
+            break
+        curve = near(own, chernoff, fineness, share * found)
+        found = min(found, curve.delta(epsilon))
+    return found
 
 
 def _by_agent(charges: Charges, measure: Callable[[Released], float]) -> np.ndarray:
