@@ -279,7 +279,8 @@ def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
     for extension, metadata in (("png", {}), ("svg", {"Date": None})):
         content = io.BytesIO()
         figure.savefig(content, format=extension, dpi=DPI, metadata=metadata)
-        path = folder / f"{stem}.{extension}"
+        # A metric of a stranger's table may have any name.
+        path = folder / f"{stem.replace('/', '-')}.{extension}"
         write_bytes(path, content.getvalue())
         paths.append(path)
     return paths

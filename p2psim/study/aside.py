@@ -22,6 +22,8 @@ def sync(path: Path) -> None:
 def aside(path: Path) -> Iterator[Path]:
     """Give a name to write under; on success it is renamed to `path`, on failure it is removed."""
     temporary = path.with_name(f".{path.name}.aside")
+    # Left by a process that was killed; or a link, which would lead the writing to another file.
+    temporary.unlink(missing_ok=True)
     try:
         yield temporary
         sync(temporary)

@@ -24,6 +24,7 @@ from p2psim.errors import InputError, MissingSourceError, SimulationError
 from p2psim.study.arithmetic import arithmetic, differing
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.study.manifest import versions
+from p2psim.study.pool import SAFE_PATH, environment
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -123,6 +124,7 @@ def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
         raise MissingSourceError('pip install "p2psim[dask]"') from None
     if scheduler is None:
         with (
+            environment(SAFE_PATH),
             tempfile.TemporaryDirectory(prefix="p2psim-dask-") as directory,
             distributed.LocalCluster(
                 n_workers=workers,

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import forkserver, resource_tracker
@@ -27,21 +27,23 @@ if TYPE_CHECKING:
 
 #: Workers that may die before their first batch, one after the other, until that is the machine's fault.
 _MOST_STILLBORN = 3
+#: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
+#: folder first. Each worker takes this process's path before it does anything.
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 #: Of workers: one thread each.
-_OF_WORKERS = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMBA_NUM_THREADS",
-    ),
-    "1",
-) | {
-    # The server that workers are forked from would look for modules in the current folder first, and this process need
-    # not have done so; each worker takes this process's path before it does anything.
-    "PYTHONSAFEPATH": "1",
-}
+_OF_WORKERS = (
+    dict.fromkeys(
+        (
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "MKL_NUM_THREADS",
+            "VECLIB_MAXIMUM_THREADS",
+            "NUMBA_NUM_THREADS",
+        ),
+        "1",
+    )
+    | SAFE_PATH
+)
 
 
 def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
@@ -70,7 +72,8 @@ def _die_with(sentinel: int) -> None:
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started inside."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -149,7 +152,7 @@ def _context() -> Any:
 def warm_up() -> None:
     """Start the server of workers, which imports what they need while this process does something else."""
     if _context().get_start_method() == "forkserver":
-        with _environment(_OF_WORKERS), _deaf():
+        with environment(_OF_WORKERS), _deaf():
             forkserver.ensure_running()
 
 
@@ -173,7 +176,7 @@ def run_pool(
 
     def start() -> Worker:
         mine, theirs = context.Pipe()
-        with _environment(_OF_WORKERS), _deaf():
+        with environment(_OF_WORKERS), _deaf():
             process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
             process.start()
         # The worker's end must be open nowhere else, so that its death is seen.

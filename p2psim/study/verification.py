@@ -102,7 +102,7 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
             known = without_mechanism(scenario) if missing else scenario
             fault = _broken_invariant(known, stream, case, replica)
             if missing and not fault:
-                fault = _miscounted(ledgers[run], stream)
+                fault = _miscounted(scenario, ledgers[run], stream)
             if fault:
                 # What cannot have happened cannot be replayed.
                 yield Checked(cell, replica, len(stream), math.inf, fault=fault, missing=missing)
@@ -200,13 +200,16 @@ def _case(result: "Result", run: tuple[int, int]) -> "Case":
     return Case("", result.data(*run), tuple(rows["label"]), groups, *bounds, {}, ())
 
 
-def _miscounted(ledger: "pd.DataFrame", stream: np.ndarray) -> str:
+def _miscounted(scenario: "Scenario", ledger: "pd.DataFrame", stream: np.ndarray) -> str:
     """Count the releases in the stream; returns how the ledger differs."""
     from p2psim.network.events import COMMIT, SEND
 
+    # A start that depends on data is a release before the first event.
+    start = getattr(scenario.learning.algorithm, "start", None)
+    starts = 1 if start is not None and start.kind in ("local", "private") else 0
     made = stream[np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)]
     for agent, recorded in zip(ledger["agent"].tolist(), ledger["releases"].tolist(), strict=True):
-        counted = int(made["release"][made["agent"] == agent].max(initial=-1)) + 1
+        counted = int(made["release"][made["agent"] == agent].max(initial=-1)) + 1 + starts
         if counted != recorded:
             return f"the ledger has {recorded} releases of agent {agent}, its events {counted}"
     return ""
