@@ -29,7 +29,7 @@ def _agents(scenario: Scenario) -> Iterator[Fault]:
     if number is not None:
         for key, other in said.items():
             if other != number:
-                yield Fault(f"gives {other} agents, but network.topology has {number}", key)
+                yield Fault(f"gives {other} owners, but network.topology asks for {number}", key)
     number = number if number is not None else next(iter(said.values()), None)
     if number is None:
         return

@@ -115,16 +115,26 @@ def _part(inside: Any, name: str) -> Any:
 def faults_of_files(partly: Scenario) -> Iterator[Fault]:
     """What is wrong with files that the data and the topology name."""
     from p2psim.data.prepare import prepare
-    from p2psim.network.links import Given
-    from p2psim.network.topologies import draw_links
+    from p2psim.network.graphs import Given, draw_links, nodes_of
 
     data, topology = _part(partly, "data"), _part(_part(partly, "network"), "topology")
     known = bool(topology) and is_whole(topology)
+    is_file = known and topology.kind == "file"
+
+    def read_records() -> None:
+        agents, names = None, None
+        with suppress(InputError):
+            agents, names = nodes_of(topology) if known else (None, None)
+        prepared = prepare(data, 0, 0, "", agents, names)
+        if is_file and agents is not None:
+            draw_links(topology, Given(labels=prepared.labels))
+
     attempts: list[Callable[[], object]] = []
+    if is_file:
+        # Whether nodes are called as owners are is another question.
+        attempts.append(lambda: draw_links(topology.model_copy(update={"nodes": "order"}), Given()))
     if data and is_whole(data) and not data.source.generated:
-        attempts.append(lambda: prepare(data, 0, 0, "", topology.agents if known else None))
-    if known and topology.kind == "file":
-        attempts.append(lambda: draw_links(topology, Given()))
+        attempts.append(read_records)
     for attempt in attempts:
         try:
             attempt()

@@ -209,7 +209,18 @@ class TestFaultsOfTheNumberOfAgents:
             "network.availability.intervals",
             "record.metrics.0",
         }
-        assert "gives 7 agents, but network.topology has 5" in str(caught.value)
+        assert "gives 7 owners, but network.topology asks for 5" in str(caught.value)
+
+    @pytest.mark.parametrize("owners", [CLINICS, [*CLINICS[:4], "clinic_5"]])
+    def test_names_are_compared_although_other_parts_are_wrong(self, tmp_path, owners):
+        hub_first(tmp_path / "links.gml")
+        records(tmp_path / "records.csv", owners)
+        asked = tree(tmp_path) | {"record": {"metrics": ["no_such_metric"]}}
+        with pytest.raises(InputError) as caught:
+            Scenario.from_dict(asked)
+        assert "record.metrics.0" in str(caught.value)
+        assert ("only the data has clinic_5" in str(caught.value)) == (owners != CLINICS)
+        assert "must be named 0" not in str(caught.value)
 
     def test_a_file_that_is_no_graph_is_reported_with_the_rest(self, tmp_path):
         (tmp_path / "links.gml").write_text("graph [ node [")
@@ -231,6 +242,6 @@ class TestFaultsOfTheNumberOfAgents:
         records(tmp_path / "records.csv")
         asked = tree(tmp_path)
         asked["data"] |= data
-        with pytest.raises(InputError, match=r"agents, but network\.topology has 5") as caught:
+        with pytest.raises(InputError, match=r"owners, but network\.topology asks for 5") as caught:
             Scenario.from_dict(asked)
         assert [fault.key for fault in caught.value.faults] == [key]
