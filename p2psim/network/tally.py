@@ -10,6 +10,7 @@ State of the compiled pass, kept between pieces of the stream:
 - ``made`` (n,): releases of each agent;
 - ``awaiting`` (n, capacity): ends that are still to come of messages with a release; `GOT` or `GONE` when clear;
 - ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
+- ``failed`` (n,): deliveries of each agent's releases that failed;
 - ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
 """
 
@@ -122,7 +123,7 @@ def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, star, totals, sums, versions, updates, answered, made, awaiting, within, heard, indptr, indices,
+    events, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, indptr, indices,
     waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
@@ -179,6 +180,8 @@ def tally(  # type: ignore[no-untyped-def]
             _count_failure(totals, outcome)
         elif kind == DROP:
             release = _carried(event, peer, star, made, within) if peer >= 0 else NONE
+            if release >= 0:
+                failed[peer] += 1
             if release >= 0 and awaiting[peer, release] > 0:
                 awaiting[peer, release] -= 1
                 # Whoever is asked for its model can give it again, as long as it has no newer one.
@@ -232,11 +235,17 @@ class Tally:
         self._answered = np.full(n, -1)
         self._made = np.zeros(n, np.int64)
         self._awaiting, self._within = np.zeros((n, 8), np.int32), np.zeros((n, 8), np.int64)
+        self.failed = np.zeros(n, np.int64)
         self._waiting = np.zeros(8, np.int64), np.zeros(8)
         self._line = np.zeros(2, np.int64)
 
     def __getitem__(self, name: str) -> int:
         return int(self.totals[TOTALS.index(name)])
+
+    @property
+    def lost_releases(self) -> np.ndarray:
+        """Releases of each agent that have reached nobody and never will, shape (n,)."""
+        return np.asarray((self._awaiting == GONE).sum(axis=1))
 
     def sum(self, name: str) -> float:
         """One of `SUMS`."""
@@ -249,7 +258,8 @@ class Tally:
         self._make_room(events)
         tally(
             events, self.links.star, self.totals, self.sums, self._versions, self.updates,
-            self._answered, self._made, self._awaiting, self._within, self.heard, self.links.indptr, self.links.indices,
+            self._answered, self._made, self._awaiting, self._within, self.failed, self.heard,
+            self.links.indptr, self.links.indices,
             *self._waiting, self._line,
         )  # fmt: skip
         self.time = float(events["time"][-1])

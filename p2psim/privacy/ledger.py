@@ -10,7 +10,7 @@ import numpy as np
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.plan import Plan
-from p2psim.privacy.releases import Book, by_agent
+from p2psim.privacy.releases import by_agent
 from p2psim.privacy.shares import Releases, Totals
 from p2psim.privacy.violations import Violations
 
@@ -82,7 +82,8 @@ def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
 
 def ledger(
     plan: Plan,
-    book: Book,
+    lost: np.ndarray,
+    deliveries_lost: np.ndarray,
     releases: Releases,
     totals: Totals | None,
     accountants: Sequence[str],
@@ -99,8 +100,8 @@ def ledger(
     Parameters
     ----------
     plan : Plan
-    book : Book
-        At the end of the run.
+    lost, deliveries_lost : ndarray of int, shape (N,)
+        Releases of each agent that reached nobody, and failed deliveries of its releases.
     releases : Releases
         All of the run.
     totals : Totals or None
@@ -120,7 +121,8 @@ def ledger(
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
         "releases": real.made,
-        "lost": book.lost,
+        "lost": lost,
+        "deliveries_lost": deliveries_lost,
         "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
         "epsilon_claimed": _claimed(plan, claims, real, spent[limit.enforce]),
     }

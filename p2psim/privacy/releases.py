@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.compiled import njit
-from p2psim.network.events import COMMIT, DROP, SEND
+from p2psim.network.events import COMMIT, SEND
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.plan import Plan
 
 
 @njit()
-def find_releases(events, made, lost, commits, agents, numbers, steps, places):  # type: ignore[no-untyped-def]
-    """Write down a chunk's releases in order, and add them, and those lost on their way, to each agent's counts.
+def find_releases(events, made, commits, agents, numbers, steps, places):  # type: ignore[no-untyped-def]
+    """Write down a chunk's releases in order, and add them to each agent's count.
 
     A release counts once, where it first appears: at the commit or the send that touches the data. Returns the number
     of releases and of commits.
@@ -23,15 +23,12 @@ def find_releases(events, made, lost, commits, agents, numbers, steps, places): 
     found = 0
     for e in range(events.size):
         event = events[e]
-        if event.release >= 0:
-            if event.kind in (SEND, COMMIT) and event.agent >= 0:
-                if event.release == made[event.agent]:
-                    agents[found], numbers[found], steps[found] = event.agent, event.release, commits
-                    places[found] = e
-                    made[event.agent] += 1
-                    found += 1
-            elif event.kind == DROP and event.peer >= 0:
-                lost[event.peer] += 1
+        makes = event.release >= 0 and event.kind in (SEND, COMMIT) and event.agent >= 0
+        if makes and event.release == made[event.agent]:
+            agents[found], numbers[found], steps[found] = event.agent, event.release, commits
+            places[found] = e
+            made[event.agent] += 1
+            found += 1
         if event.kind == COMMIT:
             commits += 1
     return found, commits
@@ -43,26 +40,25 @@ class Book:
 
     Attributes
     ----------
-    made, lost : ndarray of int64, shape (N,)
-        Releases of each agent, and those of them that were lost on their way.
+    made : ndarray of int64, shape (N,)
+        Releases of each agent.
     commits : int
     """
 
     made: np.ndarray
-    lost: np.ndarray
     commits: int
 
     @classmethod
     def empty(cls, agents: int) -> Book:
         """Before the first event."""
-        return cls(np.zeros(agents, np.int64), np.zeros(agents, np.int64), 0)
+        return cls(np.zeros(agents, np.int64), 0)
 
     def read(self, events: np.ndarray) -> tuple[Releases, Book]:
         """Releases of a further chunk, in the order of its events, and where the count then stands."""
-        made, lost = self.made.copy(), self.lost.copy()
+        made = self.made.copy()
         columns = np.empty((4, events.size), np.int64)
-        found, commits = find_releases(events, made, lost, self.commits, *columns)
-        return Releases(*columns[:, :found].copy()), Book(made, lost, int(commits))
+        found, commits = find_releases(events, made, self.commits, *columns)
+        return Releases(*columns[:, :found].copy()), Book(made, int(commits))
 
 
 def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) -> np.ndarray:

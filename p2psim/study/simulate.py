@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.network.events import join
+from p2psim.network.lost_releases import LostReleases
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
-from p2psim.privacy.releases import Book, by_agent, joined
+from p2psim.privacy.releases import by_agent, joined
 from p2psim.study.families import family_of
 from p2psim.study.families.network_watch import NetworkWatch
 from p2psim.study.families.spending import Spending
@@ -70,14 +71,14 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]
     released: list[Releases] = []
-    book = Book.empty(stage.network.links.agents)
+    losses = LostReleases(stage.network)
     for piece in _TAPE.play(stage, streams, engine, check_events):
         noise = stage.plan.noise(piece.unit, piece.releases, totals)
         player.feed(piece.events, noise, piece.releases.places)
         watch.feed(piece.events)
         spending.feed(piece.events, piece.releases)
         released.append(piece.releases)
-        book = piece.book
+        losses.read(piece.events)
         if record.events:
             chunks.append(piece.events)
         if keep_noise:
@@ -87,7 +88,15 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     return Outcome(
         ended=_TAPE.ended,
         series=played.series + watch.finish() + spending.finish(),
-        ledger=ledger(stage.plan, book, releases, totals, scenario.privacy.accountant, caveats),
+        ledger=ledger(
+            stage.plan,
+            losses.releases,
+            losses.deliveries,
+            releases,
+            totals,
+            scenario.privacy.accountant,
+            caveats,
+        ),
         agents=cell.agents(),
         events=join(chunks) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Written in the metadata of every table.
-TABLE_FORMAT = 1
+TABLE_FORMAT = 2
 
 #: Columns that stand first, and last, in the tables whose columns depend on the scenario.
 _FIRST = {
-    "ledger": ("agent", "releases", "lost", "budget", "epsilon_claimed"),
+    "ledger": ("agent", "releases", "lost", "deliveries_lost", "budget", "epsilon_claimed"),
     "agents": ("index", "label", "group", "records", "degree"),
 }
 _LAST = {

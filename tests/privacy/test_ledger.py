@@ -22,7 +22,7 @@ POLL = {"kind": "poll", "interval": 1.0, "response": {"exponential": 0.4}}
 
 
 def recount(events, owners):
-    """Releases and lost ones, from a loop in Python over what was sent and what was dropped."""
+    """Releases and lost ones, from a loop in Python over what was sent and what was dropped; each is sent once."""
     made, lost = [0] * owners, [0] * owners
     for event in events:
         if event["kind"] == SEND and event["agent"] != LEARNER:
@@ -57,7 +57,7 @@ def test_releases_and_losses_are_those_of_the_events(workspace, exchange, loss, 
     outcome = simulate(one, 0, workspace, check_events=True)
     book, (made, lost) = outcome.ledger, recount(outcome.events, 3)
     assert book["releases"].tolist() == made
-    assert book["lost"].tolist() == lost
+    assert book["lost"].tolist() == book["deliveries_lost"].tolist() == lost
     assert book["agent"].tolist() == [0, 1, 2]
     assert book["budget"].tolist() == [1.0, 20.0, 400.0]
     assert len(outcome.noise) == sum(made)

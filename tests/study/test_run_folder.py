@@ -32,10 +32,11 @@ def test_tables_have_the_published_columns(reference: p2psim.Result) -> None:
     assert str(metrics.field("agent").type) == "int32"
     assert str(metrics.field("privacy.epsilon").type) in ("double", "int64")
     ledger = pq.read_schema(reference.path / "ledger.parquet")
-    assert ledger.names[:8] == [
-        "privacy.epsilon", "cell", "replica", "agent", "releases", "lost", "budget", "epsilon_claimed",
+    assert ledger.names[:9] == [
+        "privacy.epsilon", "cell", "replica", "agent", "releases", "lost",
+        "deliveries_lost", "budget", "epsilon_claimed",
     ]  # fmt: skip
-    assert ledger.names[8:10] == ["epsilon_basic", "delta_basic"]
+    assert ledger.names[9:11] == ["epsilon_basic", "delta_basic"]
     assert ledger.names[10:] == [
         "violation_step", "violation_size", "bound_violated", "over_budget", "not_private",
         "public_graph_assumed", "data_dependent_step", "scaled_records", "clairvoyant",
