@@ -49,11 +49,21 @@ def second_moment(links: Links) -> tuple[float, np.ndarray]:
     n = links.agents
     off = np.eye(n) - 1 / n
     both = sum(chance * np.kron(off @ W, off @ W) for chance, W in updates(links, "push-pull"))
-    values, vectors = np.linalg.eigh(both)
-    M = vectors[:, -1].reshape(n, n)
-    M = (M + M.T) / 2
-    M *= np.sign(np.trace(M))
-    return float(values[-1]), M
+    radius, M = largest(both, off.ravel())
+    M = M.reshape(n, n)
+    return radius, (M + M.T) / 2
+
+
+def largest(matrix: np.ndarray, towards: np.ndarray) -> tuple[float, np.ndarray]:
+    """Largest eigenvalue of a symmetric matrix, and its unit eigenvector that is nearest to a vector.
+
+    Of an eigenvalue that occurs several times LAPACK gives whatever eigenvectors the processor makes of it; the
+    projection of a vector on their span is one and the same.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    span = vectors[:, values > values[-1] - 1e-9]
+    nearest = span @ (span.T @ towards)
+    return float(values[-1]), nearest / np.linalg.norm(nearest)
 
 
 def runs(links: Links, mode: str, exchanges: int, replicas: int, start: np.ndarray, partner: str = "uniform"):  # type: ignore[no-untyped-def]
@@ -133,17 +143,15 @@ class TestRates:
     @pytest.mark.parametrize("graph", ["ring", "complete", "random-regular"])
     def test_mean_contracts_by_the_second_eigenvalue(self, graph: str) -> None:
         links = GRAPHS[graph]
-        values, vectors = np.linalg.eigh(mean_matrix(links, "push-pull"))
-        exchanges, replicas = 2 * links.agents, 400
+        n, exchanges, replicas = links.agents, 2 * links.agents, 600
+        off = mean_matrix(links, "push-pull") - 1 / n  # without the largest, of consensus
+        slow, mode = largest(off, np.cos(2 * np.pi * np.arange(n) / n))
         shares = np.array(
-            [
-                float(vectors[:, -2] @ x[:, 0])
-                for x in runs(links, "push-pull", exchanges, replicas, vectors[:, -2:-1])
-            ]
+            [float(mode @ x[:, 0]) for x in runs(links, "push-pull", exchanges, replicas, mode[:, None])]
         )
         error = shares.std(ddof=1) / np.sqrt(replicas)
-        assert error < 0.1 * values[-2] ** exchanges
-        assert abs(shares.mean() - values[-2] ** exchanges) < 4.5 * error
+        assert error < 0.1 * slow**exchanges
+        assert abs(shares.mean() - slow**exchanges) < 4.5 * error
 
     @pytest.mark.parametrize("graph", ["ring", "complete", "random-regular"])
     def test_spread_contracts_by_the_spectral_radius(self, graph: str) -> None:
@@ -153,7 +161,9 @@ class TestRates:
         values, vectors = np.linalg.eigh(M)
         exchanges, replicas = 2 * links.agents, 400
         normals = np.random.default_rng(3).normal(size=(replicas, links.agents, 30))
-        starts = np.einsum("ij,rjp->rip", vectors * np.sqrt(np.maximum(values, 0)), normals)
+        # The symmetric root is one, whichever eigenvectors were found.
+        root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        starts = np.einsum("ij,rjp->rip", root, normals)
         spreads = np.array(
             [
                 ((x - x.mean(axis=0)) ** 2).sum(axis=0).mean()
