@@ -12,8 +12,8 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,19 +72,44 @@ def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[...
     """
     import numba
 
-    config: Any = numba.config
-
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
-        # Numba asks for the directory at this moment and never again; other code keeps its own.
-        before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
-        # Numba would import what a file .numba_config.yaml in the current folder names here.
-        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(_make(cache_directory())), ""
-        try:
+        with _cached_here():
             return numba.njit(cache=True, inline=inline)(function)
-        finally:
-            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 
     return compile_later
+
+
+@lru_cache(maxsize=256)
+def first_class(function: Callable[..., float]) -> Any:
+    """Compile a function of two floats and an array of floats to be called by its address; keeps the machine code.
+
+    Its type is one for all such functions, so that a kernel that takes it is compiled once.
+    """
+    import numba
+
+    floats = numba.types.Array(numba.float64, 1, "C")
+    compiled = partial(numba.cfunc, numba.float64(numba.float64, numba.float64, floats))
+    with _cached_here():
+        try:
+            return compiled(cache=True)(function)
+        except RuntimeError:  # it is of no file
+            return compiled()(function)
+
+
+@contextlib.contextmanager
+def _cached_here() -> Iterator[None]:
+    """Have numba keep what is decorated in this block in `cache_directory`."""
+    import numba
+
+    config: Any = numba.config
+    # Numba asks for the directory at this moment and never again; other code keeps its own.
+    before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
+    # Numba would import what a file .numba_config.yaml in the current folder names here.
+    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(_make(cache_directory())), ""
+    try:
+        yield
+    finally:
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 
 
 @lru_cache(maxsize=1)

@@ -5,11 +5,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
+from own_losses import Huber
 
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
-from p2psim.learning.losses import Logistic, Squared
+from p2psim.learning.losses import Logistic, RecordLoss, Squared
 from p2psim.network.channels import Channel
 from p2psim.network.events import COMMIT
 from p2psim.network.exchanges import Broadcast
@@ -19,7 +20,14 @@ from p2psim.network.simulation import Network, simulate_events
 from p2psim.randomness import Streams
 from p2psim.study.scenario import Scenario
 
-LOSSES: dict[str, type[Squared] | type[Logistic]] = {"squared": Squared, "logistic": Logistic}
+LOSSES: dict[str, type[RecordLoss]] = {"squared": Squared, "logistic": Logistic, "huber": Huber}
+
+#: ∂ℓ/∂z of each, by its formula.
+SLOPES: dict[str, Any] = {
+    "squared": lambda z, y: 2 * (z - y),
+    "logistic": lambda z, y: -y / (1 + np.exp(y * z)),
+    "huber": lambda z, y: 2 * np.clip(z - y, -1, 1),
+}
 
 
 def weighted(graph: "nx.Graph[int]", seed: int = 0) -> Links:
@@ -43,7 +51,7 @@ def random_links(agents: int, seed: int, extra: int = 0) -> Links:
 
 
 def problem_of(
-    loss: Squared | Logistic,
+    loss: RecordLoss,
     where: Links,
     sizes: list[int],
     features: int,

@@ -111,7 +111,7 @@ class AdmmReplay(LearnedModels):
                 self._heard, self._heard_of, mail.places, mail.payloads, mail.free, mail.free_rows,
                 self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.weights, problem.degrees,
-                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
+                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.grid, self._batch, rule.bound,
                 self.violations, self.violation_steps, self.violation_sizes,
                 problem.smoothness, problem.pull, problem.ridge, rule.rho, rule.inner,

@@ -9,18 +9,13 @@ import numpy as np
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_shared import once_a_problem
-from p2psim.learning.losses import Squared
-from p2psim.learning.optimum import minimise_logistic, minimise_squared
+from p2psim.learning.optimum import minimise
 
 
 @once_a_problem
 def global_model(problem: GraphProblem) -> np.ndarray:
     """Minimiser of the mean loss of all records plus ‖θ‖²/records, for every agent: shape (n, p)."""
-    X, y, total = problem.X, problem.y, problem.y.size
-    if isinstance(problem.loss, Squared):
-        theta = minimise_squared(X.T @ X / total, X.T @ y / total, 1 / total, np.inf)
-    else:
-        theta = minimise_logistic(X, y, 1 / total, np.inf)
+    theta = minimise(problem.loss, problem.X, problem.y, 1 / problem.y.size, np.inf)
     return np.tile(theta, (problem.agents, 1))
 
 

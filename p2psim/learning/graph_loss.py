@@ -5,22 +5,11 @@ import math
 import numpy as np
 
 from p2psim.compiled import njit
-from p2psim.learning.losses.compiled import LOGISTIC, slope, value
+from p2psim.learning.losses.compiled import parts
 
 #: What is known of an agent's mean gradient at its present model: nothing; it, and that no record's gradient
 #: exceeded the claimed bound; it, and that some did.
 UNKNOWN, WITHIN, EXCEEDED = 0, 1, 2
-
-
-@njit(inline="always")
-def _parts(loss, z, y):  # type: ignore[no-untyped-def]
-    """∂ℓ/∂z of a record, and its loss as a term and the factor whose logarithm is added."""
-    if loss == LOGISTIC:
-        decay = math.exp(-abs(z))
-        right = y * z > 0.0
-        factor = 1.0 + decay
-        return -y * (decay if right else 1.0) / factor, 0.0 if right else -y * z, factor
-    return slope(loss, z, y), value(loss, z, y), 1.0
 
 
 @njit(inline="always")
@@ -55,16 +44,16 @@ def evaluate(loss, X, y, norms, first, last, clip, bound, theta, out):  # type: 
             z1 += X[r + 1, a] * t
             z2 += X[r + 2, a] * t
             z3 += X[r + 3, a] * t
-        d0, more, factor = _parts(loss, z0, y[r])
+        d0, more, factor = parts(loss, z0, y[r])
         total += more
         product *= factor
-        d1, more, factor = _parts(loss, z1, y[r + 1])
+        d1, more, factor = parts(loss, z1, y[r + 1])
         total += more
         product *= factor
-        d2, more, factor = _parts(loss, z2, y[r + 2])
+        d2, more, factor = parts(loss, z2, y[r + 2])
         total += more
         product *= factor
-        d3, more, factor = _parts(loss, z3, y[r + 3])
+        d3, more, factor = parts(loss, z3, y[r + 3])
         total += more
         product *= factor
         factors += 4
@@ -90,7 +79,7 @@ def evaluate(loss, X, y, norms, first, last, clip, bound, theta, out):  # type: 
         z = 0.0
         for a in range(p):
             z += X[r, a] * theta[a]
-        d, more, factor = _parts(loss, z, y[r])
+        d, more, factor = parts(loss, z, y[r])
         total += more
         product *= factor
         if watched:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.errors import SimulationError
+from p2psim.learning.star_problem import LOWEST
+
 if TYPE_CHECKING:
     from p2psim.learning.graph_problem import GraphProblem
 
@@ -47,7 +50,16 @@ class GraphMetric:
 
 
 def _objective_gap(seen: Seen) -> float:
-    return seen.objective() - seen.minimum()
+    minimum = seen.minimum()
+    gap = seen.objective() - minimum
+    if gap < -LOWEST * abs(minimum):
+        # Q_L is kept up to date by differences, whose rounding adds up.
+        gap = seen.problem.objective(seen.theta) - minimum
+        if gap < -LOWEST * abs(minimum):
+            raise SimulationError(
+                f"Q_L − Q_L* is {gap:.3g}: models are better than those taken for the minimum"
+            )
+    return gap
 
 
 def _mean_objective_gap(seen: Seen) -> float:

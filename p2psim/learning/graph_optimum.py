@@ -8,7 +8,7 @@ from p2psim.errors import SimulationError
 from p2psim.learning.expansion import mean_jacobians
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_shared import once_a_problem
-from p2psim.learning.losses import Squared
+from p2psim.learning.optimum import DAMPINGS, SHORT, minimise
 
 #: Largest component of the gradient, relative to the larger of its two sides (neighbours, own losses), at which a
 #: minimiser is accepted.
@@ -35,10 +35,12 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     drown in the rounding of the neighbours' side. So each step ends with a shift of each part as a whole, which the
     neighbours' side does not feel, and the parts' sums of gradients must vanish too.
 
+    A step is damped as in :mod:`p2psim.learning.optimum` where less than `SHORT` of it can be taken.
+
     Parameters
     ----------
     problem : GraphProblem
-        With a smooth loss (squared or logistic) and λ_i > 0, or enough records, for a unique minimiser.
+        With a smooth loss and λ_i > 0, or enough records, for a unique minimiser.
     start : ndarray, shape (n, p)
 
     Returns
@@ -61,18 +63,23 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
         gradient, accepted = _gradient(problem, theta, pulls, terms)
         if np.abs(gradient).max() <= accepted and _balanced(problem, pulls, terms):
             return theta
-        blocks = _blocks(problem, theta)
-        step = _solve(problem, blocks, gradient)
-        step += _shift(problem, blocks, pulls - np.einsum("npq,nq->np", blocks, step))
-        length = 1.0
-        while True:
-            new = theta - length * step
-            new_value = problem.objective(new)
-            # Near the minimum the decrease drowns in rounding; a full step is right there.
-            if new_value <= value + 1e-13 * abs(value) or length < 1e-6:
+        tried = []
+        for damping in DAMPINGS:
+            blocks = _blocks(problem, theta, damping)
+            step = _solve(problem, blocks, gradient)
+            step += _shift(problem, blocks, pulls - np.einsum("npq,nq->np", blocks, step))
+            length = 1.0
+            while True:
+                new = theta - length * step
+                new_value = problem.objective(new)
+                # Near the minimum the decrease drowns in rounding; a full step is right there.
+                if new_value <= value + 1e-13 * abs(value) or length < 1e-6:
+                    break
+                length /= 2
+            tried.append((new_value, new))
+            if length >= SHORT:
                 break
-            length /= 2
-        theta, value = new, new_value
+        value, theta = min(tried, key=lambda one: one[0])
     raise SimulationError(f"Q_L was not minimised to 1e-10 in 100 Newton steps; mu is {problem.mu:g}")
 
 
@@ -121,9 +128,11 @@ def _sums(problem: GraphProblem, values: np.ndarray) -> np.ndarray:
     return found
 
 
-def _blocks(problem: GraphProblem, theta: np.ndarray) -> np.ndarray:
-    """Hessian of μD_ii·c_i·L_i at each agent's model, shape (n, p, p)."""
+def _blocks(problem: GraphProblem, theta: np.ndarray, damping: float) -> np.ndarray:
+    """Hessian of μD_ii·c_i·L_i at each agent's model, and so much of a bound on it, shape (n, p, p)."""
     seconds = problem.loss.second_slopes(problem.scores(theta), problem.y)
+    if damping:
+        seconds = seconds + damping * problem.loss.curvature
     shrink = 2 * problem.ridge[:, None, None] * np.eye(problem.dimension)
     return (mean_jacobians(problem, seconds) + shrink) * problem.pull[:, None, None]
 
@@ -176,8 +185,6 @@ def minimise_alone(problem: GraphProblem, reduction: str = "mean") -> np.ndarray
     SimulationError
         If an agent's loss is not minimised to 1e-10.
     """
-    from p2psim.learning.optimum import minimise_logistic, minimise_squared
-
     theta = np.zeros((problem.agents, problem.dimension))
     for i, m in enumerate(problem.records):
         if not m:
@@ -185,10 +192,7 @@ def minimise_alone(problem: GraphProblem, reduction: str = "mean") -> np.ndarray
         rows = slice(problem.offsets[i], problem.offsets[i + 1])
         X, y = problem.X[rows], problem.y[rows]
         l2 = problem.ridge[i] / (m if reduction == "sum" else 1)
-        if isinstance(problem.loss, Squared):
-            theta[i] = minimise_squared(X.T @ X / m, X.T @ y / m, l2, np.inf)
-        else:
-            theta[i] = minimise_logistic(X, y, l2, np.inf)
+        theta[i] = minimise(problem.loss, X, y, l2, np.inf)
     return theta
 
 

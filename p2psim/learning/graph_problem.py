@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.learning import graph_kernel
-from p2psim.learning.losses import Loss
+from p2psim.learning.losses import RecordLoss
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class GraphProblem:
 
     Attributes
     ----------
-    loss : Squared or Logistic
+    loss : RecordLoss
+        Of bounded curvature.
     mu : float
         Positive.
     X : ndarray, shape (records, p)
@@ -40,7 +41,7 @@ class GraphProblem:
         Records held out; offsets all zero when there are none.
     """
 
-    loss: Loss
+    loss: RecordLoss
     mu: float
     X: np.ndarray
     y: np.ndarray

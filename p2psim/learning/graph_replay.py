@@ -108,7 +108,7 @@ class GraphReplay(LearnedModels):
         self._versions[i] = -1
         if self._track:
             new, _ = evaluate(
-                problem.loss.code, problem.X, problem.y, problem.norms(rule.order),
+                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order),
                 problem.offsets[i], problem.offsets[i + 1], rule.clip, rule.bound, self.theta[i], np.empty(0),
             )  # fmt: skip
             kernel.track_objective(
@@ -125,7 +125,7 @@ class GraphReplay(LearnedModels):
                 self._pool, self._references, self._free, self._held,
                 *self._messages, self._cursor, self.counters, self._sums, self.local,
                 problem.indptr, problem.indices, problem.reverse, problem.weights, problem.degrees,
-                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
+                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.grid, self._batch, rule.bound,
                 self.violations, self.violation_steps, self.violation_sizes,
                 problem.alpha, problem.pull, problem.ridge,

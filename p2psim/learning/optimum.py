@@ -1,19 +1,106 @@
 """Exact minimisers over the box Θ = {‖θ‖_∞ ≤ theta_max}.
 
-All minimise f(θ) = l2·‖θ‖² + (1/n) Σ ℓ(θᵀx, y), with l2 > 0, so that the minimiser is unique.
+All minimise f(θ) = l2·‖θ‖² + (1/n) Σ ℓ(θᵀx, y), with l2 > 0, so that the minimiser is unique. A loss brings one of
+them, or its own; `minimise` checks what it finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.errors import SimulationError
-from p2psim.learning.losses import Hinge, Logistic
 
-#: Accuracy that minimisers reach: of the gradient's free part (squared, logistic), of the duality gap (hinge).
+if TYPE_CHECKING:
+    from p2psim.learning.losses import RecordLoss
+
+#: Accuracy that minimisers reach: of the gradient's free part (squared, logistic), of the duality gap beside f (hinge).
 TOLERANCE = 1e-10
+
+#: Or of the KKT residual, relative to the terms that are summed there: rounding leaves no less.
+ROUNDING = 2.0**-45
+
+#: Newton's step is damped where less than this of it can be taken; by how much, in turn.
+SHORT, DAMPINGS = 1e-3, (0.0, 1e-6, 1e-4, 1e-2, 1.0)
+
+#: What f may lie above its minimum, relative to it.
+EXCESS = 1e-10
+
+
+def minimise(loss: RecordLoss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+    """Minimise the fitness of a loss over the box by the loss's own minimiser, and check what it finds.
+
+    Parameters
+    ----------
+    loss, X, y, l2, theta_max
+        See `RecordLoss.minimise`.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+
+    Raises
+    ------
+    SimulationError
+        If what is found is not the minimiser.
+    """
+    theta = np.asarray(loss.minimise(X, y, l2, theta_max), dtype=np.float64)
+    check_minimiser(loss, theta, X, y, l2, theta_max)
+    return theta
+
+
+def check_minimiser(
+    loss: RecordLoss, theta: np.ndarray, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
+) -> None:
+    """Check that a model minimises the fitness of a loss over the box.
+
+    Of a smooth loss the KKT residual θ − P(θ − ∇f(θ)), P the projection on the box, must be within `TOLERANCE` or
+    rounding, or f within `EXCESS` of its minimum, by a bound that follows from the gradient. At kinks a slope proves
+    nothing; then no step against the gradient may lower f.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (p,)
+    loss, X, y, l2, theta_max
+        See `RecordLoss.minimise`.
+
+    Raises
+    ------
+    SimulationError
+        If it does not.
+    """
+    if theta.shape != X.shape[1:] or not (np.abs(theta) <= theta_max).all():
+        raise SimulationError(f"the minimiser of the {loss.kind} loss gives no model in Θ: {theta}")
+    slopes = loss.slopes(X @ theta, y)
+    gradient = X.T @ slopes / len(y) + 2 * l2 * theta
+
+    def fitness(at: np.ndarray) -> float:
+        return float(loss.values(X @ at, y).mean() + l2 * at @ at)
+
+    value = fitness(theta)
+    if np.isfinite(loss.curvature):
+        residual = float(np.abs(theta - np.clip(theta - gradient, -theta_max, theta_max)).max())
+        largest = max(float(X.max()), -float(X.min()))
+        terms = largest * (np.abs(slopes).mean() + loss.curvature * largest * np.abs(theta).sum())
+        accurate = residual <= max(TOLERANCE, ROUNDING * terms)
+        if not (accurate or excess(theta, gradient, l2, theta_max) <= EXCESS * value):
+            raise SimulationError(
+                f"the minimiser of the {loss.kind} loss is not optimal: its KKT residual is {residual:.1e}"
+            )
+        return
+    lower = min(fitness(np.clip(theta - 4.0**-k * gradient, -theta_max, theta_max)) for k in range(20))
+    if not lower >= value - 10 * TOLERANCE * value:
+        raise SimulationError(
+            f"the minimiser of the {loss.kind} loss is not optimal: {value:.12g} there, {lower:.12g} near it"
+        )
+
+
+def excess(theta: np.ndarray, gradient: np.ndarray, l2: float, theta_max: float) -> float:
+    """Bound on f(θ) − min f over the box, from ∇f(θ): f lies above ∇f(θ)ᵀd + l2·‖d‖² at each step d from there."""
+    step = np.clip(theta - gradient / (2 * l2), -theta_max, theta_max) - theta
+    return float(-(gradient @ step + l2 * step @ step))
 
 
 def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
@@ -49,19 +136,19 @@ def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max:
         theta_max,
         lambda t: float(t @ hessian @ t - 2 * moment @ t),
         lambda t: (2 * (hessian @ t - moment), 2 * hessian),
+        lambda: 2 * hessian,
     )
 
 
-def minimise_logistic(X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
-    """Minimise the logistic fitness over the box.
+def minimise_smooth(
+    loss: RecordLoss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
+) -> np.ndarray:
+    """Minimise the fitness of a loss of bounded curvature over the box.
 
     Parameters
     ----------
-    X : ndarray, shape (n, p)
-    y : ndarray, shape (n,)
-        ±1.
-    l2, theta_max : float
-        Positive.
+    loss, X, y, l2, theta_max
+        See `RecordLoss.minimise`.
 
     Returns
     -------
@@ -70,19 +157,24 @@ def minimise_logistic(X: np.ndarray, y: np.ndarray, l2: float, theta_max: float)
     Raises
     ------
     SimulationError
-        If the free part of the gradient does not fall below `TOLERANCE`.
+        If the free part of the gradient does not fall below `TOLERANCE`, or the curvature is infinite.
     """
+    if not np.isfinite(loss.curvature):
+        raise SimulationError(f"the {loss.kind} loss has a kink, and must bring a method minimise of its own")
     n, p = X.shape
 
     def fitness(theta: np.ndarray) -> float:
-        return float(Logistic.values(X @ theta, y).mean() + l2 * theta @ theta)
+        return float(loss.values(X @ theta, y).mean() + l2 * theta @ theta)
 
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         scores = X @ theta
-        hessian = (X * Logistic.second_slopes(scores, y)[:, None]).T @ X / n + 2 * l2 * np.eye(p)
-        return X.T @ Logistic.slopes(scores, y) / n + 2 * l2 * theta, hessian
+        hessian = (X * loss.second_slopes(scores, y)[:, None]).T @ X / n + 2 * l2 * np.eye(p)
+        return X.T @ loss.slopes(scores, y) / n + 2 * l2 * theta, hessian
 
-    return _projected_newton(np.zeros(p), theta_max, fitness, derivatives)
+    def bound() -> np.ndarray:
+        return np.asarray(loss.curvature * (X.T @ X) / n + 2 * l2 * np.eye(p))
+
+    return _projected_newton(np.zeros(p), theta_max, fitness, derivatives, bound)
 
 
 def _projected_newton(
@@ -90,11 +182,14 @@ def _projected_newton(
     theta_max: float,
     fitness: Callable[[np.ndarray], float],
     derivatives: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    bound: Callable[[], np.ndarray],
 ) -> np.ndarray:
     """Minimise a smooth, strongly convex function over the box by projected Newton steps.
 
     Bertsekas, "Projected Newton methods for optimization problems with simple constraints" (1982): coordinates that
     are at, or nearly at, a side that the gradient pushes them against move along the gradient, the others by Newton.
+    Where second derivatives jump, a Hessian may say nothing of the function a step away. Where its step must be made
+    very short, more and more of ``bound``, which no Hessian exceeds, is added to it (Levenberg).
     """
     value = fitness(theta)
     for _ in range(500):
@@ -105,30 +200,36 @@ def _projected_newton(
         near = min(1e-3 * theta_max, residual)
         held = ((theta >= theta_max - near) & (gradient < 0)) | ((theta <= near - theta_max) & (gradient > 0))
         free = ~held
-        step = gradient / np.diag(hessian)
-        if free.any():
-            step[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
-        length = 1.0
-        while True:
-            candidate = np.clip(theta - length * step, -theta_max, theta_max)
-            new = fitness(candidate)
-            # Near the minimum the decrease drowns in rounding; a full step is right there.
-            if new <= value + 1e-14 * abs(value) or length < 1e-10:
+        tried = []
+        for damping in DAMPINGS:
+            matrix = hessian + damping * bound() if damping else hessian
+            step = gradient / np.diag(matrix)
+            if free.any():
+                step[free] = np.linalg.solve(matrix[np.ix_(free, free)], gradient[free])
+            length = 1.0
+            while True:
+                candidate = np.clip(theta - length * step, -theta_max, theta_max)
+                new = fitness(candidate)
+                # Near the minimum the decrease drowns in rounding; a full step is right there.
+                if new <= value + 1e-14 * abs(value) or length < 1e-10:
+                    break
+                length /= 2
+            tried.append((new, candidate))
+            if length >= SHORT:
                 break
-            length /= 2
-        theta, value = candidate, new
+        value, theta = min(tried, key=lambda one: one[0])
     raise SimulationError("the fitness was not minimised to 1e-10 in 500 projected Newton steps")
 
 
 def minimise_hinge(X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
     """Minimise the hinge fitness over the box as a quadratic program, by an interior point method.
 
-    Parameters and result as in `minimise_logistic`.
+    Parameters and result as in `minimise_smooth`; the labels are ±1.
 
     Raises
     ------
     SimulationError
-        If the duality gap does not fall below `TOLERANCE`.
+        If the duality gap is not small beside the fitness.
     """
     import clarabel
     import scipy.sparse as sp
@@ -153,12 +254,15 @@ def minimise_hinge(X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) ->
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = TOLERANCE / 10
     settings.tol_feas = TOLERANCE / 10
-    solution = clarabel.DefaultSolver(P, q, A, b, [clarabel.NonnegativeConeT(b.size)], settings).solve()
-    theta = np.clip(np.array(solution.x[:p]), -theta_max, theta_max)
-    value = float(Hinge.values(X @ theta, y).mean() + l2 * theta @ theta)
-    gap = value - solution.obj_val_dual
-    if not gap <= 10 * TOLERANCE * max(1.0, abs(value)):
-        raise SimulationError(
-            f"the hinge fitness was not minimised to 1e-10: {solution.status}, gap {gap:.1e}"
-        )
-    return theta
+    # Where the data can be told apart f is small, and its gap is to be small beside it: costs are scaled then.
+    scale = 1.0
+    for _ in range(2):
+        cones = [clarabel.NonnegativeConeT(b.size)]
+        solution = clarabel.DefaultSolver(scale * P, scale * q, A, b, cones, settings).solve()
+        theta = np.clip(np.array(solution.x[:p]), -theta_max, theta_max)
+        value = float(np.maximum(0.0, 1.0 - y * (X @ theta)).mean() + l2 * theta @ theta)
+        gap = value - solution.obj_val_dual / scale
+        if gap <= 10 * TOLERANCE * value:
+            return theta
+        scale = 1 / value
+    raise SimulationError(f"the hinge fitness was not minimised to 1e-9: {solution.status}, gap {gap:.1e}")

@@ -104,7 +104,7 @@ class LearnedModels(OwnModels):
         self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
         if track:
             evaluate_all(
-                problem.loss.code, problem.X, problem.y, problem.norms(rule.order), problem.offsets,
+                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
                 rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
             )  # fmt: skip
             self._sum_afresh()

@@ -58,7 +58,7 @@ class RoundsReplay(LearnerReplay):
         return replay(
             events, start, self._models, self._mean, self._arrived, self._has,
             flight.places, flight.payloads, flight.free, flight.free_rows, self._commits, self._counts,
-            rule.how, problem.loss.code, problem.gram, problem.moment,
+            rule.how, problem.loss.for_kernel(), problem.gram, problem.moment,
             problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
             rule.suspects, rule.suspect_offsets, rule.bound,
             self.violations, self.violation_steps, self.violation_sizes,

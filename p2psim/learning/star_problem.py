@@ -7,12 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from p2psim.learning.losses import Loss, Squared
-from p2psim.learning.optimum import minimise_hinge, minimise_logistic, minimise_squared
+from p2psim.errors import SimulationError
+from p2psim.learning.losses import RecordLoss
+from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
 from p2psim.learning.star_kernel import quadratic_gap
 
 #: Rows that are looked at together, so that temporary arrays stay small.
 _ROWS = 1 << 16
+
+#: ψ may be so far below zero: what rounding, and the accuracy of θ*, leave.
+LOWEST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class StarProblem:
 
     Attributes
     ----------
-    loss : Loss
+    loss : RecordLoss
     l2, theta_max : float
         Positive.
     X : ndarray, shape (n, p)
@@ -43,7 +47,7 @@ class StarProblem:
         f(θ*).
     """
 
-    loss: Loss
+    loss: RecordLoss
     l2: float
     theta_max: float
     X: np.ndarray
@@ -98,10 +102,44 @@ class StarProblem:
         equal numbers, and no cost that grows with the records.
         """
         theta = np.atleast_2d(theta)
-        if not isinstance(self.loss, Squared):
-            return self.fitness(theta) / self.minimum - 1.0
+        if not self.loss.is_squared_error:
+            return self.checked(self.fitness(theta) / self.minimum - 1.0, theta)
         hessian, slope = self._expansion
-        return quadratic_gap(theta, self.optimum, hessian, slope) / self.minimum
+        return self.checked(quadratic_gap(theta, self.optimum, hessian, slope) / self.minimum, theta)
+
+    def checked(self, psi: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """ψ as it is, shape (rows,), where no row of ``theta``, shape (rows, p), is better than θ* beyond rounding.
+
+        Raises
+        ------
+        SimulationError
+            If one in Θ is: then θ* is no minimiser. Where the box acts on θ*, models outside may be better.
+        """
+        # Terms of the quadratic form may cancel where the data determine little.
+        squares = np.square(theta - self.optimum).sum(axis=1)
+        rounding = 2.0**-48 * self.dimension * (self.largest_curvature * squares / self.minimum)
+        below = psi < -(LOWEST + rounding)
+        if self.box_is_active:
+            below &= np.abs(theta).max(axis=1) <= self.theta_max
+        if below.any():
+            raise SimulationError(
+                f"ψ is {psi[below].min():.3g}: a model is better than θ*, which the minimiser of the {self.loss.kind} "
+                "loss took for the optimum"
+            )
+        return psi
+
+    def check(self) -> None:
+        """Raise a SimulationError if θ* does not minimise the fitness, or f(θ*) is another number."""
+        check_minimiser(self.loss, self.optimum, self.X, self.y, self.l2, self.theta_max)
+        again = float(self.fitness(self.optimum)[0])
+        if not abs(again - self.minimum) <= LOWEST * abs(self.minimum):
+            raise SimulationError(f"f(θ*) is {again:.12g}, and not {self.minimum:.12g}")
+
+    @cached_property
+    def largest_curvature(self) -> float:
+        """Bound on the curvature of f; 2·l2 where the loss has none."""
+        curvature = self.loss.curvature if np.isfinite(self.loss.curvature) else 0.0
+        return float(curvature * (self.shares @ np.trace(self.gram, axis1=1, axis2=2)) + 2 * self.l2)
 
     @cached_property
     def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
@@ -139,15 +177,15 @@ class StarProblem:
         optima = np.empty((self.owners, self.dimension))
         for i in range(self.owners):
             rows = slice(self.offsets[i], self.offsets[i + 1])
-            if isinstance(self.loss, Squared):
+            if self.loss.is_squared_error:
                 optima[i] = minimise_squared(self.gram[i], self.moment[i], self.l2, self.theta_max)
             else:
-                optima[i] = _minimise(self.loss, self.X[rows], self.y[rows], self.l2, self.theta_max)
+                optima[i] = minimise(self.loss, self.X[rows], self.y[rows], self.l2, self.theta_max)
         return optima
 
 
 def star_problem(
-    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, loss: Loss, l2: float, theta_max: float
+    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, loss: RecordLoss, l2: float, theta_max: float
 ) -> StarProblem:
     """Build the problem: sums over each owner's records, and the exact optimum.
 
@@ -158,7 +196,7 @@ def star_problem(
     y : ndarray, shape (n,)
         Targets; ±1 where the loss needs classes.
     offsets : ndarray of int64, shape (N + 1,)
-    loss : Loss
+    loss : RecordLoss
     l2, theta_max : float
         Positive.
 
@@ -179,10 +217,10 @@ def star_problem(
     for first in range(0, y.size, _ROWS):
         x_l1[first : first + _ROWS] = np.abs(X[first : first + _ROWS]).sum(axis=1)
     shares = np.diff(offsets) / offsets[-1]
-    if isinstance(loss, Squared):
+    if loss.is_squared_error:
         optimum = minimise_squared(np.einsum("i,ipq->pq", shares, gram), shares @ moment, l2, theta_max)
     else:
-        optimum = _minimise(loss, X, y, l2, theta_max)
+        optimum = minimise(loss, X, y, l2, theta_max)
     problem = StarProblem(
         loss,
         l2,
@@ -198,8 +236,3 @@ def star_problem(
         np.nan,
     )
     return replace(problem, minimum=float(problem.fitness(optimum)[0]))
-
-
-def _minimise(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
-    minimise = minimise_hinge if loss.kind == "hinge" else minimise_logistic
-    return minimise(X, y, l2, theta_max)

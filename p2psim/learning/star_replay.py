@@ -9,7 +9,6 @@ import numpy as np
 from p2psim.learning.async_star import StarMethod
 from p2psim.learning.batches import Sampling
 from p2psim.learning.learner_replay import LearnerReplay, Rows
-from p2psim.learning.losses import Squared
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star_kernel import ANSWERS_FULL, QUERIES_FULL, replay
 from p2psim.learning.star_problem import StarProblem
@@ -75,7 +74,7 @@ def gradient_rule(
         # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
         suspects = np.flatnonzero(gradients > bound * (1 + 1e-12))
         suspect_offsets = np.searchsorted(suspects, problem.offsets)
-    sums = isinstance(problem.loss, Squared) and (np.isinf(clip) or largest <= clip)
+    sums = problem.loss.is_squared_error and (np.isinf(clip) or largest <= clip)
     return GradientRule(
         clip, order, grid, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets
     )
@@ -128,7 +127,7 @@ class StarReplay(LearnerReplay):
             events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
             self._queries, self._query_seq, self._query_left,
             self._arrived, self._arrived_version, self._commits, self._counts,
-            rule.how, problem.loss.code, problem.gram, problem.moment,
+            rule.how, problem.loss.for_kernel(), problem.gram, problem.moment,
             problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
             rule.suspects, rule.suspect_offsets, rule.bound,
             self.violations, self.violation_steps, self.violation_sizes,

@@ -140,8 +140,8 @@ def _graph_learning(scenario: Scenario) -> Iterator[Fault]:
     kind = learning.algorithm.kind
     if kind in STARS:
         return
-    if learning.loss.kind not in ("squared", "logistic"):
-        yield Fault(f"{kind} needs a smooth loss: squared or logistic", "learning.loss")
+    if not math.isfinite(learning.loss.curvature):
+        yield Fault(f"{kind} needs a smooth loss, such as squared or logistic", "learning.loss")
     inner, budget = getattr(learning.algorithm, "inner", 1), scenario.privacy.epsilon
     if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
         message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
@@ -264,7 +264,7 @@ def _named_once(scenario: Scenario) -> Iterator[Fault]:
 
 def _labels(scenario: Scenario) -> Iterator[Fault]:
     """Losses of classes take labels ±1 as they are; others depend on the scale of x."""
-    classes = scenario.learning.loss.kind in ("hinge", "logistic")
+    classes = scenario.learning.loss.needs_classes
     scale = scenario.data.scale
     if classes and scale.y is not None:
         yield Fault(

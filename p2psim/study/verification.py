@@ -111,9 +111,13 @@ def _check_all(result: "Result") -> "Iterator[Checked]":
                 largest = largest_of_network(known, case, replica, stream, series)
                 yield Checked(cell, replica, len(stream), largest, missing=missing)
                 continue
-            differences = recompute(
-                scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
-            )
+            try:
+                differences = recompute(
+                    scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
+                )
+            except SimulationError as error:
+                yield Checked(cell, replica, len(stream), math.inf, fault=str(error))
+                continue
             yield Checked(cell, replica, len(stream), differences.largest, differences.drift)
 
 

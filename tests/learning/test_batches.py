@@ -126,8 +126,9 @@ class TestSizes:
 def gradient(problem, how, owner, release, theta, clip):
     out = np.empty(problem.dimension)
     batch_gradient(
-        problem.loss.code, problem.X, problem.y, problem.x_l1, problem.offsets[owner], problem.offsets[owner + 1],
-        clip, theta, how.for_kernel(problem.records), owner, release, out,
+        problem.loss.for_kernel(), problem.X, problem.y, problem.x_l1,
+        problem.offsets[owner], problem.offsets[owner + 1], clip, theta, how.for_kernel(problem.records), owner,
+        release, out,
     )  # fmt: skip
     return out
 

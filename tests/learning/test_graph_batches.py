@@ -65,7 +65,7 @@ def test_descent_equals_plain(kind, batch, seed, order, clip, limits):
 @pytest.mark.parametrize("inner", [1, 3])
 def test_admm_equals_plain(batch, inner):
     links = ring(5)
-    problem = problem_on(links, LOSSES["logistic"], 2, 0)
+    problem = problem_on(links, LOSSES["logistic"](), 2, 0)
     events, start = play(links, "edge", commits=60), np.zeros((5, 2))
     how = sampling(batch, problem.records, KEY)
     rule = AdmmRule(1.0, inner, clip=0.5)
@@ -119,7 +119,7 @@ def test_violations_have_their_first_step_and_largest_size_whoever_is_drawn(batc
 
 def test_violations_of_admm_have_step_and_size():
     links = ring(5)
-    problem = problem_on(links, LOSSES["logistic"], 2, 0)
+    problem = problem_on(links, LOSSES["logistic"](), 2, 0)
     events = play(links, "edge", commits=50)
     replay = fed(AdmmReplay(problem, AdmmRule(1.0, bound=1e-3), np.zeros((5, 2))), events)
     # At the start the slope of every record is one half.

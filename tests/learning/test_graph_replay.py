@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from graph_cases import (
     LOSSES,
+    SLOPES,
     commits_of,
     graph_events,
     laplace_noise,
@@ -39,6 +40,24 @@ CHANNELS = {
     "lossy": Channel(latency=Distribution(uniform=(0.0, 3.0)), loss=0.4),
 }
 EXCHANGES = [Broadcast(), Gossip(), Gossip(partner="weight"), Gossip(mode="pull"), Gossip(mode="push-pull")]
+
+
+#: ℓ of several records, in extended precision.
+VALUES = {
+    "squared": lambda z, y: (z - y) ** 2,
+    "logistic": lambda z, y: np.logaddexp(np.longdouble(0), -y * z),
+    "huber": lambda z, y: np.where(abs(z - y) <= 1, (z - y) ** 2, 2 * abs(z - y) - 1),
+}
+
+#: ℓ and ∂ℓ/∂z of one record.
+PLAIN = {
+    "squared": lambda z, t: ((z - t) ** 2, 2 * (z - t)),
+    "logistic": lambda z, t: (math.log1p(math.exp(-t * z)), -t / (1 + math.exp(t * z))),
+    "huber": lambda z, t: (
+        (z - t) ** 2 if abs(z - t) <= 1 else 2 * abs(z - t) - 1,
+        2 * min(max(z - t, -1), 1),
+    ),
+}
 
 
 @st.composite
@@ -125,12 +144,12 @@ def test_loss_and_gradient_are_those_of_the_records_alone(kind, records, p, clip
     norms = np.linalg.norm(X, ord=order, axis=1)
     out = np.empty(p)
     bound = 0.9
-    value, known = evaluate(loss.code, X, y, norms, 0, records, clip, bound, theta, out)
+    value, known = evaluate(loss.for_kernel(), X, y, norms, 0, records, clip, bound, theta, out)
     total, gradient, exceeded = 0.0, np.zeros(p), False
     for x, t in zip(X, y, strict=True):
         z = float(x @ theta)
-        slope = 2 * (z - t) if kind == "squared" else -t / (1 + math.exp(t * z))
-        total += (z - t) ** 2 if kind == "squared" else math.log1p(math.exp(-t * z))
+        one_loss, slope = PLAIN[kind](z, t)
+        total += one_loss
         length = abs(slope) * np.linalg.norm(x, ord=order)
         exceeded = exceeded or bool(length > bound)
         gradient += slope * x * min(1.0, clip / length)
@@ -138,7 +157,7 @@ def test_loss_and_gradient_are_those_of_the_records_alone(kind, records, p, clip
     assert value == pytest.approx(total / count, rel=1e-12, abs=1e-14)
     assert out == pytest.approx(gradient / count, rel=1e-11, abs=1e-13)
     assert known == (EXCEEDED if exceeded else WITHIN)
-    alone = evaluate(loss.code, X, y, norms, 0, records, clip, bound, theta, np.empty(0))
+    alone = evaluate(loss.for_kernel(), X, y, norms, 0, records, clip, bound, theta, np.empty(0))
     assert alone == (value, UNKNOWN)
 
 
@@ -153,10 +172,7 @@ def transcribed(problem, start, commits, noise):
     for i, eta in zip(commits["agent"], noise, strict=True):
         D, c, lam = W[i].sum(), problem.confidence[i], problem.ridge[i]
         X, y = (rows[problem.offsets[i] : problem.offsets[i + 1]] for rows in (problem.X, problem.y))
-        if problem.loss.kind == "squared":
-            gradients = [2 * (x @ theta[i] - t) * x for x, t in zip(X, y, strict=True)]
-        else:
-            gradients = [-t * x / (1 + np.exp(t * (x @ theta[i]))) for x, t in zip(X, y, strict=True)]
+        gradients = [SLOPES[problem.loss.kind](x @ theta[i], t) * x for x, t in zip(X, y, strict=True)]
         grad = sum(gradients) / len(y) + 2 * lam * theta[i]
         alpha = 1 / (1 + problem.mu * c * problem.smoothness[i])
         theta[i] = (1 - alpha) * theta[i] + alpha * (W[i] @ theta / D - problem.mu * c * (grad + eta))
@@ -322,10 +338,7 @@ def objective(problem, theta):
                 total += big(problem.weights[e]) / 2 * ((theta[i].astype(big) - theta[j]) ** 2).sum()
         rows = slice(problem.offsets[i], problem.offsets[i + 1])
         z = problem.X[rows].astype(big) @ theta[i].astype(big)
-        if problem.loss.kind == "squared":
-            losses = (z - problem.y[rows]) ** 2
-        else:
-            losses = np.logaddexp(big(0), -problem.y[rows] * z)
+        losses = VALUES[problem.loss.kind](z, problem.y[rows])
         local = losses.mean() + problem.ridge[i] * (theta[i].astype(big) ** 2).sum()
         degree = problem.weights[problem.indptr[i] : problem.indptr[i + 1]].sum()
         total += big(problem.mu) * degree * problem.confidence[i] * local

@@ -6,31 +6,61 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_losses import Huber
 
+from p2psim.compiled import njit
+from p2psim.learning.graph_loss import evaluate
 from p2psim.learning.losses import Hinge, Logistic, Squared
-from p2psim.learning.losses.compiled import slope
+from p2psim.learning.losses.compiled import slope as in_kernels
+from p2psim.learning.losses.compiled import value as value_in_kernels
+from p2psim.learning.owner_kernel import mean_gradient_from_records
+from p2psim.learning.violation_kernel import longest_gradient
+
+
+@njit()
+def slope(loss, z, y):
+    return in_kernels(loss, z, y)
+
+
+@njit()
+def value(loss, z, y):
+    return value_in_kernels(loss, z, y)
+
 
 SCORES = st.floats(-50, 50)
 LABELS = {
     "squared": st.floats(-50, 50),
     "hinge": st.sampled_from([-1.0, 1.0]),
     "logistic": st.sampled_from([-1.0, 1.0]),
+    "huber": st.floats(-50, 50),
 }
 PLAIN = {
     "squared": (lambda z, y: (z - y) * (z - y), lambda z, y: 2 * (z - y)),
     "hinge": (lambda z, y: 1 - y * z if y * z < 1 else 0.0, lambda z, y: -y if y * z < 1 else 0.0),
     "logistic": (lambda z, y: math.log1p(math.exp(-y * z)), lambda z, y: -y / (1 + math.exp(y * z))),
+    "huber": (
+        lambda z, y: (z - y) ** 2 if abs(z - y) <= 0.7 else 1.4 * abs(z - y) - 0.49,
+        lambda z, y: 2 * min(max(z - y, -0.7), 0.7),
+    ),
 }
-EACH = pytest.mark.parametrize("loss", [Squared(), Hinge(), Logistic()], ids=lambda loss: loss.kind)
+EACH = pytest.mark.parametrize(
+    "loss", [Squared(), Hinge(), Logistic(), Huber(delta=0.7)], ids=lambda loss: loss.kind
+)
+
+
+def corners(loss, z, y):
+    """Whether a central difference would reach over a kink, or over a jump of the second slope."""
+    from_it = {"hinge": y * z - 1, "huber": abs(z - y) - 0.7}
+    return abs(from_it.get(loss.kind, 1.0)) < 1e-4
 
 
 @EACH
 @given(data=st.data())
 def test_values_and_slopes_are_the_definitions(loss, data):
     z, y = data.draw(SCORES), data.draw(LABELS[loss.kind])
-    value, slope_ = PLAIN[loss.kind]
+    value_, slope_ = PLAIN[loss.kind]
     one_z, one_y = np.array([z]), np.array([y])
-    assert loss.values(one_z, one_y)[0] == pytest.approx(value(z, y), rel=1e-13, abs=1e-300)
+    assert loss.values(one_z, one_y)[0] == pytest.approx(value_(z, y), rel=1e-13, abs=1e-300)
     assert loss.slopes(one_z, one_y)[0] == pytest.approx(slope_(z, y), rel=1e-13, abs=1e-300)
 
 
@@ -39,7 +69,7 @@ def test_values_and_slopes_are_the_definitions(loss, data):
 def test_slopes_are_those_of_the_values(loss, data):
     """Central differences of step 1e-5: exact but for rounding, and the third derivative (at most .1 for logistic)."""
     z, y = data.draw(st.floats(-8, 8)), data.draw(LABELS[loss.kind])
-    if loss.kind == "hinge" and abs(y * z - 1) < 1e-4:
+    if corners(loss, z, y):
         return
     d = 1e-5
     above, below = (loss.values(np.array([z + s]), np.array([y]))[0] for s in (d, -d))
@@ -54,7 +84,7 @@ def test_slopes_are_those_of_the_values(loss, data):
 def test_second_slopes_are_those_of_the_slopes(loss, data):
     """Central differences of step 1e-5, as above; the fourth derivative of logistic loss is at most 1/8."""
     z, y = data.draw(st.floats(-8, 8)), data.draw(LABELS[loss.kind])
-    if loss.kind == "hinge" and abs(y * z - 1) < 1e-4:
+    if corners(loss, z, y):
         return
     d = 1e-5
     above, below = (loss.slopes(np.array([z + s]), np.array([y]))[0] for s in (d, -d))
@@ -66,10 +96,41 @@ def test_second_slopes_are_those_of_the_slopes(loss, data):
 
 @EACH
 @given(data=st.data())
-def test_compiled_slopes_are_numpys(loss, data):
+def test_compiled_forms_are_numpys(loss, data):
     z, y = data.draw(SCORES), data.draw(LABELS[loss.kind])
-    plain = loss.slopes(np.array([z]), np.array([y]))[0]
-    assert slope(loss.code, z, y) == pytest.approx(plain, rel=1e-15, abs=1e-300)
+    one_z, one_y = np.array([z]), np.array([y])
+    assert slope(loss.for_kernel(), z, y) == pytest.approx(
+        loss.slopes(one_z, one_y)[0], rel=1e-15, abs=1e-300
+    )
+    assert value(loss.for_kernel(), z, y) == pytest.approx(
+        loss.values(one_z, one_y)[0], rel=1e-14, abs=1e-300
+    )
+
+
+@EACH
+@given(data=st.data())
+def test_values_are_not_negative_and_slopes_within_their_bound(loss, data):
+    z, y = data.draw(st.floats(-1e6, 1e6)), data.draw(LABELS[loss.kind])
+    assert loss.values(np.array([z]), np.array([y]))[0] >= 0
+    assert abs(loss.slopes(np.array([z]), np.array([y]))[0]) <= loss.slope_bound
+
+
+@given(code=st.integers(-(2**40), 2**40).filter(lambda code: code not in (0, 1, 2)))
+def test_unknown_codes_raise(code):
+    """In whatever function of a kernel: none falls through to another loss."""
+    X, y, norms, theta, out = np.ones((5, 2)), np.ones(5), np.ones(5), np.zeros(2), np.zeros(2)
+    rows = np.arange(5)
+    calls = [
+        lambda: slope(code, 0.5, 1.0),
+        lambda: value(code, 0.5, 1.0),
+        lambda: mean_gradient_from_records(code, X, y, norms, 0, 5, np.inf, theta, out),
+        lambda: longest_gradient(code, X, y, norms, rows, 0, 5, theta),
+        lambda: evaluate(code, X, y, norms, 0, 5, np.inf, np.inf, theta, out),
+        lambda: evaluate(code, X, y, norms, 0, 1, np.inf, np.inf, theta, np.empty(0)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="unknown code of a loss"):
+            call()
 
 
 @pytest.mark.parametrize("z", [-1e308, -1e4, -800.0, 800.0, 1e4, 1e308])
@@ -126,11 +187,9 @@ def test_slope_bounds_are_attained_at_a_corner(loss, data):
     theta_max = data.draw(st.floats(0.1, 10))
     x = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=3, max_size=3)))
     y = data.draw(LABELS[loss.kind])
-    corner = (
-        -theta_max * np.sign(x) * (1 if y >= 0 else -1)
-        if loss.kind == "squared"
-        else -theta_max * np.sign(x) * y
-    )
+    if loss.kind == "huber":
+        return  # its bound is that at any score
+    corner = -theta_max * np.sign(x) * (1 if y >= 0 else -1)
     bound = loss.slope_bounds(np.array([np.abs(x).sum()]), np.array([y]), theta_max)[0]
     assert abs(loss.slopes(np.array([x @ corner]), np.array([y]))[0]) == pytest.approx(bound, rel=1e-12)
 

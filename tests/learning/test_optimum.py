@@ -10,7 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from star_cases import random_problem
 
 from p2psim.learning.losses import Hinge, Logistic, Squared
-from p2psim.learning.optimum import minimise_hinge, minimise_logistic, minimise_squared
+from p2psim.learning.optimum import minimise_hinge, minimise_squared
 from p2psim.learning.star_problem import star_problem
 
 
@@ -72,7 +72,7 @@ def test_squared_in_a_box_is_no_clipped_optimum():
 )
 def test_logistic_is_stationary(seed, n, p, l2, theta_max, scale):
     X, y = data(seed, n, p, classes=True, scale=scale)
-    theta = minimise_logistic(X, y, l2, theta_max)
+    theta = Logistic().minimise(X, y, l2, theta_max)
     weight = 1 / (1 + np.exp(np.clip(y * (X @ theta), -700, 700)))
     assert_stationary(theta, 2 * l2 * theta - X.T @ (y * weight) / n, theta_max, 2e-10)
 
@@ -92,7 +92,7 @@ def test_logistic_equals_a_general_solver(seed, n, p, l2):
         bounds=[(-0.4, 0.4)] * p,
         options={"ftol": 1e-15, "gtol": 1e-9},
     )
-    theta = minimise_logistic(X, y, l2, 0.4)
+    theta = Logistic().minimise(X, y, l2, 0.4)
     assert fitness(theta) <= general.fun + 1e-13
     np.testing.assert_allclose(theta, general.x, atol=1e-4)
 
@@ -164,8 +164,8 @@ def test_separable_data():
         method="bounded",
         options={"xatol": 1e-10},
     )
-    assert minimise_logistic(X, y, 1e-4, 50.0)[0] == pytest.approx(scalar.x, abs=1e-5)
-    assert minimise_logistic(X, y, 1e-4, 2.0)[0] == 2.0
+    assert Logistic().minimise(X, y, 1e-4, 50.0)[0] == pytest.approx(scalar.x, abs=1e-5)
+    assert Logistic().minimise(X, y, 1e-4, 2.0)[0] == 2.0
 
 
 @pytest.mark.parametrize("loss", [Squared(), Hinge(), Logistic()], ids=lambda loss: loss.kind)

@@ -26,7 +26,7 @@ FREE = {"kind": "linear-classification", "dimension": 3, "points": 20, "x": "gau
         ({"record.per_agent": ["test_rmse"] * 2}, "record.per_agent.1: test_rmse is named twice"),
         ({"record.by": "group", "data.groups": None}, "record.by: group needs groups of agents: give data.groups"),
         ({"record.by": "label"}, "record.by: "),
-        ({"learning.loss": "hinge"}, "learning.loss: coordinate-descent needs a smooth loss: squared or logistic"),
+        ({"learning.loss": "hinge"}, "learning.loss: coordinate-descent needs a smooth loss, such as squared or"),
         ({"network.exchange": "request"}, "network.exchange: coordinate-descent needs broadcast or gossip, got req"),
         ({"network.exchange": "poll"}, "network.exchange: coordinate-descent needs broadcast or gossip, got poll"),
         ({"network.exchange": {**GOSSIP, "mode": "edge"}}, "network.exchange.mode: links that wake are for"),

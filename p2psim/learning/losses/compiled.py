@@ -1,19 +1,47 @@
-"""The losses and their slopes for compiled kernels, by the losses' codes."""
+"""Losses and their slopes for compiled kernels.
+
+Kernels take a loss as `RecordLoss.for_kernel` gives it: the code of one that is built in, whose formulas are then part
+of the kernel's machine code, or functions that are called by their address, with their parameters.
+"""
 
 import math
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
 
 from p2psim.compiled import njit
 
 SQUARED, HINGE, LOGISTIC = 0, 1, 2
 
+#: A code; or slope, value and parameters.
+ForKernel = int | tuple[Any, Any, np.ndarray]
+
+
+def slope(loss: Any, z: Any, y: Any) -> Any:
+    """∂ℓ/∂z of one record; for kernels."""
+    raise NotImplementedError("for compiled code")
+
+
+def value(loss: Any, z: Any, y: Any) -> Any:
+    """ℓ of one record; does not overflow; for kernels."""
+    raise NotImplementedError("for compiled code")
+
+
+def parts(loss: Any, z: Any, y: Any) -> Any:
+    """∂ℓ/∂z of a record, and ℓ as a term and the factor whose logarithm is added; for kernels."""
+    raise NotImplementedError("for compiled code")
+
 
 @njit(inline="always")
-def slope(code, z, y):  # type: ignore[no-untyped-def]
-    """∂ℓ/∂z of one record."""
+def _slope(code, z, y):  # type: ignore[no-untyped-def]
     if code == SQUARED:
         return 2.0 * (z - y)
     if code == HINGE:
         return -y if y * z < 1.0 else 0.0
+    if code != LOGISTIC:
+        raise ValueError("unknown code of a loss")
     if y * z > 0.0:
         decay = math.exp(-y * z)
         return -y * decay / (1.0 + decay)
@@ -21,10 +49,46 @@ def slope(code, z, y):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def value(code, z, y):  # type: ignore[no-untyped-def]
-    """ℓ of one record; does not overflow."""
+def _value(code, z, y):  # type: ignore[no-untyped-def]
     if code == SQUARED:
         return (z - y) * (z - y)
     if code == HINGE:
         return max(0.0, 1.0 - y * z)
+    if code != LOGISTIC:
+        raise ValueError("unknown code of a loss")
     return max(0.0, -y * z) + math.log1p(math.exp(-abs(z)))
+
+
+@njit(inline="always")
+def _parts(code, z, y):  # type: ignore[no-untyped-def]
+    if code == LOGISTIC:
+        decay = math.exp(-abs(z))
+        right = y * z > 0.0
+        factor = 1.0 + decay
+        return -y * (decay if right else 1.0) / factor, 0.0 if right else -y * z, factor
+    if code == SQUARED:
+        return 2.0 * (z - y), (z - y) * (z - y), 1.0
+    if code == HINGE:
+        return -y if y * z < 1.0 else 0.0, max(0.0, 1.0 - y * z), 1.0
+    raise ValueError("unknown code of a loss")
+
+
+@overload(slope)
+def _of_slope(loss, z, y):  # type: ignore[no-untyped-def]
+    if isinstance(loss, types.Integer):
+        return lambda loss, z, y: _slope(loss, z, y)
+    return lambda loss, z, y: loss[0](z, y, loss[2])
+
+
+@overload(value)
+def _of_value(loss, z, y):  # type: ignore[no-untyped-def]
+    if isinstance(loss, types.Integer):
+        return lambda loss, z, y: _value(loss, z, y)
+    return lambda loss, z, y: loss[1](z, y, loss[2])
+
+
+@overload(parts)
+def _of_parts(loss, z, y):  # type: ignore[no-untyped-def]
+    if isinstance(loss, types.Integer):
+        return lambda loss, z, y: _parts(loss, z, y)
+    return lambda loss, z, y: (loss[0](z, y, loss[2]), loss[1](z, y, loss[2]), 1.0)

@@ -5,10 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.options import Options
+from p2psim.learning.losses.protocol import RecordLoss
+from p2psim.learning.optimum import minimise_hinge
 
 
-class Hinge(Options):
+class Hinge(RecordLoss):
     """max(0, 1 − y·θᵀx), y = ±1; at the kink its slope counts as 0."""
 
     kind: Literal["hinge"] = "hinge"
@@ -16,6 +17,7 @@ class Hinge(Options):
 
     code: ClassVar[int] = 1
     curvature: ClassVar[float] = np.inf
+    slope_bound: ClassVar[float] = 1.0
     needs_classes: ClassVar[bool] = True
 
     @staticmethod
@@ -33,7 +35,10 @@ class Hinge(Options):
         """∂²ℓ/∂z², elementwise: 0 everywhere but at the kink, and so counts there."""
         return np.zeros(np.broadcast(z, y).shape)
 
-    @staticmethod
-    def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
-        """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and y = ±1, whatever θ."""
-        return np.ones(np.broadcast(x_l1, y).shape)
+    def for_kernel(self) -> int:
+        """Its code."""
+        return self.code
+
+    def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+        """See `RecordLoss.minimise`."""
+        return minimise_hinge(X, y, l2, theta_max)

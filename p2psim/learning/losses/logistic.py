@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.options import Options
+from p2psim.learning.losses.protocol import RecordLoss
 
 
-class Logistic(Options):
+class Logistic(RecordLoss):
     """log(1 + exp(−y·θᵀx)), y = ±1."""
 
     kind: Literal["logistic"] = "logistic"
@@ -16,6 +16,7 @@ class Logistic(Options):
 
     code: ClassVar[int] = 2
     curvature: ClassVar[float] = 0.25
+    slope_bound: ClassVar[float] = 1.0
     needs_classes: ClassVar[bool] = True
 
     @staticmethod
@@ -40,3 +41,7 @@ class Logistic(Options):
     def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
         """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and y = ±1 while ‖θ‖_∞ ≤ theta_max."""
         return np.broadcast_to(1.0 / (1.0 + np.exp(-theta_max * x_l1)), np.broadcast(x_l1, y).shape)
+
+    def for_kernel(self) -> int:
+        """Its code."""
+        return self.code

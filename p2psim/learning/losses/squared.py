@@ -5,10 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.options import Options
+from p2psim.learning.losses.protocol import RecordLoss
+from p2psim.learning.optimum import minimise_squared
 
 
-class Squared(Options):
+class Squared(RecordLoss):
     """(θᵀx − y)²."""
 
     kind: Literal["squared"] = "squared"
@@ -16,7 +17,8 @@ class Squared(Options):
 
     code: ClassVar[int] = 0
     curvature: ClassVar[float] = 2.0
-    needs_classes: ClassVar[bool] = False
+    slope_bound: ClassVar[float] = np.inf
+    is_squared_error: ClassVar[bool] = True
 
     @staticmethod
     def values(z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -37,3 +39,11 @@ class Squared(Options):
     def slope_bounds(x_l1: np.ndarray, y: np.ndarray, theta_max: float) -> np.ndarray:
         """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and |y| while ‖θ‖_∞ ≤ theta_max."""
         return 2.0 * (theta_max * x_l1 + np.abs(y))
+
+    def for_kernel(self) -> int:
+        """Its code."""
+        return self.code
+
+    def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+        """See `RecordLoss.minimise`."""
+        return minimise_squared(X.T @ X / len(y), X.T @ y / len(y), l2, theta_max)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.learning.losses import Loss
+from p2psim.errors import MeaningError
+from p2psim.learning.losses import RecordLoss
 
 #: A target this far beyond the norm of clipping keeps a squared loss's gradient clipped at any model in reach.
 FAR = 1e6
@@ -24,7 +25,7 @@ class Reach:
 
     Attributes
     ----------
-    loss : Loss
+    loss : RecordLoss
     clip : float
         Norm to which gradients are clipped; infinite for none.
     bound : float
@@ -37,7 +38,7 @@ class Reach:
         Public bounds on a record from which Ξ follows; None where it does not.
     """
 
-    loss: Loss
+    loss: RecordLoss
     clip: float
     bound: float
     order: int
@@ -81,12 +82,11 @@ def pairs(reach: Reach, p: int) -> tuple[Pair, ...]:
     one[0] = 1.0
     if p == 1:
         return (_opposite("one coordinate", reach, one),)
-    if reach.loss.kind == "logistic" and np.isinf(reach.theta_max):
+    saturates = _saturates(reach.loss)
+    if saturates and np.isinf(reach.theta_max):
         dense[-1] = 0.0
         return _tilted("one coordinate", reach, one), _tilted("dense", reach, dense)
-    needs_model = reach.loss.kind == "logistic" or (
-        reach.loss.kind == "squared" and reach.x_bound is not None
-    )
+    needs_model = saturates or (reach.loss.is_squared_error and reach.x_bound is not None)
     if needs_model and np.isinf(reach.clip):
         first = np.arange(p) < p // 2
         return (
@@ -94,6 +94,24 @@ def pairs(reach: Reach, p: int) -> tuple[Pair, ...]:
             _apart("dense", reach, first.astype(float), (~first).astype(float)),
         )
     return _opposite("one coordinate", reach, one), _opposite("dense", reach, dense)
+
+
+def _saturates(loss: RecordLoss) -> bool:
+    """Whether a loss of classes reaches its steepest slope, which is one, far from a score of zero only.
+
+    Raises
+    ------
+    MeaningError
+        If it is a loss for which no worst records are known.
+    """
+    if loss.is_squared_error:
+        return False
+    if not (loss.needs_classes and loss.slope_bound == 1):
+        raise MeaningError(
+            "learning.loss",
+            f"worst records are known of squared loss and losses of classes with slopes up to 1, not of {loss.kind}",
+        )
+    return bool(np.abs(loss.slopes(np.zeros(1), np.ones(1)))[0] < 1)
 
 
 def _unit(direction: np.ndarray, order: int) -> np.ndarray:
@@ -109,7 +127,7 @@ def _opposite(name: str, reach: Reach, direction: np.ndarray) -> Pair:
     """Opposite gradients of one x, by its label, at the model zero."""
     u = _unit(direction, reach.order)
     start = np.zeros(u.size)
-    if reach.loss.kind != "squared":
+    if not reach.loss.is_squared_error:
         x = _size(reach) * u
         return Pair(name, np.stack([x, -x]), np.ones(2), start)
     if np.isfinite(reach.clip):
@@ -139,10 +157,10 @@ def _tilted(name: str, reach: Reach, direction: np.ndarray) -> Pair:
 def _apart(name: str, reach: Reach, first: np.ndarray, second: np.ndarray) -> Pair:
     """Gradients along two directions, at a model in a corner of the box, where both are largest."""
     # The slope of a squared loss is bounded by ‖x‖₁, whatever the norm of its gradient.
-    order = 1 if reach.loss.kind == "squared" else reach.order
+    order = 1 if reach.loss.is_squared_error else reach.order
     u, v = _unit(first, order), _unit(second, order)
     corner = np.full(u.size, reach.theta_max)
-    if reach.loss.kind == "squared":
+    if reach.loss.is_squared_error:
         assert reach.x_bound is not None
         target = reach.y_bound or 0.0
         return Pair(name, reach.x_bound * np.stack([u, v]), np.array([-target, -target]), corner)

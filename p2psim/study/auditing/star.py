@@ -9,7 +9,6 @@ import numpy as np
 
 from p2psim.learning.batches import Sampling, sampling
 from p2psim.learning.learner_replay import LearnerReplay
-from p2psim.learning.losses.compiled import SQUARED
 from p2psim.learning.rounds_replay import RoundsReplay
 from p2psim.learning.star_problem import StarProblem
 from p2psim.learning.star_replay import GradientRule, StarReplay, gradient_rule
@@ -65,7 +64,7 @@ class StarArena:
         x_bound = y_bound = None
         if sensitivity.kind == "bounds":
             x_bound = cell.bound
-            if cell.problem.loss.code == SQUARED:
+            if cell.problem.loss.is_squared_error:
                 # Ξ = 2(θ_max·B + y_max)·B, solved for B.
                 y_bound, box = float(cell.case.y_max or 0.0), cell.problem.theta_max
                 x_bound = float((np.sqrt(y_bound**2 + 2 * box * cell.bound) - y_bound) / (2 * box))

@@ -117,21 +117,22 @@ def rule_of(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[floa
         return 0.0, plain
     if sensitivity.kind == "declared":
         return sensitivity.bound, replace(plain, bound=sensitivity.bound * (1 + 1e-12))
-    if not problem.loss.needs_classes:
+    slope = problem.loss.slope_bound
+    if np.isinf(slope):
         raise MeaningError(
             "privacy.sensitivity",
             f"{sensitivity.kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
         )
     if sensitivity.kind == "empirical":
-        return float(problem.norms(order).max()), plain
+        return slope * float(problem.norms(order).max()), plain
     bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept, order)
     if bound is None:
         raise MeaningError(
             "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
         )
-    bound = (bound**order + problem.loss.intercept) ** (1 / order)
-    # The slope of a loss of classes is at most one: where no record's norm exceeds the bound, no gradient ever will.
-    can_exceed = problem.norms(order).max(initial=0.0) > bound * (1 + 1e-12)
+    bound = slope * (bound**order + problem.loss.intercept) ** (1 / order)
+    # Where no record's norm exceeds its bound, no gradient ever will.
+    can_exceed = slope * problem.norms(order).max(initial=0.0) > bound * (1 + 1e-12)
     return bound, replace(plain, bound=bound * (1 + 1e-12) if can_exceed else np.inf)
 
 

@@ -96,6 +96,7 @@ class LearnerCell(ABC):
         models: np.ndarray | None,
     ) -> Iterator[Compared]:
         """Recompute a recorded replica plainly; differences of ψ are relative to 1 + ψ."""
+        self.problem.check()
         theta = self.replay_plainly(events, noise, self._drawn(streams))
         yield from compared_with(self.problem, theta, series, models)
 

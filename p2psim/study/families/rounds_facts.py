@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.learning.losses import Hinge
 from p2psim.study.families.learner_cell import assessment
 from p2psim.study.families.stage import Assessment, privacy_of
 
@@ -29,13 +28,13 @@ def assess(cell: RoundsCell) -> Assessment:
         "Ξ": cell.bound,
     }
     warnings = []
-    if not isinstance(problem.loss, Hinge):
+    if np.isfinite(problem.loss.curvature):
         mean = np.tensordot(problem.shares, problem.loss.curvature * problem.gram, axes=1)
         eigenvalues = np.linalg.eigvalsh(mean)
         # g adds 2·l2 to every curvature; only the squared loss bounds it from below by more than that.
         steepest = float(eigenvalues[-1]) + 2 * problem.l2
         flattest = 2 * problem.l2 + (
-            float(max(eigenvalues[0], 0.0)) if problem.loss.kind == "squared" else 0.0
+            float(max(eigenvalues[0], 0.0)) if problem.loss.is_squared_error else 0.0
         )
         facts |= {
             "first step · λ": float(steps[0]) * steepest,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.learning.losses import Hinge
 from p2psim.learning.weighting import Weighting
 from p2psim.study.families.frequencies import long_run_frequencies
 from p2psim.study.families.learner_cell import assessment
@@ -43,7 +42,7 @@ def assess(cell: StarCell) -> Assessment:
     }
     warnings = []
     private = privacy_of(plan)
-    if not isinstance(problem.loss, Hinge):
+    if np.isfinite(problem.loss.curvature):
         # A gradient that counts r times is a step r times as long.
         frequencies, weighting = _weighing(cell)
         reweights = weighting.at_learner * weighting.at_owner
@@ -60,7 +59,7 @@ def assess(cell: StarCell) -> Assessment:
         # Theory knows the noise of releases, of equal size, and not that of batches.
         known = plan.allocation.kind not in ("geometric", "contraction", "list") and not plan.sampled
         variances = plan.mechanism.variance(np.array([one.scale for one in private]))
-        if known and problem.loss.kind == "squared" and np.isfinite(variances).all():
+        if known and problem.loss.is_squared_error and np.isfinite(variances).all():
             moved = (steps * weighting.at_learner) ** 2 * variances
             floor, filling = _noise(cell, steps * reweights, moved, hessians, frequencies)
             facts |= {"noise floor of ψ": floor, "box filling": filling}

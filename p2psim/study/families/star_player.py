@@ -59,7 +59,8 @@ def compared_with(
     """What was recorded of a replica beside its models as recomputed, shape (steps + 1, p); ψ relative to 1 + ψ."""
     compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
     for one in compared:
-        psi = problem.fitness(theta[one.step]) / problem.minimum - 1
+        psi = problem.checked(problem.fitness(theta[one.step]) / problem.minimum - 1, theta[one.step])
+        problem.checked(one.value, theta[one.step])
         yield Compared(one.value, psi, 1 + np.abs(psi))
     if models is not None and compared:
         again = theta[compared[0].step]

@@ -136,7 +136,7 @@ def rule_of(
         return 0.0, gradient_rule(reach, grid=grid)
     if sensitivity.kind == "empirical":
         return float(problem.largest_gradients(order).max()), gradient_rule(reach, order=order, grid=grid)
-    if sensitivity.kind == "bounds" and not projects and not problem.loss.needs_classes:
+    if sensitivity.kind == "bounds" and not projects and np.isinf(problem.loss.slope_bound):
         raise MeaningError(
             "privacy.sensitivity",
             f"bounds needs models that stay in Θ, which {scenario.learning.algorithm.kind} does not see to; give clip",
@@ -151,7 +151,7 @@ def public_bound(case: Case, problem: StarProblem, order: int = 1) -> float:
 
     |∂ℓ/∂z|·B, with ‖x‖ ≤ B in that norm. ‖x‖₁ is at most p·x_max where |x_j| ≤ x_max is known, and ‖x‖₂ at most
     √p·x_max and at most ‖x‖₁; an intercept adds one to ‖x‖₁ and to ‖x‖₂². The slope is at most 2(θ_max·B₁ + y_max) for
-    the squared loss, B₁ the bound on ‖x‖₁, and 1 for hinge and logistic.
+    the squared loss, B₁ the bound on ‖x‖₁; other losses have a bound at any score, 1 for hinge and logistic.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def public_bound(case: Case, problem: StarProblem, order: int = 1) -> float:
         If no bound on x is public, or none on y where the loss needs it.
     """
     B1, B = (x_bound_of(case, problem, one) for one in (1, order))
-    if problem.loss.needs_classes:
-        return B
+    if np.isfinite(problem.loss.slope_bound):
+        return problem.loss.slope_bound * B
     if case.y_max is None:
         raise MeaningError(
             "privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip"

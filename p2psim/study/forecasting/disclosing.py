@@ -59,7 +59,7 @@ def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
         If the budget is out of range.
     """
     case, problem = cell.case, cell.problem
-    if problem.loss.kind != "squared":
+    if not problem.loss.is_squared_error:
         raise MeaningError(
             "learning.loss", f"second moments are enough for squared loss alone, got {problem.loss.kind}"
         )

@@ -225,7 +225,7 @@ def _noisy(parties: Sequence[Party]) -> tuple[str, ...]:
 def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
     loss, agents = scenario.learning.loss, scenario.network.topology.agents
     sensitivity, availability = scenario.privacy.sensitivity, scenario.network.availability
-    if loss.kind != "squared":
+    if not loss.is_squared_error:
         raise MeaningError(
             "learning.loss", f"second moments are enough for squared loss alone, got {loss.kind}"
         )

@@ -197,7 +197,7 @@ def _descent(cell: GraphCell, frequencies: np.ndarray, first: np.ndarray, noise:
 def _reasons(cell: GraphCell) -> list[str]:
     problem, algorithm, found = cell.problem, cell.scenario.learning.algorithm, []
     assert isinstance(algorithm, CoordinateDescent)
-    if problem.loss.kind != "squared":
+    if not problem.loss.is_squared_error:
         found.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
     if np.isfinite(cell.rule.clip):
         found.append("gradients may be clipped: a linear model of those that are not")

@@ -14,7 +14,7 @@ from p2psim.theory.forecast.local_model import LocalModel
 def model_of(cell: LearnerCell) -> LocalModel:
     """Exact from sums where neither clipping nor the box acts on squared loss, else expanded."""
     problem, rule = cell.problem, cell.rule
-    if problem.loss.kind == "squared" and (cell.case.problem_id == EXCHANGED or rule.how == FROM_SUMS):
+    if problem.loss.is_squared_error and (cell.case.problem_id == EXCHANGED or rule.how == FROM_SUMS):
         # Sums over the records are all there is to know.
         return LocalModel(
             problem.records.astype(float),

@@ -16,7 +16,7 @@ def reasons(cell: LearnerCell) -> list[str]:
     """Everything that a cell has and its forecast has not."""
     scenario, problem, algorithm = cell.scenario, cell.problem, star_algorithm(cell.scenario)
     sensitivity, found = scenario.privacy.sensitivity, []
-    if problem.loss.kind != "squared":
+    if not problem.loss.is_squared_error:
         found.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
     if cell.case.problem_id == EXCHANGED:
         found += cell.case.warnings

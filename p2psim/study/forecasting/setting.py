@@ -182,7 +182,10 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
     if kind not in STARS:
         raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {kind}")
     if not np.isfinite(loss.curvature):
-        raise MeaningError("learning.loss", f"{loss.kind} has no curvature to forecast with; take logistic")
+        raise MeaningError(
+            "learning.loss",
+            f"{loss.kind} has no curvature to forecast with; take logistic",
+        )
     cell = family_of(scenario).cell(scenario, case, replica)
     assert isinstance(cell, LearnerCell)
     found = list(reasons(cell))
