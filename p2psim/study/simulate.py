@@ -14,8 +14,9 @@ from p2psim.network.events import join
 from p2psim.network.lost_releases import LostReleases
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
-from p2psim.privacy.releases import by_agent, joined
+from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.study.families import family_of
+from p2psim.study.families.early_end import early_end_notice, early_end_warning
 from p2psim.study.families.network_watch import NetworkWatch
 from p2psim.study.families.spending import Spending
 from p2psim.study.families.stage import Assessment, FamilyCell, with_spent
@@ -72,6 +73,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     noises = [np.empty((0, stage.dimension))]
     released: list[Releases] = []
     losses = LostReleases(stage.network)
+    book, last = Book.empty(stage.network.links.agents), 0.0
     for piece in _TAPE.play(stage, streams, engine, check_events):
         noise = stage.plan.noise(piece.unit, piece.releases, totals)
         player.feed(piece.events, noise, piece.releases.places)
@@ -79,11 +81,15 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         spending.feed(piece.events, piece.releases)
         released.append(piece.releases)
         losses.read(piece.events)
+        book = piece.book
+        last = float(piece.events[-1]["time"])
         if record.events:
             chunks.append(piece.events)
         if keep_noise:
             noises.append(noise)
     played, releases = player.finish(), joined(released)
+    exhausted = _TAPE.ended == "exhausted"
+    early = early_end_notice(stage, book.made, book.commits, last) if exhausted else []
     caveats = cell.caveats(played.violations)
     return Outcome(
         ended=_TAPE.ended,
@@ -102,7 +108,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
         models=played.models if record.models else None,
         problem_id=case.problem_id,
-        warnings=case.warnings + warnings,
+        warnings=(*case.warnings, *warnings, *early),
     )
 
 
@@ -155,7 +161,11 @@ def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
     cell = family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0)
     facts = cell.assess()
-    return replace(facts, privacy=with_spent(facts.privacy, cell.stage.plan, scenario.privacy.accountant))
+    return replace(
+        facts,
+        privacy=with_spent(facts.privacy, cell.stage.plan, scenario.privacy.accountant),
+        warnings=(*facts.warnings, *early_end_warning(cell.stage)),
+    )
 
 
 def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:

@@ -37,7 +37,7 @@ def test_tables_have_the_published_columns(reference: p2psim.Result) -> None:
         "deliveries_lost", "budget", "epsilon_claimed",
     ]  # fmt: skip
     assert ledger.names[9:11] == ["epsilon_basic", "delta_basic"]
-    assert ledger.names[10:] == [
+    assert ledger.names[11:] == [
         "violation_step", "violation_size", "bound_violated", "over_budget", "not_private",
         "public_graph_assumed", "data_dependent_step", "scaled_records", "clairvoyant",
     ]  # fmt: skip
