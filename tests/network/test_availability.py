@@ -287,6 +287,14 @@ def test_a_table_program_may_have_written_the_spans(tmp_path: Path) -> None:
         Scripted(path=str(path)).table(MEMBERS)
 
 
+def test_a_number_that_may_be_a_label_with_zeros_in_front_is_refused() -> None:
+    members = Members(("007", "7", "x"))
+    assert set(Scripted(intervals=[Interval(agent="7", begin=0, end=4)]).table(members)) == {1}
+    assert set(Scripted(intervals=[Interval(agent="007", begin=0, end=4)]).table(members)) == {0}
+    with pytest.raises(MeaningError, match="entry 0: 7 may be the label 007; put the name in quotes"):
+        Scripted(intervals=[Interval(agent=7, begin=0, end=4)]).table(members)
+
+
 @pytest.mark.parametrize("agent", ["1", 1, "2", 2])
 def test_an_index_that_is_the_label_of_another_agent_is_refused_in_spans(
     tmp_path: Path, agent: str | int

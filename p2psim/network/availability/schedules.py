@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -94,6 +94,7 @@ class Scripted(Absence, OneOf):
             If an agent is not known, its name may mean another one as well, or spans are empty or overlap.
         """
         key = f"{KEY}.{'path' if self.path is not None else 'intervals'}"
+        self._refuse_zeros(members.labels, key)
         spans = list(self._spans(key))
         agent_of = AgentNames(members.labels).resolve(
             (span.agent for span in spans), key, {span.agent: span.place for span in reversed(spans)}
@@ -110,6 +111,16 @@ class Scripted(Absence, OneOf):
             if any(second[0] < first[1] for first, second in itertools.pairwise(rows)):
                 raise MeaningError(key, f"spans of agent {members.labels[agent]} overlap")
         return found
+
+    def _refuse_zeros(self, labels: Sequence[str], key: str) -> None:
+        """Refuse a number that may have been a label such as 007, which reads as 7 without quotes."""
+        codes = {int(label): label for label in labels if label.isdecimal() and label != str(int(label))}
+        for number, row in enumerate(self.intervals or ()):
+            if isinstance(row.agent, int) and row.agent in codes:
+                message = (
+                    f"entry {number}: {row.agent} may be the label {codes[row.agent]}; put the name in quotes"
+                )
+                raise MeaningError(key, message)
 
     def _spans(self, key: str) -> Iterator[Span]:
         if self.path is not None:
