@@ -114,7 +114,8 @@ class Scripted(Absence, OneOf):
 
     def _refuse_zeros(self, labels: Sequence[str], key: str) -> None:
         """Refuse a number that may have been a label such as 007, which reads as 7 without quotes."""
-        codes = {int(label): label for label in labels if label.isdecimal() and label != str(int(label))}
+        decimal = [label for label in labels if label.isdecimal() and len(label) < 20]
+        codes = {int(label): label for label in decimal if label != str(int(label))}
         for number, row in enumerate(self.intervals or ()):
             if isinstance(row.agent, int) and row.agent in codes:
                 message = (
