@@ -11,7 +11,8 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from p2psim.options import AS_TUPLE, NonNegative, OneOf, Options, Positive
-from p2psim.paths import DataPath, Seal, absolute, sealed
+from p2psim.paths import DataPath, Seal, absolute, at_home, sealed
+from p2psim.text_tables import number, shown
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
 Shape = Annotated[float, Field(ge=0.1, le=1000)]
@@ -98,10 +99,10 @@ class Empirical(Options):
         entries = {"path": value} if isinstance(value, str) else value
         if not isinstance(entries, dict) or not isinstance(entries.get("path"), str):
             return entries
-        place = Path(absolute(entries["path"], info)).expanduser()
+        entries = sealed(entries, info)
+        place = at_home(absolute(entries["path"], info))
         if not place.is_file():
             raise ValueError(f"no such file: {place}")
-        entries = sealed(entries, info)
         _read(str(place), entries["sha256"])
         return entries
 
@@ -113,7 +114,7 @@ class Empirical(Options):
     @property
     def values(self) -> np.ndarray:
         """What the file holds, shape (m,)."""
-        return _read(str(Path(self.path).expanduser()), self.sha256)
+        return _read(str(at_home(self.path)), self.sha256)
 
     @property
     def expected(self) -> float:
@@ -130,18 +131,17 @@ class Empirical(Options):
 def _read(path: str, sha256: str) -> np.ndarray:
     """Numbers of a file; the hash is there to read a file again that has changed."""
     values = []
-    for number, line in enumerate(
+    for line_number, line in enumerate(
         Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1
     ):
         text = line.split("#", 1)[0].strip()
         if not text:
             continue
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{path}, line {number}: expected a finite number from 0 on, got {text!r}")
+        value = number(text)
+        if value is None or not (math.isfinite(value) and value >= 0):
+            raise ValueError(
+                f"{path}, line {line_number}: expected a finite number from 0 on, got {shown(text)}"
+            )
         values.append(value)
     if not values:
         raise ValueError(f"{path} holds no numbers")

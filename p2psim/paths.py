@@ -1,6 +1,8 @@
 """Files that a scenario names: where they are, and whether they are there."""
 
 import hashlib
+import os
+import stat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +22,22 @@ def absolute(path: str, info: ValidationInfo) -> str:
     if not path:
         raise ValueError("must name a file, got ''")
     folder = (info.context or {}).get("folder", "")
-    return str(Path(folder).joinpath(Path(path).expanduser())) if folder else path
+    place = at_home(path)
+    return str(Path(folder).joinpath(place)) if folder else path
+
+
+def at_home(path: str) -> Path:
+    """Path with ``~`` and ``~name`` expanded.
+
+    Raises
+    ------
+    ValueError
+        If the user's home folder is not known.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: the home folder of this user is not known") from None
 
 
 #: A path. Whoever reads a scenario from a file validates it with ``context={"folder": its folder}``: a
@@ -44,7 +61,9 @@ def sealed(entries: Any, info: ValidationInfo) -> Any:
     """
     if not isinstance(entries, dict) or not isinstance(entries.get("path"), str) or not entries["path"]:
         return entries
-    place = Path(absolute(entries["path"], info)).expanduser()
+    place = at_home(absolute(entries["path"], info))
+    if (fault := fault_of(place)) is not None:
+        raise ValueError(fault)
     if not place.is_file():
         return entries
     found = sha256_of(place)
@@ -54,19 +73,45 @@ def sealed(entries: Any, info: ValidationInfo) -> Any:
     return {**entries, "sha256": found}
 
 
+#: What a path may lead to beside a file, as a person would call it.
+_OTHER_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def fault_of(place: str | Path) -> str | None:
+    """Say why what is at a path is not read: only regular files are. None for a file, and where there is nothing.
+
+    A pipe would wait for ever, and a device may never end.
+    """
+    try:
+        mode = os.stat(place).st_mode
+    except (OSError, ValueError):
+        return None
+    kind = next((name for is_one, name in _OTHER_KINDS if is_one(mode)), None)
+    return None if kind is None else f"{place} is {kind}, not a file"
+
+
 def checked(path: str, key: str) -> Path:
-    """Return the path of a readable file.
+    """Return the path of a file, which a scenario names.
 
     Raises
     ------
     MissingSourceError
         If there is none.
     MeaningError
-        If it is a folder.
+        If it is a folder, a pipe or a device.
     """
-    place = Path(path).expanduser()
-    if place.is_dir():
-        raise MeaningError(key, f"{path} is a folder, not a file")
+    try:
+        place = at_home(path)
+    except ValueError as error:
+        raise MeaningError(key, str(error)) from None
+    if (fault := fault_of(place)) is not None:
+        raise MeaningError(key, fault)
     if not place.is_file():
         raise MissingSourceError(Fault(f"no such file: {path}; name another with --set {key}=FILE", key))
     return place

@@ -53,6 +53,7 @@ ALONE = {
     "streams",
     "subcommands",
     "printing",
+    "text_tables",
 }
 
 #: ``Result.plot`` is a convenience: it loads the figures when it is called, and only then.

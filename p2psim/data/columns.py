@@ -4,6 +4,7 @@ A category becomes its place in the sorted list of categories, which is taken to
 dictionary is. Missing values become constants for the same reason: nothing is fitted here.
 """
 
+import contextlib
 import difflib
 from collections.abc import Iterable
 from typing import Any
@@ -155,12 +156,15 @@ def number_of_text(series: Any) -> np.ndarray | None:
     ndarray of float64, shape (n,), or None
     """
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     text = series.astype("string").str.strip()
     for candidate in (text, text.str.removesuffix("%")):
-        values = pd.to_numeric(candidate, errors="coerce")
-        if not (values.isna() & text.notna()).any():
-            return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+        with contextlib.suppress(pa.ArrowInvalid):
+            values = pc.cast(pa.array(candidate, pa.string()), pa.float64())
+            if not pc.any(pc.is_nan(values)).as_py():
+                return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
     months = pd.to_datetime(text, format="%b-%Y", errors="coerce")
     if (months.isna() & text.notna()).any():
         return None
@@ -174,45 +178,3 @@ def _codes(series: Any, absent: np.ndarray) -> tuple[list[str], np.ndarray]:
     values = np.full(len(series), MISSING_CATEGORY)
     values[~absent] = places
     return categories.tolist(), values
-
-
-def owners_of(values: Any, key: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Number the distinct values of a column, in order, and name them.
-
-    Numbers are rounded to six places first: codes that are stored as floating-point numbers, as the
-    hospitals of `azpro` are, would otherwise tell apart what is the same.
-
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Numbers or text.
-    key : str
-        The dotted scenario key, named in errors.
-
-    Returns
-    -------
-    owners : ndarray of int64, shape (n,)
-    labels : tuple of str
-
-    Raises
-    ------
-    MeaningError
-        If a value is missing.
-    """
-    import pandas as pd
-
-    series = pd.Series(values)
-    absent = series.isna().to_numpy()
-    if absent.any():
-        first = int(np.argmax(absent)) + 1
-        raise MeaningError(key, f"{int(absent.sum())} rows have no value, the first is row {first}")
-    if pd.api.types.is_float_dtype(series.dtype):
-        distinct, owners = np.unique(np.round(series.to_numpy(dtype=np.float64), 6), return_inverse=True)
-        labels = tuple(str(int(v)) if v == int(v) else str(v) for v in distinct.tolist())
-    elif pd.api.types.is_numeric_dtype(series.dtype):
-        distinct, owners = np.unique(series.to_numpy(), return_inverse=True)
-        labels = tuple(map(str, distinct.tolist()))
-    else:
-        distinct, owners = np.unique(series.astype(str).to_numpy(dtype=str), return_inverse=True)
-        labels = tuple(distinct.tolist())
-    return owners.astype(np.int64), labels

@@ -1,12 +1,13 @@
 """Who holds which rows, and which group an owner is in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from p2psim.data.columns import owners_of, require
+from p2psim.data.columns import require
+from p2psim.data.labels import first_row, owners_of
 from p2psim.data.uneven import Dirichlet, Shards, Unbalanced, divide
 from p2psim.errors import MeaningError
 from p2psim.options import BY_NAME, Count, Few, Options
@@ -43,7 +44,10 @@ class ByColumn(Options):
     """An owner for every value of a column."""
 
     kind: Literal["column"] = "column"
-    column: str = Field(description="name of the column; numbers are rounded to six places")
+    column: str = Field(
+        description="name of the column; its values are the labels of the owners, as written; floating-point numbers "
+        "are rounded to six places"
+    )
 
 
 AnyPartition = Contiguous | OfSizes | Equal | ByColumn | Shards | Dirichlet | Unbalanced
@@ -100,6 +104,7 @@ def split(
     agents: int | None,
     column: Any,
     random: np.random.Generator,
+    first: Callable[[np.ndarray], str] = first_row,
 ) -> tuple[list[np.ndarray], tuple[str, ...]]:
     """Divide rows among owners.
 
@@ -113,6 +118,8 @@ def split(
     column : array_like, shape (rows,), or None
         Values of the column, for `ByColumn`.
     random : numpy.random.Generator
+    first : callable
+        Place of the first row that a mask of these rows marks, for errors.
 
     Returns
     -------
@@ -127,7 +134,7 @@ def split(
     """
     rows = labels.size
     if isinstance(partition, ByColumn):
-        of_row, names = owners_of(column, "data.partition.column")
+        of_row, names = owners_of(column, "data.partition.column", first)
         check_agents(len(names), agents, "data.partition.column")
         order = np.argsort(of_row, kind="stable")
         return _cut(order, np.bincount(of_row, minlength=len(names))), names
@@ -182,6 +189,8 @@ def column_for(partition: AnyPartition, columns: Any) -> Any:
     """
     if not isinstance(partition, ByColumn):
         return None
-    known: Sequence[str] = list(columns)
-    require(known, partition.column, "data.partition.column")
-    return columns[partition.column]
+    require(columns, partition.column, "data.partition.column")
+    import pandas as pd
+
+    column = columns[partition.column]
+    return column if isinstance(column, pd.Categorical) else np.asarray(column)

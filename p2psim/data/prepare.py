@@ -190,8 +190,9 @@ def _divide(
         partition,
         table.y[mine],
         request.agents,
-        None if column is None else np.asarray(column)[mine],
+        None if column is None else column[mine],
         generator(request.key, PARTITION),
+        lambda marked: table.where(int(mine[marked].min())),
     )
     sizes = np.array([len(rows_of) for rows_of in owners])
     held = mine[np.concatenate(owners)]

@@ -1,6 +1,6 @@
 """What a source hands over: a table of rows that nobody holds yet, or records that owners already hold."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,11 @@ def offsets_of(sizes: ArrayLike) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
+def row_name(row: int) -> str:
+    """Place of a row, which counts from 0, where no line is known."""
+    return f"row {row + 1}"
+
+
 @dataclass(frozen=True)
 class Request:
     """What a source may need to know.
@@ -29,7 +34,7 @@ class Request:
     public : int
         Number of rows that the learner shall know.
     held_by : str or None
-        The column that the partition goes by, which is no feature unless it is named as one.
+        The column that the partition goes by, which is never a feature.
     labels : tuple of str or None
         Names that the network gives to owners who have no others; None: 0 … N − 1.
     """
@@ -61,6 +66,8 @@ class Table:
     items : int or None
         With a number, a row is a rating, X is one column, and it holds whole numbers below `items`: the item
         that is rated. Features of the item take its place in the preparation.
+    where : callable
+        Place of a row, which counts from 0, for errors.
     """
 
     X: np.ndarray
@@ -71,6 +78,7 @@ class Table:
     notes: dict[str, object] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     items: int | None = None
+    where: Callable[[int], str] = row_name
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Arrays that a Python program hands over; a scenario file cannot write them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJs
 
 from p2psim.data.columns import check_finite
 from p2psim.data.records import Held, Request, Table, offsets_of
-from p2psim.errors import MeaningError
+from p2psim.errors import MeaningError, first_line
 from p2psim.options import Options
 
 
@@ -86,6 +86,7 @@ class Arrays(Options):
         MeaningError
             If shapes do not fit, an agent has no record, or a value is not finite.
         """
+        X, y = (list(given) if isinstance(given, Iterable) else [] for given in (X, y))
         if not len(X) or len(X) != len(y):
             raise MeaningError("data.source", f"X and y need one array an agent, got {len(X)} and {len(y)}")
         pairs = [_pair(a, b, f"agent {i}: ") for i, (a, b) in enumerate(zip(X, y, strict=True))]
@@ -117,7 +118,8 @@ class Arrays(Options):
             If shapes do not fit or a value is not finite.
         """
         a, b = _pair(X, y, "")
-        column = None if owner is None else np.array(owner)
+        _check_indexes("", X=X, y=y, owner=owner)
+        column = None if owner is None else _codes(owner)
         if column is not None and column.shape != b.shape:
             raise MeaningError(
                 "data.source", f"owner needs one entry a row, got {column.shape} for {len(b)} rows"
@@ -155,15 +157,63 @@ class Arrays(Options):
 
 
 def _pair(X: np.ndarray, y: np.ndarray, whose: str) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        a, b = np.array(X, dtype=np.float64, order="C"), np.array(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise MeaningError("data.source", f"{whose}X and y must be arrays of numbers") from None
+    _check_indexes(whose, X=X, y=y)
+    a, b = _numbers(X, f"{whose}X"), _numbers(y, f"{whose}y")
     if a.ndim != 2 or b.shape != a.shape[:1] or not a.size:
         raise MeaningError("data.source", f"{whose}X must be (n, p) and y (n,); got {a.shape} and {b.shape}")
     check_finite(a, (f"{whose}x{j + 1}" for j in range(a.shape[1])), "data.source")
     check_finite(b[:, None], [f"{whose}y"], "data.source")
     return a, b
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    """Copy an array of numbers; nothing is read as one that is none."""
+    made = _plain(values, name)
+    if made.dtype.kind not in "biuf":
+        raise MeaningError(
+            "data.source",
+            f"{name} must be an array of real numbers, got {made.dtype}; astype(float) makes one",
+        )
+    return np.array(made, dtype=np.float64, order="C")
+
+
+def _codes(owner: Any) -> np.ndarray:
+    """Copy who holds each row: text, or real numbers, not both, as NumPy would write the numbers as text."""
+    made = np.array(_plain(owner, "owner"))
+    texts = made.dtype.kind == "U" and not all(
+        isinstance(one, str) for one in np.ravel(np.array(owner, dtype=object))
+    )
+    if texts or made.dtype.kind not in "biufUO":
+        raise MeaningError("data.source", f"owner must hold text or real numbers, got {made.dtype} or both")
+    return made
+
+
+def _plain(values: Any, name: str) -> np.ndarray:
+    """Array without a mask.
+
+    Raises
+    ------
+    MeaningError
+        If entries are masked, or rows differ in length.
+    """
+    if np.ma.is_masked(values):
+        raise MeaningError("data.source", f"{name} has masked entries; leave their rows out, or fill them")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise MeaningError("data.source", f"{name} is not an array: {first_line(error)}") from None
+
+
+def _check_indexes(whose: str, **given: Any) -> None:
+    """Raise if objects of pandas have different indexes: their rows lie in different orders."""
+    indexes = {name: values.index for name, values in given.items() if hasattr(values, "iloc")}
+    for name, index in indexes.items():
+        first, other = next(iter(indexes.items()))
+        if not index.equals(other):
+            raise MeaningError(
+                "data.source",
+                f"{whose}{first} and {name} have different indexes; {name}.loc[{first}.index] aligns them",
+            )
 
 
 def _records(

@@ -5,12 +5,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.data.columns import numeric, require
 from p2psim.data.downloads import CREDITCARD, required
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, fingerprint, read_csv
+from p2psim.data.sources.files import fingerprint
+from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
 from p2psim.options import Options
+from p2psim.paths import DataPath
 
 
 class CreditCard(Options):
@@ -37,16 +38,16 @@ class CreditCard(Options):
         """
         key = "data.source" if self.path is None else "data.source.path"
         path = str(required(CREDITCARD)) if self.path is None else self.path
-        frame = read_csv(path, key)
-        require(frame.columns, "Class", key)
-        classes = numeric(frame, ["Class"], key)[:, 0]
+        file = read_csv(path, key)
+        classes = file.finite(["Class"], key)[:, 0]
         if not np.isin(classes, (0, 1)).all():
             raise MeaningError(key, f"{path}: column 'Class' must hold 0 and 1")
-        names = [str(name) for name in frame.columns if name != "Class"]
+        names = [name for name in file if name not in ("Class", request.held_by)]
         return Table(
-            X=numeric(frame, names, key),
+            X=file.finite(names, key),
             y=2 * classes - 1,
             names=tuple(names),
-            columns=frame,
+            columns=file,
+            where=file.where,
             notes={"columns": names, **fingerprint(path)},
         )

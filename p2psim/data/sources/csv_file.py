@@ -5,8 +5,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, numeric_table, read_csv
+from p2psim.data.sources.files import numeric_table
+from p2psim.data.table_file import read_csv
 from p2psim.options import Options
+from p2psim.paths import DataPath
 
 
 class CSVFile(Options):
@@ -22,9 +24,11 @@ class CSVFile(Options):
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
     y: str = Field(description="column of labels")
     x: list[str] | None = Field(
-        None, description="columns of features; left out, all others of numbers but the partition's"
+        None,
+        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
+        "is named in a warning",
     )
 
     def load(self, request: Request) -> Table:
         """Read the file; see `numeric_table` for what is refused."""
-        return numeric_table(read_csv(self.path, "data.source.path"), self.path, self.y, self.x, request)
+        return numeric_table(read_csv(self.path, "data.source.path"), self.y, self.x, request)

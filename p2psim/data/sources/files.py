@@ -1,101 +1,100 @@
 """Files that the user has: what they are, and what is wrong with them."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from p2psim.data.columns import numeric, require
+import numpy as np
+
+from p2psim.data.cells import NotNumbersError
+from p2psim.data.columns import require
 from p2psim.data.records import Request, Table
-from p2psim.errors import MeaningError, first_line
-from p2psim.paths import DataPath, checked, sha256_of
+from p2psim.data.table_file import TableFile
+from p2psim.errors import MeaningError
+from p2psim.paths import sha256_of
 
-__all__ = ["DataPath", "checked", "fingerprint", "numeric_table", "read_csv", "read_parquet"]
 
-
-def fingerprint(path: str) -> dict[str, object]:
+def fingerprint(path: str | Path) -> dict[str, object]:
     """SHA-256 of a file's contents, so that a run tells which data it was."""
     return {"sha256": sha256_of(Path(path).expanduser())}
 
 
-def read_csv(path: str, key: str, **options: Any) -> Any:
-    """Read a CSV file (compressed as its name says) to a pandas.DataFrame.
-
-    Parameters
-    ----------
-    path : str
-    key : str
-        The dotted scenario key, named in errors.
-    **options
-        Of ``pandas.read_csv``.
-
-    Raises
-    ------
-    MissingSourceError
-        If there is no such file.
-    MeaningError
-        If it cannot be read as CSV.
-    """
-    import pandas as pd
-
-    place = checked(path, key)
-    try:
-        return pd.read_csv(place, low_memory=False, **options)
-    except (ValueError, OSError, EOFError) as error:  # pandas' parser errors are ValueErrors
-        raise MeaningError(key, f"{path} cannot be read as CSV: {first_line(error)}") from None
+def left_out_of(path: str | Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Warning that columns of a file are no features, if any are left out."""
+    return (f"columns of {path} left out of the features: {', '.join(names)}",) if names else ()
 
 
-def read_parquet(path: str, key: str) -> Any:
-    """Read a Parquet file to a pandas.DataFrame; see `read_csv`."""
-    import pandas as pd
-
-    place = checked(path, key)
-    try:
-        return pd.read_parquet(place)
-    except (ValueError, OSError) as error:  # pyarrow's errors are ValueErrors and OSErrors
-        raise MeaningError(key, f"{path} cannot be read as Parquet: {first_line(error)}") from None
-
-
-def numeric_table(frame: Any, path: str, y: str, x: list[str] | None, request: Request) -> Table:
+def numeric_table(file: TableFile, y: str, x: list[str] | None, request: Request) -> Table:
     """Make a table of a file's columns.
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-    path : str
-        Where it came from.
+    file : TableFile
     y : str
         Name of the column of labels.
     x : list of str or None
-        Features; None: every other column that holds numbers, except the one that the partition goes by.
+        Features; None: every other column that holds numbers, except the one that the partition goes by. Columns that
+        are left out then are named in a warning.
     request : Request
 
     Raises
     ------
     MeaningError
         If a column is not there, is text, or has missing or infinite values; if there are no
-        features or no rows.
+        features or no rows, or the column of the partition is to be a feature.
     """
-    from pandas.api.types import is_numeric_dtype
-
-    if not len(frame):
-        raise MeaningError("data.source.path", f"{path} has no rows")
-    frame = frame.rename(columns=str)
-    require(frame.columns, y, "data.source.y")
+    if not file.table.num_rows:
+        raise MeaningError("data.source.path", f"{file.place} has no rows")
+    require(file, y, "data.source.y")
+    known: dict[str, np.ndarray] = {}
+    why: dict[str, str] = {}
     if x is None:
-        x = [
-            name
-            for name in frame.columns
-            if name not in (y, request.held_by) and is_numeric_dtype(frame[name].dtype)
-        ]
+        known, why = _features(file, (y, request.held_by))
+        x = list(known)
+    warnings = left_out_of(file.place, [f"{name} ({reason})" for name, reason in why.items()])
     if not x:
-        raise MeaningError("data.source.x", "there must be at least one column of numbers beside y")
-    for name in x:
-        require(frame.columns, name, "data.source.x")
+        raise MeaningError(
+            "data.source.x", "; ".join(("there must be at least one column of numbers beside y", *warnings))
+        )
     if y in x:
         raise MeaningError("data.source.x", f"y ({y!r}) cannot be a feature as well")
+    if request.held_by in x:
+        raise MeaningError(
+            "data.source.x",
+            f"{request.held_by!r} says who holds a row (data.partition.column), so it is no feature",
+        )
     return Table(
-        X=numeric(frame, x, "data.source.x"),
-        y=numeric(frame, [y], "data.source.y")[:, 0],
+        X=file.finite(x, "data.source.x", known),
+        y=file.finite([y], "data.source.y")[:, 0],
         names=tuple(x),
-        columns=frame,
-        notes={"columns": list(x), **fingerprint(path)},
+        columns=file,
+        notes={
+            "columns": list(x),
+            "dropped": [name for name in file if name not in (y, request.held_by, *x)],
+            **fingerprint(file.place),
+        },
+        warnings=warnings,
+        where=file.where,
     )
+
+
+def _features(
+    file: TableFile, others: tuple[str | None, ...]
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Columns of numbers beside `others`; and columns that are none, with the reason."""
+    known, why = {}, {}
+    for name in file:
+        if name in others:
+            continue
+        if name in file.index:
+            why[name] = "numbers the rows"
+            continue
+        try:
+            values = file.numbers(name)
+        except NotNumbersError as error:
+            why[name] = error.what if error.row is None else f"{error.what} in row {error.row + 1}"
+            continue
+        if np.isnan(values).all():
+            why[name] = "no values"
+        else:
+            known[name] = values
+    return known, why

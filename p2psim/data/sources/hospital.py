@@ -1,37 +1,30 @@
 """Lengths of stay in hospitals."""
 
-from typing import Any, ClassVar, Literal
+import re
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, fingerprint, read_csv
+from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.sources.packaged import coded_table, packaged
+from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
 from p2psim.options import Options
+from p2psim.paths import DataPath
 
 # The hospital is who holds the record, not what it says.
 DROP = ("rownames", "hospital")
 
 #: What SPARCS calls the days in hospital; 120 and more are written "120 +".
 STAY = "Length of Stay"
-#: Columns of SPARCS that begin like this say who holds the record, or were known only after the stay.
-DROP_PREFIXES = (
-    "Health Service Area",
-    "Hospital ",
-    "Operating Certificate",
-    "Facility",
-    "Discharge Year",
-    "Patient Disposition",
-    "Payment Typology",
-    "Attending Provider",
-    "Operating Provider",
-    "Other Provider",
-    "Birth Weight",
-    "Abortion Edit",
-    "Total C",
-    "Ratio of",
+#: Words in the names of columns of SPARCS that say who holds the record, or were known only after the stay.
+LEFT_OUT = re.compile(
+    "health service area|hospital|certificate|facility|provider|discharge year|patient disposition"
+    "|payment typology|birth weight|abortion edit|total c|ratio of|description$",
+    re.IGNORECASE,
 )
 
 
@@ -62,33 +55,39 @@ class Hospital(Options):
             If the file has no lengths of stay.
         """
         if self.path is None:
-            return coded_table(packaged("COUNT", "azpro"), "los", DROP)
-        return _sparcs(self.path)
+            return coded_table(packaged("COUNT", "azpro"), "los", DROP, request)
+        return _sparcs(self.path, request)
 
 
-def _sparcs(path: str) -> Table:
+def _sparcs(path: str, request: Request) -> Table:
     """Read SPARCS: codes of diagnoses and procedures are kept, their descriptions are not."""
     key = "data.source.path"
-    frame: Any = read_csv(path, key, dtype=str)
-    frame.columns = [str(name).strip() for name in frame.columns]
-    if STAY not in frame.columns:
+    file = read_csv(path, key)
+    labels, values = file.frame(words=("",)), file.frame()
+    labels.columns = values.columns = [name.strip() for name in file]
+    if STAY not in labels.columns:
         raise MeaningError(
             key, f"{path} has no column {STAY!r}: it is no file of SPARCS inpatient discharges"
         )
-    days = frame[STAY].str.replace("+", "", regex=False).str.strip()
-    known = days.str.fullmatch(r"\d+").fillna(False).to_numpy(dtype=bool)
+    days = values[STAY].str.replace("+", "", regex=False).str.strip()
+    known = days.str.fullmatch(r"[0-9]+").fillna(False).to_numpy(dtype=bool)
     if not known.any():
         raise MeaningError(key, f"{path}: no row has a whole number of days in column {STAY!r}")
-    frame = frame[known].reset_index(drop=True)
+    rows = np.flatnonzero(known)
+    values = values[known].reset_index(drop=True)
+    empty = values.columns[values.isna().all()]
     dropped = [
-        name
-        for name in frame.columns
-        if name != STAY and (name.startswith(DROP_PREFIXES) or name.endswith("Description"))
+        name for name in values if name != STAY and (LEFT_OUT.search(name) or name in (*file.index, *empty))
     ]
-    features = frame.drop(columns=dropped).assign(**{STAY: days[known].astype(float).to_numpy()})
-    features = features.dropna(axis="columns", how="all")
-    coded = coded_table(features, STAY, ())
-    left_out = int(np.count_nonzero(~known))
-    notes = {**coded.notes, "dropped": dropped, "rows_without_stay": left_out, **fingerprint(path)}
-    warnings = (f"{left_out} rows of {path} have no length of stay and were left out",) if left_out else ()
-    return Table(coded.X, coded.y, coded.names, frame, notes=notes, warnings=warnings)
+    values[STAY] = days[known].astype(float).to_numpy()
+    coded = coded_table(values, STAY, dropped, request)
+    left_out = len(known) - len(rows)
+    notes = {**coded.notes, "rows_without_stay": left_out, **fingerprint(path)}
+    warnings = [f"{left_out} rows of {path} have no length of stay and were left out"] if left_out else []
+    return replace(
+        coded,
+        columns=labels[known],
+        notes=notes,
+        warnings=(*warnings, *left_out_of(path, dropped)),
+        where=lambda row: file.where(int(rows[row])),
+    )

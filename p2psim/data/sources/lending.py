@@ -1,15 +1,20 @@
 """Loans of Lending Club: the interest rate from what was known of the borrower."""
 
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from p2psim.data.columns import number_of_text
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, fingerprint, read_csv
+from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.sources.packaged import coded_table, packaged
+from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
 from p2psim.options import Options
+from p2psim.paths import DataPath, checked
+from p2psim.text_tables import header_of
 
 # What follows from the rate, or was known only after the loan was made; and what names a person.
 _PACKAGED = """
@@ -59,30 +64,37 @@ class Lending(Options):
             If the file has no interest rates.
         """
         if self.path is None:
-            return coded_table(packaged("openintro", "loans_full_schema"), "interest_rate", DROP)
-        return _original(self.path)
+            return coded_table(packaged("openintro", "loans_full_schema"), "interest_rate", DROP, request)
+        return _original(self.path, request)
 
 
-def _original(path: str) -> Table:
+def _original(path: str, request: Request) -> Table:
     key = "data.source.path"
     y, header, preamble = _header(path, key)
-    wanted = [name for name in header if name == y or not _dropped(name)]
-    frame = read_csv(path, key, skiprows=preamble, usecols=wanted)
-    rates = number_of_text(frame[y]) if frame[y].dtype.kind not in "fiu" else frame[y].to_numpy(dtype=float)
+    file = read_csv(path, key, skip=preamble, wanted=lambda name: name == y or not _dropped(name), notes=True)
+    frame = file.frame()
+    rates = number_of_text(frame[y])
     if rates is None:
         raise MeaningError(key, f"column {y!r} must hold rates such as 13.5 or 13.5%")
-    frame = frame.assign(**{y: rates})
     # The files end in lines of totals, which have no rate.
-    without = frame[y].isna().to_numpy()
+    without = np.isnan(rates)
     if without.all():
         raise MeaningError(key, f"no row has a value in column {y!r}")
-    frame = frame[~without].reset_index(drop=True).dropna(axis="columns", how="all")
-    table = coded_table(frame, y, ())
-    dropped = [name for name in header if name not in frame.columns]
-    notes = {**table.notes, "dropped": dropped, "rows_without_rate": int(without.sum()), **fingerprint(path)}
-    warning = f"{int(without.sum())} rows of {path} have no interest rate and were left out"
-    warnings = (warning,) if without.any() else ()
-    return Table(table.X, table.y, table.names, frame, notes=notes, warnings=warnings)
+    frame = frame.assign(**{y: rates})[~without].reset_index(drop=True)
+    empty = frame.columns[frame.isna().all()]
+    coded = coded_table(frame.drop(columns=[*file.index, *empty]), y, (), request)
+    dropped = [name for name in header if name != y and name not in coded.names]
+    left_out = int(without.sum()) + file.notes
+    notes = {**coded.notes, "dropped": dropped, "rows_without_rate": left_out, **fingerprint(path)}
+    warnings = [f"{left_out} rows of {path} have no interest rate and were left out"] if left_out else []
+    rows = np.flatnonzero(~without)
+    return replace(
+        coded,
+        columns=file.keep(~without),
+        notes=notes,
+        warnings=(*warnings, *left_out_of(path, dropped)),
+        where=lambda row: file.where(int(rows[row])),
+    )
 
 
 def _dropped(name: str) -> bool:
@@ -91,9 +103,9 @@ def _dropped(name: str) -> bool:
 
 def _header(path: str, key: str) -> tuple[str, list[str], int]:
     """Column of the rate, all columns, and the lines before them: downloads begin with one about the prospectus."""
+    place = checked(path, key)
     for skip in (0, 1):
-        frame: Any = read_csv(path, key, skiprows=skip, nrows=0)
-        names = [str(name) for name in frame.columns]
+        names = header_of(place, key, skip=skip)
         rate = next((name for name in names if name in ("int_rate", "interest_rate")), None)
         if rate is not None:
             return rate, names, skip

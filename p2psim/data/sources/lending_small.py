@@ -25,4 +25,4 @@ class LendingSmall(Options):
 
     def load(self, request: Request) -> Table:
         """Read the records; see `coded_table` for how columns become numbers."""
-        return coded_table(packaged("modeldata", "lending_club"), "int_rate", DROP)
+        return coded_table(packaged("modeldata", "lending_club"), "int_rate", DROP, request)

@@ -25,4 +25,4 @@ class Medpar(Options):
 
     def load(self, request: Request) -> Table:
         """Read the records; see `coded_table` for how columns become numbers."""
-        return coded_table(packaged("COUNT", "medpar"), "los", DROP)
+        return coded_table(packaged("COUNT", "medpar"), "los", DROP, request)

@@ -1,17 +1,18 @@
 """Ratings of films, MovieLens 100K."""
 
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from p2psim.data.columns import check_finite
 from p2psim.data.downloads import MOVIELENS, required
 from p2psim.data.records import Request, Table
-from p2psim.data.sources.files import DataPath, checked, fingerprint
-from p2psim.errors import MeaningError, first_line
+from p2psim.data.sources.files import fingerprint
+from p2psim.data.table_file import TableFile, read_csv
+from p2psim.errors import MeaningError
 from p2psim.options import Options
+from p2psim.paths import DataPath, checked
+from p2psim.text_tables import lines_of
 
 COLUMNS = ("user", "item", "rating", "timestamp")
 
@@ -41,44 +42,39 @@ class MovieLens100K(Options):
             If it is no table of user, item, rating and timestamp, or a user rates an item twice.
         """
         key = "data.source" if self.path is None else "data.source.path"
-        place = required(MOVIELENS) if self.path is None else checked(self.path, key)
-        frame = _read(place, key)
-        known, item = np.unique(frame["item"].to_numpy(), return_inverse=True)
-        twice = frame.duplicated(["user", "item"]).to_numpy()
+        import pandas as pd
+
+        path = str(required(MOVIELENS)) if self.path is None else self.path
+        file, values = _read(path, key)
+        known, item = np.unique(values[:, 1], return_inverse=True)
+        twice = pd.DataFrame(values[:, :2]).duplicated().to_numpy()
         if twice.any():
-            row = int(np.argmax(twice)) + 1
-            raise MeaningError(key, f"{place}: a user rates an item twice, the second time in row {row}")
+            place = file.where(int(np.argmax(twice)))
+            raise MeaningError(key, f"a user rates an item twice, the second time in {place}")
         return Table(
             X=item.astype(np.float64)[:, None],
-            y=frame["rating"].to_numpy(dtype=np.float64),
+            y=values[:, 2].copy(),
             names=("item",),
-            columns=frame[["user", "item"]],
+            columns={"user": file["user"]},
             held_by="user",
-            notes={"users": int(frame["user"].nunique()), "items": len(known), **fingerprint(str(place))},
+            notes={"users": len(np.unique(values[:, 0])), "items": len(known), **fingerprint(path)},
             items=len(known),
+            where=file.where,
         )
 
 
-def _read(place: Path, key: str) -> Any:
-    """Read user, item, rating and timestamp, separated by tabs, with or without a line of head."""
-    import pandas as pd
-
+def _read(path: str, key: str) -> tuple[TableFile, np.ndarray]:
+    """Read user, item, rating and timestamp, separated by tabs, with or without a line of head; the first three."""
+    _, first = next(lines_of(checked(path, key), key, "\t"), (0, [""]))
+    skip = int(not first[0].strip().isdigit())
     try:
-        with place.open(encoding="utf-8") as file:
-            head = not file.readline().lstrip()[:1].isdigit()
-        frame = pd.read_csv(
-            place,
-            sep="\t",
-            header=None,
-            skiprows=int(head),
-            names=list(COLUMNS),
-            index_col=False,
-            dtype={"user": np.int64, "item": np.int64, "rating": np.float64},
-        )
-    except (ValueError, OSError, pd.errors.ParserWarning) as error:  # pandas' parser errors are ValueErrors
-        said = first_line(error)
+        file = read_csv(path, key, delimiter="\t", names=COLUMNS, skip=skip)
+        values = file.finite(COLUMNS[:3], key)
+        if not len(values) or (values[:, :2] != np.floor(values[:, :2])).any():
+            raise MeaningError(key, "users and items must be whole numbers")
+    except MeaningError as error:
+        what = error.faults[0].message
         raise MeaningError(
-            key, f"{place} must hold user, item, rating and timestamp, separated by tabs: {said}"
+            key, f"{path} must hold user, item, rating and timestamp, separated by tabs: {what}"
         ) from None
-    check_finite(frame[["rating"]].to_numpy(), ["rating"], key)
-    return frame
+    return file, values

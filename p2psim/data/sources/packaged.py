@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from p2psim.data.columns import encode, numeric, require
-from p2psim.data.records import Table
+from p2psim.data.records import Request, Table
 from p2psim.errors import Fault, MissingSourceError
 
 #: The command that cures a missing package.
@@ -52,7 +52,7 @@ def packaged(package: str, item: str) -> Any:
     return frame
 
 
-def coded_table(frame: Any, y: str, drop: Sequence[str]) -> Table:
+def coded_table(frame: Any, y: str, drop: Sequence[str], request: Request) -> Table:
     """Make a table of a frame: one column is y, the rest are features, text integer-coded.
 
     Parameters
@@ -62,12 +62,16 @@ def coded_table(frame: Any, y: str, drop: Sequence[str]) -> Table:
         Name of the column of labels.
     drop : sequence of str
         Columns that are no features; those that are not there do not matter.
+    request : Request
+        The column that the partition goes by is no feature either.
     """
     require(frame.columns, y, "data.source")
-    kept = frame.drop(columns=[y, *(name for name in drop if name in frame.columns)])
+    dropped = [
+        name for name in dict.fromkeys((*drop, request.held_by)) if name in frame.columns and name != y
+    ]
+    kept = frame.drop(columns=[y, *dropped])
     X, notes = encode(kept, "data.source")
     names = tuple(map(str, kept.columns))
-    dropped = [name for name in drop if name in frame.columns]
     return Table(
         X=X,
         y=numeric(frame, [y], "data.source")[:, 0],

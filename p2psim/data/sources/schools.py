@@ -25,4 +25,4 @@ class Schools(Options):
 
     def load(self, request: Request) -> Table:
         """Read the records; see `coded_table` for how columns become numbers."""
-        return coded_table(packaged("mlmRev", "Chem97"), "score", DROP)
+        return coded_table(packaged("mlmRev", "Chem97"), "score", DROP, request)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from p2psim.errors import MeaningError
+from p2psim.text_tables import as_wide, header_of, lines_of, number, shown
 
 COLUMNS = ("agent", "begin", "end")
 
@@ -29,33 +30,22 @@ def read_spans(path: Path, key: str) -> Iterator[Span]:
     MeaningError
         With file and line, if a column is missing, a line has more or fewer fields than the header, or a time is none.
     """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, strict=True)
-        try:
-            header = [name.strip() for name in next(lines, [])]
-            if sorted(set(header) & set(COLUMNS)) != sorted(COLUMNS) or len(set(header)) != len(header):
-                given = ", ".join(header) or "nothing"
-                raise MeaningError(key, f"{path} needs columns agent, begin, end, each once; it has {given}")
-            places = [header.index(name) for name in COLUMNS]
-            for line in lines:
-                if not line:
-                    continue
-                place = f"{path}:{lines.line_num}"
-                if len(line) != len(header):
-                    raise MeaningError(key, f"{place}: must have {len(header)} fields, got {len(line)}")
-                agent, begin, end = (line[i] for i in places)
-                yield Span(place, agent, _time(begin, place, key), _time(end.strip() or "inf", place, key))
-        except UnicodeDecodeError:
-            raise MeaningError(key, f"{path} is not UTF-8 text; save it as UTF-8") from None
-        except csv.Error as error:
-            raise MeaningError(key, f"{path}:{lines.line_num}: {error}") from None
+    header = [name.strip() for name in header_of(path, key)]
+    if sorted(set(header) & set(COLUMNS)) != sorted(COLUMNS) or len(set(header)) != len(header):
+        raise MeaningError(
+            key, f"{path} needs columns agent, begin, end, each once; it has {', '.join(header)}"
+        )
+    places = [header.index(name) for name in COLUMNS]
+    for line, cells in as_wide(itertools.islice(lines_of(path, key), 1, None), len(header), path, key):
+        place = f"{path}:{line}"
+        agent, begin, end = (cells[i] for i in places)
+        yield Span(place, agent, _time(begin, place, key), _time(end.strip() or "inf", place, key))
 
 
 def _time(text: str, place: str, key: str) -> float:
-    try:
-        time = float(text.replace(".inf", "inf"))
-    except ValueError:
-        raise MeaningError(key, f"{place}: begin and end must be numbers, got {text!r}") from None
+    time = number(text.replace(".inf", "inf"))
+    if time is None:
+        raise MeaningError(key, f"{place}: begin and end must be numbers, got {shown(text)}")
     if not time >= 0:
-        raise MeaningError(key, f"{place}: begin and end must be times, 0 or more, got {text!r}")
+        raise MeaningError(key, f"{place}: begin and end must be times, 0 or more, got {shown(text)}")
     return time

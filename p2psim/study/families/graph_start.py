@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import MeaningError, first_line
 from p2psim.learning.graph_optimum import minimise_alone, propagate
 from p2psim.learning.graph_problem import GraphProblem
 from p2psim.learning.graph_replay import GraphRule
@@ -18,6 +18,7 @@ from p2psim.privacy.budgets import allowance
 from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.output_perturbation import minimiser_sensitivity
 from p2psim.study.streams import streams_of
+from p2psim.text_tables import matrix_of
 
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
@@ -91,13 +92,10 @@ def _read(path: str, shape: tuple[int, int]) -> np.ndarray:
     key = "learning.algorithm.start.path"
     place = checked(path, key)
     try:
-        models = (
-            np.load(place, allow_pickle=False)
-            if place.suffix == ".npy"
-            else np.loadtxt(place, delimiter=",", ndmin=2)
-        )
-    except (ValueError, OSError) as error:
-        raise MeaningError(key, f"{path} cannot be read: {error}") from None
+        # Mapped: of a file that is shorter than it says, no memory is taken.
+        models = np.lib.format.open_memmap(place, "r") if place.suffix == ".npy" else matrix_of(place, key)
+    except (ValueError, OSError, EOFError) as error:
+        raise MeaningError(key, f"{path} cannot be read as an array: {first_line(error)}") from None
     if models.shape != shape or models.dtype.kind not in "fiu" or not np.isfinite(models).all():
         raise MeaningError(key, f"{path} must hold finite numbers of shape {shape}, got shape {models.shape}")
     return models.astype(np.float64)

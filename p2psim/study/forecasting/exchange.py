@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from p2psim.errors import InputError, MeaningError
+from p2psim.errors import InputError, MeaningError, first_line
 from p2psim.learning.optimum import minimise_squared
 from p2psim.learning.section import STARS
 from p2psim.options import Options
+from p2psim.paths import fault_of
 from p2psim.study.families.star_setting import l2_of, star_algorithm
 from p2psim.study.workspace import Case
 from p2psim.theory.forecast.exchanged import joint_moment
@@ -122,6 +124,8 @@ def read_parties(files: Sequence[str]) -> list[Party]:
 
 
 def _read(file: str) -> list[Party]:
+    if (fault := fault_of(file)) is not None:
+        raise InputError(fault)
     try:
         if file.endswith(".npz"):
             trees: Any = _arrays(file)
@@ -130,8 +134,8 @@ def _read(file: str) -> list[Party]:
             trees = tree["parties"] if isinstance(tree, dict) and "parties" in tree else None
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror or error}") from error
-    except (ValueError, KeyError) as error:
-        raise InputError(f"{file}: not statistics of parties: {error}") from error
+    except (ValueError, KeyError, EOFError, BadZipFile, RecursionError) as error:
+        raise InputError(f"{file}: not statistics of parties: {first_line(error)}") from error
     if not isinstance(trees, list) or not trees:
         raise InputError(
             f"{file}: expected a list of at least one party under 'parties', as --export-statistics writes"

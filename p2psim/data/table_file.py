@@ -1,0 +1,230 @@
+"""A table in a CSV or Parquet file, and the places of its values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from p2psim.data.cells import MISSING, NotNumbersError, numbers_in
+from p2psim.data.columns import require
+from p2psim.data.labels import labels_in
+from p2psim.errors import MeaningError, first_line
+from p2psim.paths import checked
+from p2psim.text_tables import DAMAGED, as_wide, header_of, lines_of, opened
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile(Mapping[str, Any]):
+    """A table that was read; as a mapping, the labels of each column, as written.
+
+    Attributes
+    ----------
+    place : Path
+    table : pyarrow.Table
+    index : tuple of str
+        Columns that number the rows: those without a name, or the index of the data frame that was written. They are
+        no features unless they are named.
+    lines : callable or None
+        Makes the lines on which rows begin; None where numbers are not written as text.
+    notes : int
+        Number of rows that were left out, since they are notes.
+    """
+
+    place: Path
+    table: Any
+    index: tuple[str, ...] = ()
+    lines: Callable[[], Iterator[int]] | None = None
+    notes: int = 0
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return labels_in(self.table[name])
+        except NotNumbersError as error:
+            raise MeaningError(
+                "data.partition.column", f"column {name!r} holds {error}, which names nobody"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table.column_names)
+
+    def __len__(self) -> int:
+        return int(self.table.num_columns)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether numbers are written as text."""
+        return self.lines is not None
+
+    def where(self, row: int) -> str:
+        """Place of a row, which counts from 0."""
+        if self.lines is None:
+            return f"row {row + 1} of {self.place}"
+        return f"row {row + 1} ({self.place}:{next(itertools.islice(self.lines(), row, None))})"
+
+    def numbers(self, name: str) -> np.ndarray:
+        """Values of a column as numbers, shape (n,), NaN where missing; see `numbers_in`."""
+        return numbers_in(self.table[name], self.is_text)
+
+    def finite(
+        self, names: Sequence[str], key: str, known: Mapping[str, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Values of columns, which must be finite numbers.
+
+        Parameters
+        ----------
+        names : sequence of str
+        key : str
+            The dotted scenario key, named in errors.
+        known : mapping, optional
+            Numbers of columns that were taken already.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, len(names))
+
+        Raises
+        ------
+        MeaningError
+            With the value and its place, if there is no such column, or it holds something else.
+        """
+        X = np.empty((self.table.num_rows, len(names)))
+        for j, name in enumerate(names):
+            require(self, name, key)
+            try:
+                values = known[name] if known and name in known else self.numbers(name)
+            except NotNumbersError as error:
+                given = f"it holds {error}" if error.row is None else f"{self.where(error.row)} has {error}"
+                raise MeaningError(key, f"column {name!r} must hold numbers; {given}") from None
+            X[:, j] = values
+            bad = ~np.isfinite(values)
+            if bad.any():
+                row = int(np.argmax(bad))
+                raise MeaningError(
+                    key,
+                    f"column {name!r} must hold finite numbers; {int(bad.sum())} are missing or infinite, the first "
+                    f"in {self.where(row)}",
+                )
+        return X
+
+    def frame(self, words: Sequence[str] = MISSING) -> Any:
+        """Columns as a pandas.DataFrame of text, in which these words are missing values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        none, known = pa.scalar(None, pa.string()), pa.array(words)
+        made = [pc.if_else(pc.is_in(column, value_set=known), none, column) for column in self.table.columns]
+        return pa.table(made, names=list(self)).to_pandas()
+
+    def keep(self, rows: np.ndarray) -> TableFile:
+        """Rows for which a mask, shape (n,), is true; places of rows are not known any more."""
+        import pyarrow as pa
+
+        return TableFile(self.place, self.table.filter(pa.array(rows)))
+
+
+def read_csv(
+    path: str,
+    key: str,
+    *,
+    delimiter: str = ",",
+    skip: int = 0,
+    names: Sequence[str] | None = None,
+    wanted: Callable[[str], bool] = lambda name: True,
+    notes: bool = False,
+) -> TableFile:
+    """Read a CSV file in UTF-8 (compressed as its name says) as text.
+
+    Parameters
+    ----------
+    path : str
+    key : str
+        The dotted scenario key, named in errors.
+    delimiter : str
+    skip : int
+        Number of lines before the table.
+    names : sequence of str, optional
+        Names of the columns of a table that has no header.
+    wanted : callable
+        Whether to keep the column of a name.
+    notes : bool
+        Whether rows of a single field are notes, which are left out and counted.
+
+    Raises
+    ------
+    MissingSourceError
+        If there is no such file.
+    MeaningError
+        With the line, if it is not UTF-8, a row is shorter or longer than the header, or two columns have the same
+        name.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    place = checked(path, key)
+    header = header_of(place, key, delimiter, skip) if names is None else names
+    named = [name or f"(column {j + 1})" for j, name in enumerate(header)]
+    left_out = 0
+
+    def lines() -> Iterator[tuple[int, list[str]]]:
+        found = itertools.islice(lines_of(place, key, delimiter, skip), int(names is None), None)
+        whole = (one for one in found if not (notes and len(one[1]) == 1))
+        return as_wide(whole, len(named), place, key, delimiter)
+
+    def of_other_width(row: Any) -> str:
+        nonlocal left_out
+        is_blank = not row.text.strip()
+        if row.actual_columns > 1 or not (notes or is_blank):
+            return "error"
+        left_out += not is_blank
+        return "skip"
+
+    def begins() -> Iterator[int]:
+        return (line for line, _ in lines())
+
+    kept = [name for name in named if wanted(name)]
+    types = {name: pa.string() for name in kept}
+    first = next(begins(), None)
+    if first is None:
+        return TableFile(
+            place, pa.table({name: pa.array([], kind) for name, kind in types.items()}), (), begins
+        )
+    try:
+        with opened(place) as stream:
+            table = csv.read_csv(
+                stream,
+                # One thread: workers share the cores, and rows are counted in order.
+                csv.ReadOptions(column_names=named, skip_rows=first - 1, use_threads=False),
+                csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=of_other_width
+                ),
+                csv.ConvertOptions(column_types=types, include_columns=kept, strings_can_be_null=False),
+            )
+    except (pa.ArrowException, ValueError, *DAMAGED) as error:
+        for _ in lines():  # which stops where the fault is
+            pass
+        raise MeaningError(key, f"{place} cannot be read as CSV: {first_line(error)}") from None
+    unnamed = tuple(name for name, given in zip(named, header, strict=True) if not given)
+    return TableFile(place, table, unnamed, begins, left_out)
+
+
+def read_parquet(path: str, key: str) -> TableFile:
+    """Read a Parquet file; see `read_csv`."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    place = checked(path, key)
+    try:
+        with parquet.ParquetFile(place) as file:
+            table = file.read()
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise MeaningError(key, f"{place} cannot be read as Parquet: {first_line(error)}") from None
+    repeated = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
+    if repeated is not None:
+        raise MeaningError(key, f"{place}: two columns are called {repeated!r}")
+    written = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return TableFile(place, table, tuple(name for name in written if isinstance(name, str)))

@@ -1,0 +1,185 @@
+"""Tables in text files: comma-separated values under a header, every row as long as the header, in UTF-8.
+
+Cells stay text, as written; :func:`number` reads one as a number.
+"""
+
+import bz2
+import csv
+import gzip
+import io
+import itertools
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from p2psim.errors import MeaningError, first_line
+
+#: Errors of damaged compressed files.
+DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(inf|infinity)", re.IGNORECASE)
+
+
+def number(text: str) -> float | None:
+    """Read a number in plain decimal notation, possibly infinite or with an exponent; None for any other text."""
+    text = text.strip()
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def shown(value: object, most: int = 40) -> str:
+    """Show a value in a message: quoted text as written, shortened."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def opened(place: Path) -> IO[bytes]:
+    """Open a file, decompressed if its name ends in .gz, .bz2, .xz or .zip (a single file inside)."""
+    return _OPENERS.get(place.suffix.lower(), _plain)(place)
+
+
+def _plain(place: Path) -> IO[bytes]:
+    return place.open("rb")
+
+
+def _member(place: Path) -> IO[bytes]:
+    archive = zipfile.ZipFile(place)
+    names = archive.namelist()
+    if len(names) != 1:
+        raise zipfile.BadZipFile(f"one file is expected inside, it holds {len(names)}")
+    return archive.open(names[0])
+
+
+_OPENERS: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": _member,
+}
+
+
+def lines_of(place: Path, key: str, delimiter: str = ",", skip: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a table that are not empty, as lists of cells.
+
+    Parameters
+    ----------
+    place : Path
+    key : str
+        The dotted scenario key, named in errors.
+    delimiter : str
+    skip : int
+        Number of lines before the table.
+
+    Yields
+    ------
+    line : int
+        Number of the line where the row begins, from 1.
+    cells : list of str
+
+    Raises
+    ------
+    MeaningError
+        With the line, if the file is not UTF-8 text or a quotation mark is out of place.
+    """
+    begins = skip + 1
+    try:
+        with opened(place) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+            for _ in range(skip):
+                text.readline()
+            reader = csv.reader(text, strict=True, delimiter=delimiter)
+            try:
+                for cells in reader:
+                    if len(cells) > 1 or (cells and cells[0].strip()):
+                        yield begins, cells
+                    begins = skip + reader.line_num + 1
+            except csv.Error as error:
+                raise MeaningError(key, f"{place}:{begins}: {error}") from None
+    except UnicodeDecodeError:
+        raise MeaningError(key, _undecodable(place)) from None
+    except DAMAGED as error:
+        raise MeaningError(key, f"{place} cannot be read: {first_line(error)}") from None
+
+
+def _undecodable(place: Path) -> str:
+    with opened(place) as stream:
+        data = stream.read()
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return (
+            f"{place}:{line}: is not UTF-8 text (byte 0x{data[error.start]:02x}); save the file as UTF-8, "
+            "for instance with iconv --from-code LATIN1 --to-code UTF-8"
+        )
+    return f"{place} is not UTF-8 text"
+
+
+def header_of(place: Path, key: str, delimiter: str = ",", skip: int = 0) -> list[str]:
+    """Names of the columns of a table, which begins with them; parameters as of `lines_of`.
+
+    Raises
+    ------
+    MeaningError
+        If there is no header, or two columns have the same name.
+    """
+    line, header = next(lines_of(place, key, delimiter, skip), (1, []))
+    if not header:
+        raise MeaningError(key, f"{place} is empty")
+    repeated = next((name for name in header if name and header.count(name) > 1), None)
+    if repeated is not None:
+        raise MeaningError(key, f"{place}:{line}: two columns are called {repeated!r}")
+    return header
+
+
+def as_wide(
+    lines: Iterable[tuple[int, list[str]]], width: int, place: Path, key: str, delimiter: str = ","
+) -> Iterator[tuple[int, list[str]]]:
+    """Pass on the rows that `lines_of` yields, which must have `width` cells.
+
+    Raises
+    ------
+    MeaningError
+        With the line, if a row is shorter or longer.
+    """
+    for line, cells in lines:
+        if len(cells) != width:
+            raise MeaningError(
+                key,
+                f"{place}:{line}: must have {width} fields, got {len(cells)}: "
+                f"{shown(delimiter.join(cells), 60)}",
+            )
+        yield line, cells
+
+
+def matrix_of(place: Path, key: str) -> np.ndarray:
+    """Read a table of numbers without a header, shape (rows, columns); what follows ``#`` is a comment.
+
+    Raises
+    ------
+    MeaningError
+        With the line, if a cell is no number or a row is shorter or longer than the first.
+    """
+    rows = ((line, _uncommented(cells)) for line, cells in lines_of(place, key))
+    rows = ((line, cells) for line, cells in rows if cells)
+    first = next(rows, None)
+    if first is None:
+        raise MeaningError(key, f"{place} is empty")
+    found = []
+    for line, cells in as_wide(itertools.chain([first], rows), len(first[1]), place, key):
+        values = [number(cell) for cell in cells]
+        if None in values:
+            raise MeaningError(
+                key, f"{place}:{line}: {shown(cells[values.index(None)])} is not a number"
+            )
+        found.append(values)
+    return np.array(found, dtype=np.float64)
+
+
+def _uncommented(cells: list[str]) -> list[str]:
+    text = ",".join(cells).split("#", 1)[0].strip()
+    return text.split(",") if text else []
