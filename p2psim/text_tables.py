@@ -173,9 +173,7 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
     for line, cells in as_wide(itertools.chain([first], rows), len(first[1]), place, key):
         values = [number(cell) for cell in cells]
         if None in values:
-            raise MeaningError(
-                key, f"{place}:{line}: {shown(cells[values.index(None)])} is not a number"
-            )
+            raise MeaningError(key, f"{place}:{line}: {shown(cells[values.index(None)])} is not a number")
         found.append(values)
     return np.array(found, dtype=np.float64)
 

@@ -172,7 +172,7 @@ def _numbers(values: Any, name: str) -> np.ndarray:
     if made.dtype.kind not in "biuf":
         raise MeaningError(
             "data.source",
-            f"{name} must be an array of real numbers, got {made.dtype}; astype(float) makes one",
+            f"X and y must be arrays of numbers; {name} holds {made.dtype}; astype(float) makes numbers",
         )
     return np.array(made, dtype=np.float64, order="C")
 
