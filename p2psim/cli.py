@@ -82,6 +82,13 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
             from p2psim import commands
 
             commands.load(asked.command)
+        strange = [
+            text
+            for text in arguments
+            if not text.isprintable() and any("\ud800" <= c <= "\udfff" for c in text)
+        ]
+        if strange:
+            raise InputError(f"the argument {strange[0]!a} is not text")
         if asked.parts:
             from p2psim.parts import load_parts
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from p2psim import __version__
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
-from p2psim.subcommands import Commands, add_command
+from p2psim.subcommands import Commands, add_command, whole
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,10 +57,12 @@ def _add_overrides(command: argparse.ArgumentParser) -> None:
         default=[],
         help="set a dotted key to a YAML value; may be given again",
     )
-    command.add_argument("--replicas", type=int, metavar="R", help="number of replicas")
-    command.add_argument("--seed", type=int, metavar="S", help="seed of the study")
+    command.add_argument("--replicas", type=whole(1), metavar="R", help="number of replicas")
+    command.add_argument("--seed", type=whole(-(2**63) + 1), metavar="S", help="seed of the study")
     command.add_argument("--engine", choices=("auto", "simpy", "array"), help="what makes the events")
-    command.add_argument("--confirm-cells", action="store_true", help="accept a sweep of any size")
+    command.add_argument(
+        "--confirm-cells", action="store_true", help="accept a study of any size: cells, memory and time"
+    )
 
 
 def _add_run(commands: Commands) -> None:
@@ -71,7 +73,10 @@ def _add_run(commands: Commands) -> None:
     run.add_argument("--out", metavar="DIR", help="the run folder; runs/NAME by default")
     _add_overrides(run)
     run.add_argument(
-        "--jobs", type=int, metavar="N", help="number of processes; by default one a core if worth it"
+        "--jobs",
+        type=whole(1, 10_000),
+        metavar="N",
+        help="number of processes; by default one a core if worth it",
     )
     run.add_argument("--executor", choices=("local", "dask"), default="local", help="who does the work")
     run.add_argument(
@@ -79,8 +84,8 @@ def _add_run(commands: Commands) -> None:
     )
     run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
     run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
-    run.add_argument("--cell", type=int, metavar="I", help="run this cell alone (with --replica)")
-    run.add_argument("--replica", type=int, metavar="R", help="run this replica alone (with --cell)")
+    run.add_argument("--cell", type=whole(), metavar="I", help="run this cell alone (with --replica)")
+    run.add_argument("--replica", type=whole(), metavar="R", help="run this replica alone (with --cell)")
     run.add_argument(
         "--progress",
         choices=("bar", "json", "none"),
@@ -102,7 +107,10 @@ def _add_check(commands: Commands) -> None:
         help="do not simulate for a second to tell how long all takes",
     )
     check.add_argument(
-        "--jobs", type=int, metavar="N", help="processes to tell the time for; one a core by default"
+        "--jobs",
+        type=whole(1, 10_000),
+        metavar="N",
+        help="processes to tell the time for; one a core by default",
     )
     _add_overrides(check)
 
@@ -126,7 +134,7 @@ def _add_plot(commands: Commands) -> None:
     )
     plot.add_argument("--facet", metavar="KEY", help="a swept key: a figure for each of its values")
     plot.add_argument(
-        "--agent", type=int, metavar="I", help="of collaboration: the owner whose isolated ψ is drawn"
+        "--agent", type=whole(), metavar="I", help="of collaboration: the owner whose isolated ψ is drawn"
     )
     plot.add_argument(
         "--quantile",
@@ -172,7 +180,11 @@ def _add_audit(commands: Commands) -> None:
     )
     audit.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
     audit.add_argument(
-        "--samples", type=int, default=10_000, metavar="N", help="runs on each data set; 10,000 by default"
+        "--samples",
+        type=whole(100),
+        default=10_000,
+        metavar="N",
+        help="runs on each data set; 10,000 by default",
     )
     audit.add_argument(
         "--gamma",
@@ -182,7 +194,7 @@ def _add_audit(commands: Commands) -> None:
         help="probability that a right claim is refuted, at most; 1e-6 by default",
     )
     audit.add_argument(
-        "--replica", type=int, default=0, metavar="R", help="whose graph and data these are; 0 by default"
+        "--replica", type=whole(), default=0, metavar="R", help="whose graph and data these are; 0 by default"
     )
     _add_overrides(audit)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.forecast_statistics import add_statistics, export_statistics, refuse_export_options
 from p2psim.printing import MOST_ROWS, print_json, print_table
+from p2psim.subcommands import whole
 
 if TYPE_CHECKING:
     from p2psim.study.forecasting.graph_study import GraphCellForecast
@@ -25,7 +26,7 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--calibrate",
-        type=int,
+        type=whole(0, 10**6),
         default=0,
         metavar="R",
         help="also run R pilot replicas of each cell, and show how far the forecast is off",

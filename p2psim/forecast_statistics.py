@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError
 from p2psim.printing import print_json, print_table
+from p2psim.subcommands import whole
 
 if TYPE_CHECKING:
     from p2psim.study.forecasting.exchange import Party
@@ -40,7 +41,7 @@ def add_statistics(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--statistics-seed",
-        type=int,
+        type=whole(),
         metavar="S",
         help="with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError
 from p2psim.printing import MOST_ROWS, complain, counted, key_values, print_table
+from p2psim.study.needs import refuse_excess, refuse_length
 from p2psim.study.notices import in_order, lines
 from p2psim.study.pilot import told_range
 from p2psim.study.replicas import fewest, most
@@ -189,7 +190,7 @@ def check_scenario(
     path : str
         What it is called.
     confirm_cells : bool
-        Accept a sweep of any size.
+        Accept a study of any size: cells, memory and time.
     pilot : bool
         Simulate for about a second to see how long the whole takes.
     jobs : int or None
@@ -207,9 +208,11 @@ def check_scenario(
     from p2psim.study.workspace import Workspace
 
     grid = cells(scenario, confirm_cells=confirm_cells)
+    refuse_excess(scenario, grid, confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace = Workspace(Path(directory))
         facts = assess_cells(scenario, grid, workspace)
+        refuse_length(scenario, grid, facts, confirm_cells)
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
         if not pilot:
             return Checked(path, scenario, grid, facts, labels, None, "without a pilot")

@@ -2,14 +2,17 @@
 
 import difflib
 import math
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from p2psim.errors import Fault
+from p2psim.errors import Fault, InputError
 from p2psim.study.core_schema import OF_COLUMNS, Schemas, Spot, follow, phrase
-from p2psim.study.nodes import Node, at, place_of
+from p2psim.study.nodes import Node, Place, at, from_python, place_of
 
 #: Problems, beside wrong types, that are told best by saying what the value must be.
 _OF_THE_VALUE = {
@@ -47,6 +50,44 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
         if _is_wrong_kind(detail, spot) or not any(spot.steps[: len(steps)] == steps for steps in unknown):
             found.append(_fault(detail, spot, schemas, node))
     return list(dict.fromkeys(found))
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def given(model: type[Model], **arguments: Any) -> Model:
+    """Check arguments of a function of the package against a model with a field for each.
+
+    Raises
+    ------
+    InputError
+        With all that are wrong.
+    """
+    values = {
+        key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()
+    }
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InputError(*faults_of(error, model, from_python(values, Place()))) from None
+
+
+def path_of(name: str, value: object) -> Path:
+    """Check an argument that is a path.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str):
+        raise InputError(f"{name}: must be a path, got {show(value)}")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
+    if "\0" in path or not path:
+        raise InputError(f"{name}: must be a path, got {path!a}")
+    return Path(path)
 
 
 def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> bool:

@@ -5,13 +5,13 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from p2psim import parts
 from p2psim.errors import FolderError, InputError, SimulationError
-from p2psim.options import INT32
+from p2psim.options import AS_TUPLE, INT32, Few, Index, Options
 from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
@@ -25,7 +25,10 @@ from p2psim.study.describing import (
     without_empty,
 )
 from p2psim.study.executors import EXECUTORS, available_cores, run_local
+from p2psim.study.faults import given, path_of, show
+from p2psim.study.guard import refuse_unguarded
 from p2psim.study.invocations import Record
+from p2psim.study.needs import refuse_excess, refuse_length
 from p2psim.study.pool import warm_up
 from p2psim.study.progress import WAYS, shown
 from p2psim.study.work import Work
@@ -41,18 +44,18 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(Options):
     """How a study is run, as far as it changes no result; see `run`."""
 
-    jobs: int | None = 1
+    jobs: Few | None = 1
     overwrite: bool = False
-    progress: str = "bar"
-    executor: str = "local"
+    progress: Literal[WAYS] = "bar"  # type: ignore[valid-type]
+    executor: Literal[EXECUTORS] = "local"  # type: ignore[valid-type]
     scheduler: str | None = None
     check_events: bool = False
-    only: tuple[int, int] | None = None
-    arguments: Sequence[str] | None = None
+    only: Annotated[tuple[Index, Index], AS_TUPLE] | None = None
+    confirm_cells: bool = False
+    arguments: Annotated[tuple[str, ...], AS_TUPLE] | None = None
 
 
 def default_folder(scenario: "Scenario") -> Path:
@@ -104,7 +107,7 @@ def run(
     only : (cell, replica), optional
         Run this simulation alone, in this process.
     confirm_cells : bool
-        Accept a sweep of any size.
+        Accept a study of any size: cells, memory and time.
     tell : callable, optional
         Called with each warning that is known before the simulations begin; all warnings are in the manifest.
     arguments : sequence of str, optional
@@ -125,31 +128,39 @@ def run(
     """
     from p2psim.study.cells import cells
     from p2psim.study.result import Result
+    from p2psim.study.scenario import Scenario
 
-    way = progress if isinstance(progress, str) else "bar" if progress else "none"
-    options = RunOptions(jobs, overwrite, way, executor, scheduler, check_events, only, arguments)
-    _check_options(options)
-    grid = cells(scenario, confirm_cells=confirm_cells)
+    if not isinstance(scenario, Scenario):
+        raise InputError(f"run takes a Scenario, got {show(scenario)}; Scenario.load reads one from a file")
+    options = given(
+        RunOptions,
+        jobs=jobs,
+        overwrite=overwrite,
+        progress={True: "bar", False: "none"}[progress] if isinstance(progress, bool) else progress,
+        executor=executor,
+        scheduler=scheduler,
+        check_events=check_events,
+        only=only,
+        confirm_cells=confirm_cells,
+        arguments=arguments,
+    )
+    if tell is not None and not callable(tell):
+        raise InputError(f"tell: must be a function, got {show(tell)}")
+    if options.scheduler is not None and options.executor != "dask":
+        raise InputError("scheduler is for executor dask")
+    folder = path_of("out", out) if out is not None else default_folder(scenario)
+    if options.jobs != 1 or options.executor == "dask":
+        refuse_unguarded()
+    grid = cells(scenario, confirm_cells=options.confirm_cells)
+    refuse_excess(scenario, grid, options.confirm_cells)
     if only is not None and not (0 <= only[0] < len(grid) and 0 <= only[1] < INT32):
         raise InputError(
             f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas 0 to {INT32 - 1}"
         )
-    folder = Path(out) if out is not None else default_folder(scenario)
     failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
     if failed:
         raise SimulationError(describe_failures(failed, grid, folder))
     return Result.load(folder)
-
-
-def _check_options(options: RunOptions) -> None:
-    if options.jobs is not None and options.jobs < 1:
-        raise InputError(f"jobs must be at least 1, got {options.jobs}")
-    if options.progress not in WAYS:
-        raise InputError(f"unknown progress {options.progress!r}; known: {', '.join(WAYS)}")
-    if options.executor not in EXECUTORS:
-        raise InputError(f"unknown executor {options.executor!r}; known: {', '.join(EXECUTORS)}")
-    if options.scheduler is not None and options.executor != "dask":
-        raise InputError("scheduler is for executor dask")
 
 
 def _run_into(
@@ -174,7 +185,9 @@ def _run_into(
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
         if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
             warm_up()
-        workspace, fitted, facts = _prepare(scenario, grid, Path(directory), bool(work.items), tell)
+        workspace, fitted, facts = _prepare(
+            scenario, grid, Path(directory), bool(work.items), tell, options.confirm_cells
+        )
         if content is not None and not work.items and _is_complete(content, grid, work):
             compaction.keep_figures(folder, scenario)
             return {}
@@ -230,7 +243,12 @@ def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> 
 
 
 def _prepare(
-    scenario: "Scenario", grid: "Sequence[Cell]", directory: Path, needed: bool, tell: Callable[[str], None]
+    scenario: "Scenario",
+    grid: "Sequence[Cell]",
+    directory: Path,
+    needed: bool,
+    tell: Callable[[str], None],
+    confirmed: bool,
 ) -> "tuple[Workspace, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]":
     """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
 
@@ -244,6 +262,7 @@ def _prepare(
     if not needed:
         return workspace, {}, {}
     assessed = assess_cells(scenario, grid, workspace)
+    refuse_length(scenario, grid, assessed, confirmed)
     for warning in warnings_of(grid, assessed):
         tell(warning)
     facts = {cell.content: explicit(fact.facts) for cell, fact in zip(grid, assessed, strict=True)}

@@ -89,8 +89,11 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
     faults = list(_shape(key, node))
     if faults:
         return {}, faults
-    count, seed = plain(node.content["count"]), plain(node.content["seed"]) if "seed" in node.content else 0
-    ranges = {name: (plain(entry), entry.place) for name, entry in node.content["keys"].content.items()}
+    count = _whole(plain(node.content["count"]))
+    seed = _whole(plain(node.content["seed"])) if "seed" in node.content else 0
+    ranges = {
+        name: (_whole(plain(entry)), entry.place) for name, entry in node.content["keys"].content.items()
+    }
     given = {name: list(entry.content) for name, entry in _entries(node, "values").items()}
     held = min(len(values) for values in given.values()) if given else 0
     values = {name: given.get(name, [])[:count] for name in ranges}
@@ -103,6 +106,18 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
             for (name, (_, place)), value in zip(ranges.items(), point, strict=True):
                 values[name].append(_as_node(value, place))
     return values, []
+
+
+def _whole(value: Any) -> Any:
+    """The same with whole numbers in place of floats of their value, as ``1e2`` is; also within ranges of integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {
+            name: list(map(_whole, ends)) if name.endswith("integers") else ends
+            for name, ends in value.items()
+        }
+    return value
 
 
 def _entries(node: Node, name: str) -> dict[str, Node]:
@@ -151,7 +166,7 @@ def _shape(key: str, node: Node) -> Iterator[Fault]:
             yield at(node.place, f"{key}.{name}", "is required")
     for name, least, most in (("count", 1, MOST_POINTS), ("seed", 0, 2**63 - 1)):
         if name in node.content:
-            value = plain(node.content[name])
+            value = _whole(plain(node.content[name]))
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 said = f"must be a whole number from {least} to {most}, got {show(value)}"
                 yield at(node.content[name].place, f"{key}.{name}", said)
@@ -184,7 +199,7 @@ def _range(key: str, node: Node) -> Iterator[Fault]:
         whole, positive = name.endswith("integers"), name.startswith("log")
         kind = f"{'positive ' if positive else ''}{'whole ' if whole else ''}numbers"
         numbers = isinstance(ends, list) and all(
-            isinstance(end, int if whole else int | float)
+            isinstance(_whole(end), int if whole else int | float)
             and not isinstance(end, bool)
             and math.isfinite(end)
             for end in ends

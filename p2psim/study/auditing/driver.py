@@ -115,7 +115,7 @@ def audit(
     replica : int
         Whose graph and data these are, and the first whose noise is taken.
     confirm_cells : bool
-        Accept a sweep of any size.
+        Accept a study of any size: cells, memory and time.
 
     Raises
     ------
@@ -125,6 +125,7 @@ def audit(
     from threadpoolctl import threadpool_limits
 
     from p2psim.study.cells import cells
+    from p2psim.study.needs import refuse_excess
     from p2psim.study.workspace import Workspace
 
     if samples < 100:
@@ -136,7 +137,9 @@ def audit(
     notes: dict[str, None] = {}
     # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):
-        ways = _ways(cells(scenario, confirm_cells=confirm_cells), replica, Workspace(Path(directory)), notes)
+        grid = cells(scenario, confirm_cells=confirm_cells)
+        refuse_excess(scenario, grid, confirm_cells)
+        ways = _ways(grid, replica, Workspace(Path(directory)), notes)
         if len(ways) > MOST_AUDITS:
             notes[f"{len(ways) - MOST_AUDITS} more ways of releasing were not audited"] = None
             ways = ways[:MOST_AUDITS]

@@ -22,6 +22,7 @@ from p2psim.study.forecasting.exchange import Party, case_of, check_family
 from p2psim.study.forecasting.forecast import Forecast, forecast
 from p2psim.study.forecasting.graph_study import GraphCellForecast, of_graph_cell
 from p2psim.study.forecasting.setting import setting
+from p2psim.study.needs import refuse_excess
 from p2psim.study.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -154,9 +155,11 @@ def forecast_scenario(
     if replicas and statistics:
         raise InputError("pilot replicas need the records; calibrate where the data is")
     found: list[CellForecast | GraphCellForecast] = []
+    grid = cells(scenario, confirm_cells=confirm_cells)
+    refuse_excess(scenario, grid, confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace = Workspace(Path(directory))
-        for cell in cells(scenario, confirm_cells=confirm_cells):
+        for cell in grid:
             try:
                 found.append(_of_cell(cell, workspace, replicas, search, coalitions, statistics))
             except InputError as error:

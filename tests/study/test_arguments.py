@@ -1,0 +1,141 @@
+"""Arguments of the Python functions and of the command are refused at the door, with their names."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import p2psim
+from p2psim.cli import main
+from p2psim.errors import InputError
+
+STAR = {
+    "name": "star",
+    "network": {"topology": {"kind": "star", "agents": 3}, "exchange": "request"},
+    "data": {"source": {"kind": "linear-regression", "dimension": 3, "points": 20}},
+    "learning": {
+        "algorithm": {"kind": "async-star", "horizon": 20, "rho": {"h": 0.5}, "theta_max": 3},
+        "loss": "squared",
+        "regularizer": {"l2": 1e-3},
+    },
+}
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 2**70),
+    st.floats(),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+    st.lists(st.integers(-1, 3), max_size=3),
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+    st.just(object()),
+    st.just(np.float64(1.5)),
+    st.just({1, 2}),
+    st.just(print),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jobs", 1.5),
+        ("jobs", 0),
+        ("jobs", True),
+        ("only", 5),
+        ("only", (0,)),
+        ("only", (0.5, 1)),
+        ("out", 5),
+        ("out", "a\0"),
+        ("out", "\udcff"),
+        ("progress", 3),
+        ("executor", None),
+        ("scheduler", 3),
+        ("overwrite", "yes"),
+        ("check_events", 1),
+        ("confirm_cells", "yes"),
+        ("tell", 5),
+    ],
+)
+def test_arguments_of_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> None:
+    monkeypatch.chdir(tmp_path)
+    scenario = p2psim.Scenario.from_dict(STAR)
+    with pytest.raises(InputError, match=f"^{name}.*got "):
+        p2psim.run(scenario, **{"out": "here", "progress": False} | {name: value})
+    assert not any(tmp_path.iterdir())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(
+        ["scenario", "jobs", "only", "out", "progress", "executor", "scheduler", "overwrite", "tell"]
+    ),
+    value=JUNK,
+)
+def test_any_argument_of_run_is_taken_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, name: str, value: object
+) -> None:
+    # A file where the folder would be: nothing is run whatever is accepted.
+    file = tmp_path_factory.getbasetemp() / "file"
+    file.write_text("")
+    if name == "out" and isinstance(value, str):
+        return
+    given = {"scenario": p2psim.Scenario.from_dict(STAR), "out": file, "progress": False} | {name: value}
+    if given["out"] is None:
+        return
+    with pytest.raises(InputError):
+        p2psim.run(**given)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--jobs", "0"],
+        ["run", "--jobs", "1.5"],
+        ["run", "--jobs", "9" * 10_000],
+        ["run", "--cell", "-1", "--replica", "0"],
+        ["run", "--out", "\udcff"],
+        ["run", "--replicas", "0"],
+        ["check", "--jobs", "0"],
+        ["plot", "--agent", "-1"],
+        ["audit", "--samples", "0"],
+        ["forecast", "--calibrate", "-1"],
+    ],
+)
+def test_options_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main([arguments[0], "star.yaml", *arguments[1:]])
+    except SystemExit as end:
+        code = end.code
+    said = capsys.readouterr().err
+    assert code == 2
+    assert "Traceback" not in said
+    assert len(said) < 2000
+    assert not any(tmp_path.iterdir())
+
+
+GUARD = 'if __name__ == "__main__":'
+
+
+@pytest.mark.parametrize("body", ["run()", "for _ in range(1):\n    run()", "x = [run() for _ in range(1)]"])
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_script_without_a_guard_is_told_so_first(tmp_path: Path, body: str, guarded: bool) -> None:
+    lines = "\n".join(f"    {line}" for line in body.splitlines()) if guarded else body
+    script = (
+        f"import p2psim\n\ndef run():\n    scenario = p2psim.Scenario.from_dict({STAR | {'replicas': 2}!r})\n"
+        f"    p2psim.run(scenario, 'here', jobs=2, progress=False)\n\n{GUARD if guarded else ''}\n{lines}\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    if guarded and body != "run()":
+        return  # once is enough: it starts processes
+    ran = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode == 0) == guarded
+    assert (GUARD in ran.stderr) != guarded
+    assert ran.stderr.count("Traceback") == (not guarded)
+    assert (tmp_path / "here").exists() == guarded

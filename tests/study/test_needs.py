@@ -1,0 +1,102 @@
+"""What cannot be in memory, or would not end, is refused by its key before anything of that size is made."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p2psim.cli import main
+from p2psim.study.needs import available_memory
+
+STAR = """
+name: star
+network: {topology: {kind: star, agents: 3}, exchange: request}
+data: {source: {kind: linear-regression, dimension: 3, points: 20}}
+learning:
+  algorithm: {kind: async-star, horizon: 20, rho: {h: .5}, theta_max: 3}
+  loss: squared
+  regularizer: {l2: 1.0e-3}
+"""
+GRAPH = """
+name: graph
+network: {topology: {kind: ring, agents: 4}, exchange: broadcast}
+data: {source: {kind: linear-regression, dimension: 3, points: 20}}
+learning:
+  algorithm: {kind: coordinate-descent, updates_per_agent: 5, mu: .5}
+  loss: squared
+  regularizer: {l2: 1.0e-3}
+"""
+SWEPT = ("seed", "data.seed", "network.topology.seed")
+#: So much memory is left to the commands that are tried.
+ROOM = 4_000_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a star and a graph."""
+    made = tmp_path_factory.mktemp("needs")
+    (made / "star.yaml").write_text(STAR)
+    (made / "graph.yaml").write_text(GRAPH)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value"),
+    [
+        ("star", "replicas", 9223372036854775807),
+        ("star", "replicas", 2**31 - 1),
+        ("star", "network.topology.agents", 9223372036854775807),
+        ("star", "network.topology.agents", 10**9),
+        ("star", "data.source.dimension", 10**6),
+        ("star", "data.source.points", 10**9),
+        ("star", "learning.algorithm.horizon", 9223372036854775807),
+        ("graph", "network.topology.shape", "{kind: grid, shape: [1000000, 1000000]}"),
+        ("graph", "network.topology.agents", "{kind: complete, agents: 10000}"),
+        ("graph", "data.source.dimension", 10**9),
+        ("graph", "learning.algorithm.updates_per_agent", 1e300),
+        ("graph", "sweep", "{" + ", ".join(f"{key}: {[*range(1000)]}" for key in SWEPT) + "}"),
+    ],
+)
+def test_sizes(folder: Path, file: str, key: str, value: object) -> None:
+    name = key.rsplit(".", 1)[0] if str(value).startswith("{kind") else key
+    command = ["check", f"{file}.yaml", "--no-pilot", "--set", f"{name}={value}"]
+    limits = (ROOM, ROOM)
+    ran = subprocess.run(
+        [sys.executable, "-m", "p2psim", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+    )
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    (said,) = ran.stderr.splitlines()
+    assert f"{key}: " in said
+    assert any(word in said for word in ("--confirm-cells", "which is all that a column holds"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(["agents", "dimension", "points", "replicas"]),
+    st.floats(9, 300),
+)
+def test_no_number_is_too_large_to_be_estimated(folder: Path, key: str, power: float) -> None:
+    name = {"agents": "network.topology.agents", "replicas": "replicas"}.get(key, f"data.source.{key}")
+    assert main(["check", str(folder / "star.yaml"), "--no-pilot", "--set", f"{name}={int(10**power)}"]) == 2
+
+
+def test_who_confirms_it_may_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["check", str(folder / "star.yaml"), "--no-pilot"]
+    assert main(command) == 0
+    monkeypatch.setattr("p2psim.study.needs.available_memory", lambda: 100.0)
+    assert main(command) == 2
+    assert main([*command, "--confirm-cells"]) == 0
+
+
+def test_memory_that_is_free_is_no_more_than_there_is() -> None:
+    assert 0 < available_memory() < 1e15
