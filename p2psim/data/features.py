@@ -155,13 +155,15 @@ def _check_finite(moments: np.ndarray, key: str) -> None:
 
 
 def _spectrum(centred: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray]:
-    """Variances in descending order, and their directions (columns), largest entry positive."""
+    """Variances in descending order, and their directions (columns), largest entry positive; of equals the first."""
     covariance = centred.T @ centred / len(centred)
     _check_finite(covariance, key)
     variances, directions = np.linalg.eigh(covariance)
     variances, directions = variances[::-1], directions[:, ::-1]
-    # The sign of an eigenvector is arbitrary; without a rule it may change with the library.
-    largest = np.abs(directions).argmax(axis=0)
+    # The sign of an eigenvector is arbitrary; without a rule it may change with the library. Entries that are equal but
+    # for rounding, as those of any two standardised columns, count as equal.
+    sizes = np.abs(directions)
+    largest = (sizes >= sizes.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
     signs = np.sign(directions[largest, np.arange(directions.shape[1])])
     return variances, directions * signs
 

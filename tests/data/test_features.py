@@ -38,6 +38,16 @@ def test_pca_gives_uncorrelated_directions_in_order_of_variance(seed, components
     assert (matrix[np.abs(matrix).argmax(axis=0), range(components)] > 0).all()
 
 
+@given(st.integers(0, 200))
+def test_signs_of_directions_do_not_hang_on_rounding(seed):
+    """Two standardised columns always have the directions (1, 1) and (1, −1), up to √2: the first entry is positive."""
+    public = records(seed, 30, 2)
+    done = apply_features([Standardise(), PCA(components=2)], public, public, names(public))
+    matrix = np.array(done.fitted[1]["matrix"])
+    wanted = [[1, 1], [1, -1]] if np.corrcoef(public.T)[0, 1] > 0 else [[1, -1], [1, 1]]
+    np.testing.assert_allclose(matrix.T, np.array(wanted) / np.sqrt(2), atol=1e-6)
+
+
 @given(st.integers(0, 50), st.booleans())
 def test_whitened_public_rows_have_identity_covariance(seed, reduced):
     public = records(seed)
