@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from p2psim.data.features import PCA, Standardise, Whiten, apply_features
 from p2psim.errors import MeaningError
 
+pytestmark = pytest.mark.blas
+
 
 def records(seed=0, rows=60, columns=4):
     random = np.random.default_rng(seed)

@@ -13,6 +13,8 @@ from p2psim.network.channels import Channel
 from p2psim.network.events import COMMIT, EVENT, SEND
 from p2psim.network.graphs import Links
 
+pytestmark = pytest.mark.blas
+
 GRAPHS = {
     "ring": ring(8),
     "complete": complete(7),

@@ -17,6 +17,8 @@ from p2psim.learning.graph_optimum import minimise_alone, minimise_together, new
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.graphs import Given, RandomRegular, draw_links, from_edges
 
+pytestmark = pytest.mark.blas
+
 
 def gradient(problem, theta):
     """∇Q_L from its definition, and the largest of what is added up in it."""

@@ -13,6 +13,8 @@ from p2psim.learning.losses import Hinge, Logistic, Squared
 from p2psim.learning.optimum import minimise_hinge, minimise_squared
 from p2psim.learning.star_problem import star_problem
 
+pytestmark = pytest.mark.blas
+
 
 def data(seed, n, p, classes, scale=1.0):
     random = np.random.default_rng(seed)

@@ -22,6 +22,8 @@ from p2psim.network.graphs import (
 )
 from p2psim.network.spectrum import dense_lambda2, spectral_facts, weight_matrix
 
+pytestmark = pytest.mark.blas
+
 
 def facts(topology, agents=None, **how):
     return spectral_facts(draw_links(topology, Given(agents), **how))

@@ -13,6 +13,8 @@ import small_study as small
 import p2psim
 from p2psim.study.arithmetic import arithmetic, differing
 
+pytestmark = pytest.mark.blas
+
 #: Every processor of this family has it, and none that CI meets takes it of itself. OpenBLAS may call it Katmai.
 OTHER = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
 

@@ -19,6 +19,8 @@ from p2psim.theory.forecast.statistics import Statistics
 from p2psim.theory.noise_floor import noise_floor, noise_floor_unequal
 from p2psim.theory.star import stability_threshold
 
+pytestmark = pytest.mark.blas
+
 FORMS = {"printed": lambda N: (N - 1) / N, "corrected": lambda N: 0.5}
 
 

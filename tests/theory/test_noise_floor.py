@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
 
+pytestmark = pytest.mark.blas
+
 
 def plain_star(X, y, scales, rho, horizon, l2, steps, replicas, seed):
     """F Algorithm 1, corrected form, squared loss, Θ = R^p, one row a replica: θ_L over the last steps.

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from p2psim.theory import star
 
+pytestmark = pytest.mark.blas
+
 
 def second_moment_operator(owners: int, h: float) -> np.ndarray:
     """E[A_i ⊗ A_i], A_i the plain matrix of an answer of owner i for one eigenvalue (regulariser apart)."""
