@@ -104,6 +104,7 @@ def findings(
     delta_of: Callable[[float], float],
     thresholds: Sequence[float],
     gamma: float,
+    cuts: Sequence[float] | None = None,
 ) -> tuple[Finding, ...]:
     """Look at all canaries and thresholds, with bounds that hold together with probability 1 − γ at least.
 
@@ -118,15 +119,18 @@ def findings(
         found in nearly all audits, at e = 3.7 in few.
     gamma : float
         In (0, 1).
+    cuts : sequence of float, optional
+        Where scores are cut for each e: S = {score > cut}; at e itself when left out. Fixed beforehand as well.
     """
     alpha = gamma / (2 * len(thresholds) * len(canaries))
+    claimed = [float(delta_of(e)) for e in thresholds]
     found = []
     for canary in canaries:
         p, q = np.round(canary.p, DIGITS), np.round(canary.q, DIGITS)
-        for e in thresholds:
-            p_low, _ = clopper_pearson(int((p > e).sum()), p.size, alpha)
-            _, q_up = clopper_pearson(int((q > e).sum()), q.size, alpha)
-            found.append(Finding(canary.name, float(e), p_low, q_up, float(delta_of(e))))
+        for e, cut, delta in zip(thresholds, thresholds if cuts is None else cuts, claimed, strict=True):
+            p_low, _ = clopper_pearson(int((p > cut).sum()), p.size, alpha)
+            _, q_up = clopper_pearson(int((q > cut).sum()), q.size, alpha)
+            found.append(Finding(canary.name, float(e), p_low, q_up, delta))
     return tuple(found)
 
 

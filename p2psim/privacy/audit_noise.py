@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: Intervals of an estimated density; minus its logarithm beyond what was seen; and what counts as the same value.
+_INTERVALS, _IMPOSSIBLE, _SAME = 64, 50.0, 1e-6
+
 
 @dataclass(frozen=True)
 class Law:
@@ -101,6 +104,34 @@ def log_ratio(
         without = np.log1p(-rate) - law.distance(seen).sum(axis=2)
         to_p, to_q = (np.logaddexp(without, np.log(rate) + with_it) for with_it in (to_p, to_q))
     return np.asarray(to_p - to_q)
+
+
+def learned(noise: np.ndarray) -> Law:
+    """Estimate the law of noise from a part of the samples, for scores of the others: its density, and where it ends.
+
+    The density is that of intervals with equally many values each, its logarithm interpolated between their middles.
+    Beyond the values that were seen it is taken to be nearly 0, so that outcomes that one data set makes impossible
+    have extreme scores. A bad estimate costs power alone.
+
+    Parameters
+    ----------
+    noise : ndarray
+        In units of its claimed scale.
+    """
+    values = np.unique(np.round(noise.ravel(), 12))
+    if values.size < 2:  # no noise at all: what is seen tells all
+        return Law(lambda x: np.where(np.abs(x - values[0]) < _SAME, 0.0, _IMPOSSIBLE), None)
+    edges = np.unique(np.quantile(noise, np.linspace(0.0, 1.0, _INTERVALS + 1)))
+    counts = np.histogram(noise, edges)[0]
+    logs = np.log(np.maximum(counts, 0.5) / noise.size) - np.log(np.diff(edges))
+    middles = (edges[1:] + edges[:-1]) / 2
+    room = _SAME * (edges[-1] - edges[0])
+
+    def distance(x: np.ndarray) -> np.ndarray:
+        inside = (x >= edges[0] - room) & (x <= edges[-1] + room)
+        return np.where(inside, -np.interp(x, middles, logs), _IMPOSSIBLE)
+
+    return Law(distance, None)
 
 
 def uniform_p_value(values: np.ndarray) -> float:

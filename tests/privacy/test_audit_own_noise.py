@@ -9,10 +9,10 @@ from p2psim.study.auditing.driver import audit
 load_parts("own_noise")
 
 
-def changed(**options):
+def changed(noise="Logistic", **options):
     return scenario(
         {
-            "privacy.mechanism": {"kind": "registered", "name": "own_noise:Logistic", "options": options},
+            "privacy.mechanism": {"kind": "registered", "name": f"own_noise:{noise}", "options": options},
             "privacy.allocation": {"kind": "cap", "releases": 2},
         }
     )
@@ -31,3 +31,19 @@ def test_noise_as_claimed_stands():
 def test_noise_that_is_smaller_than_its_scale_says_is_refuted(stretch):
     (one,) = audit(changed(stretch=stretch), samples=2000).audited
     assert one.trial.faults == ("more is shown than claimed",)
+
+
+@pytest.mark.parametrize(("noise", "samples"), [("Silent", 500), ("Bounded", 2000), ("Normal", 10_000)])
+def test_noise_that_cannot_be_pure_is_refuted(noise, samples):
+    """It claims pure DP at loss 1: no noise, uniform noise on ±2 scales, Gaussian noise."""
+    (one,) = audit(changed(noise), samples=samples).audited
+    assert "more is shown than claimed" in one.trial.faults
+
+
+def test_nine_tenths_of_the_noise_are_refuted_and_all_of_it_stands():
+    small, right = (
+        audit(changed("DoubleExponential", stretch=stretch), samples=80_000).audited[0].trial
+        for stretch in (0.9, 1.0)
+    )
+    assert small.faults == ("more is shown than claimed",)
+    assert right.faults == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -141,8 +142,8 @@ class Played:
 
     Attributes
     ----------
-    scores : ndarray, shape (samples, the audited agent's releases)
-        Claimed log-likelihood ratios of each release, given those before it.
+    scores : ndarray, shape (laws, samples, the audited agent's releases)
+        Log-likelihood ratios of each release by each law, given those before it.
     noise : ndarray, shape (some samples, releases, p)
         In units of the claimed scale: what is seen beyond the gradients; the noise itself where who is in a batch, and
         with it the gradient, is secret. Of the first samples, as many as its tests take.
@@ -154,7 +155,7 @@ class Played:
 
 def play(
     arena: Arena,
-    law: Law,
+    laws: Sequence[Law],
     script: Script,
     pair: Pair,
     world: int,
@@ -167,8 +168,8 @@ def play(
     Parameters
     ----------
     arena : Arena
-    law : Law
-        Of the claimed noise.
+    laws : sequence of Law
+        Of the claimed noise, and others to score by.
     script : Script
     pair : Pair
         What the audited agent holds in either world; the others hold always the same.
@@ -200,14 +201,15 @@ def play(
             raise SimulationError("what is seen in an audit is not finite")
         models = seen.models[:, mine]
         to_p, to_q = (_means(arena, one, models, divisors[mine]) / scale[mine] for one in records)
-        scores.append(log_ratio(law, seen.gradients[:, mine] / scale[mine], to_p, to_q, arena.rate))
+        released = seen.gradients[:, mine] / scale[mine]
+        scores.append(np.stack([log_ratio(law, released, to_p, to_q, arena.rate) for law in laws]))
         more = slice(0, max(0, kept - first))
         if arena.rate < 1:
             noises.append(noise[more] / scale)
             continue
         own, others = (_means(arena, records[w], seen.models[more], divisors) for w in (world, 0))
         noises.append((seen.gradients[more] - np.where(mine[:, None], own, others)) / scale)
-    return Played(np.concatenate(scores), np.concatenate(noises))
+    return Played(np.concatenate(scores, axis=1), np.concatenate(noises))
 
 
 def moved(arena: Arena, script: Script, pair: Pair, streams: Streams, order: int) -> float:
