@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import Fault, InputError
+from p2psim.errors import Fault, FolderError, InputError
 from p2psim.printing import complain, print_json, print_table
 
 if TYPE_CHECKING:
@@ -216,9 +216,10 @@ def _verify(asked: argparse.Namespace) -> int:
     """``p2psim verify``."""
     from p2psim.study.replica_check import TOLERANCE
     from p2psim.study.result import Result
-    from p2psim.study.verification import verify_result
+    from p2psim.study.verification import damaged_files, verify_result
 
-    checked = verify_result(Result.load(asked.run))
+    result = Result.load(asked.run)
+    checked, damaged = verify_result(result), damaged_files(result)
     rows = [
         {
             "cell": one.cell,
@@ -236,11 +237,14 @@ def _verify(asked: argparse.Namespace) -> int:
     wrong = [row for row in rows if row["verdict"] == "wrong"]
     unclear = [row for row in rows if row["verdict"] == "not comparable"]
     largest = max((one.largest for one in checked if one.verdict != "not comparable"), default=0.0)
+    if damaged and not wrong:
+        raise FolderError(*damaged)
+    for line in damaged:
+        complain(line, "damaged")
     if asked.json:
         counts = {"wrong": len(wrong), "not_comparable": len(unclear), "not_verified": len(partial)}
-        print_json(
-            {"largest": largest, "tolerance": TOLERANCE, "checked": rows, **counts, "missing": missing}
-        )
+        found = {"checked": rows, **counts, "missing": missing, "damaged": damaged}
+        print_json({"largest": largest, "tolerance": TOLERANCE, **found})
         return 1 if wrong or missing else 0
     print_table([{key: row[key] for key in row if key != "verdict"} for row in wrong], "beyond the tolerance")
     if unclear:

@@ -18,6 +18,8 @@ from p2psim.data.partitions import AnyPartition, ByColumn, check_agents, column_
 from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
+from p2psim.data.sources.laws import bounds
+from p2psim.data.sources.linear_classification import LinearClassification
 from p2psim.errors import MeaningError
 from p2psim.randomness import generator, stream_key
 
@@ -309,6 +311,19 @@ def _map(section: DataSection, held: Held, key: np.ndarray) -> tuple[Held, list[
         x_max=None,
     )
     return held, fitted + featured.fitted
+
+
+def public_bounds(section: DataSection, y: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """Public bounds on ‖x‖₁, |x_j| and |y| of prepared data, as `Prepared` has them, from what the scenario says."""
+    scale, source = section.scale, section.source
+    x: tuple[float | None, float | None] = (None, None)
+    if scale.x is not None:
+        x = scale.x.bound, scale.x.bound
+    elif isinstance(source, LinearClassification) and not section.features:
+        x = bounds(source.x, source.dimension)
+    if scale.y is not None:
+        return *x, scale.y.bound
+    return *x, 1.0 if _are_classes(y, y) else None
 
 
 def _are_classes(y: np.ndarray, test_y: np.ndarray) -> bool:

@@ -46,13 +46,13 @@ def read_member(path: Path, name: str) -> np.ndarray:
 class RunArrays(Mapping[tuple[int, int], Any]):
     """The arrays of ``noise.npz`` or ``models.npz``, by (cell, replica), each read when asked for."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path | None):
         self._path = path
-        self._names = member_names(path) if path.exists() else []
+        self._names = member_names(path) if path is not None else []
 
     def __getitem__(self, run: tuple[int, int]) -> np.ndarray:
         name = f"{run[0]}/{run[1]}"
-        if name not in self._names:
+        if self._path is None or name not in self._names:
             raise KeyError(run)
         return read_member(self._path, name)
 

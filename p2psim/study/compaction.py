@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.paths import sha256_of
 from p2psim.study import aside, manifest, store
 from p2psim.study.archives import member_names, read_member, write_archive
 from p2psim.study.invocations import Record
 from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.parts import ARCHIVES, TABLES, RunKey, StoredPart
 from p2psim.study.rows import Placed
+from p2psim.study.seals import print_of
 from p2psim.study.tables import merge
 
 if TYPE_CHECKING:
@@ -57,15 +57,14 @@ def finish(
         key=lambda run: (run.cell, run.replica),
     )
     swept = {key: [cell.swept.get(key) for cell in described.cells] for key in described.cells[0].swept}
-    building = folder / store.PARTS / ".final.aside"
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
+    building = _building(folder)
     for name in TABLES:
         merge(name, runs, swept, building / f"{name}.parquet")
     for name in ARCHIVES:
         _merge_archive(building / f"{name}.npz", _run_arrays(name, runs, content, folder))
     _merge_archive(building / "data.npz", _data_arrays(folder, content))
-    files = {path.name: (path.stat().st_size, sha256_of(path)) for path in sorted(building.iterdir())}
+    (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
+    files = {path.name: print_of(path) for path in sorted(building.iterdir())}
     final = replace(
         described,
         stored=tuple(cell.content for cell in described.cells),
@@ -74,13 +73,25 @@ def finish(
         files=files,
         invocations=(*described.invocations[:-1], record.so_far(described.state)),
     )
-    (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
-    (building / manifest.NAME).write_text(manifest.dump(final), encoding="utf-8")
+    _commit(folder, building, final)
+    return final
+
+
+def _building(folder: Path) -> Path:
+    """An empty directory for what is to be committed."""
+    building = folder / store.PARTS / ".final.aside"
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    return building
+
+
+def _commit(folder: Path, building: Path, described: Manifest) -> None:
+    """Have all files of a directory, and a manifest, replace those of the folder: all or none of them."""
+    (building / manifest.NAME).write_text(manifest.dump(described), encoding="utf-8")
     for path in building.iterdir():
         aside.sync(path)
     os.rename(building, folder / store.PARTS / store.FINAL)
     store.move_final(folder)
-    return final
 
 
 def _entries(content: store.Content, runs: Iterable[Placed]) -> dict[RunKey, RunEntry]:
@@ -133,11 +144,14 @@ def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np
         yield name, read_member(*places[name])
 
 
-def keep_figures(folder: Path, scenario: "Scenario") -> None:
+def keep_figures(folder: Path, described: Manifest, scenario: "Scenario") -> None:
     """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
     from p2psim.study.scenario import Scenario
 
     kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True, recorded=True)
     if kept.figure != scenario.figure:
         changed = kept.model_copy(update={"figure": scenario.figure})
-        aside.write_text(folder / store.SCENARIO, changed.to_yaml())
+        building = _building(folder)
+        (building / store.SCENARIO).write_text(changed.to_yaml(), encoding="utf-8")
+        files = {**described.files, store.SCENARIO: print_of(building / store.SCENARIO)}
+        _commit(folder, building, replace(described, files=files))

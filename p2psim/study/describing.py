@@ -56,19 +56,21 @@ def describe(
         grid=len(grid),
         stored=old.stored if old else (),
         runs=old.runs if old else {},
-        warnings=(old.warnings if old else {}) | {message: Warned(1) for message in version_warnings(old)},
-        files=old.files if old else {},
+        warnings=(old.warnings if old else {})
+        | {message: Warned(1) for message in version_warnings(content)},
+        # The scenario is written anew, after this.
+        files={name: one for name, one in old.files.items() if name != store.SCENARIO} if old else {},
         fitted={cell.content: known.get(cell.content, {}) for cell in entries},
         made_by=manifest.versions() | ({"parts": origins} if origins else {}),
         invocations=(*(earlier(old.invocations) if old else ()), invocation),
     )
 
 
-def version_warnings(old: Manifest | None) -> list[str]:
-    """What tells results that a folder holds from those that would be made now."""
-    if old is None or not old.runs:
+def version_warnings(content: store.Content | None) -> list[str]:
+    """What tells results that a folder holds, in tables or in parts, from those that would be made now."""
+    if content is None or not content.sources():
         return []
-    found, now = [], manifest.versions()
+    found, now, old = [], manifest.versions(), content.manifest
     if any(old.made_by.get(key) != now[key] for key in ("p2psim", "libraries", "platform")):
         found.append(
             f"part of the results was made by p2psim {old.made_by.get('p2psim')} with other libraries or on "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.study.parts import Part, RunKey, StoredPart
+from p2psim.study.parts import LISTING, Part, RunKey, StoredPart
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ def values_of_part(part: Part, metric: str, model: str) -> dict[RunKey, float]:
     """Values of a batch that has just ended; of what was not recorded none."""
     import pyarrow as pa
 
-    rows = [run["rows"]["metrics"] for run in json.loads(part.files["part.json"])["runs"]]
+    rows = [run["rows"]["metrics"] for run in json.loads(part.files[LISTING])["runs"]]
     table = pa.ipc.open_file(pa.BufferReader(part.files["metrics.arrow"])).read_all()
     return _by_run(table, part.runs, np.repeat(np.arange(len(rows)), rows), metric, model)
 

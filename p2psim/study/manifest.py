@@ -19,9 +19,12 @@ from p2psim.study.invocations import Invocation, from_tree, to_tree
 from p2psim.study.notices import Warned
 from p2psim.study.parts import RunKey
 from p2psim.study.ranges import from_ranges, to_ranges
+from p2psim.study.seals import parse, sealed
 
 #: Raised whenever the layout of a run folder changes.
-FOLDER_FORMAT = 1
+FOLDER_FORMAT = 2
+#: Formats whose results can be read. The first had no seal, no hash of the scenario, and other counts of lost messages.
+_READ = (1, FOLDER_FORMAT)
 NAME = "manifest.json"
 
 #: Packages whose version may change a result.
@@ -94,13 +97,15 @@ class Manifest:
     warnings : dict of str to Warned
         Messages, how often, and in which cells.
     files : dict
-        Size and SHA-256 of each table and archive.
+        Size and SHA-256 of each table and archive, and of the scenario once the study is finished.
     fitted : dict
         What the preparation of the data found, by content hash; empty for data that every replica redraws.
     made_by : dict
         Versions and platform.
     invocations : tuple of Invocation
         Each run on the folder, the first one first.
+    format : int
+        Of the folder, whose results may be of an earlier version.
     """
 
     name: str
@@ -118,6 +123,7 @@ class Manifest:
     fitted: dict[str, dict[str, Any]] = field(default_factory=dict)
     made_by: dict[str, Any] = field(default_factory=dict)
     invocations: tuple[Invocation, ...] = ()
+    format: int = FOLDER_FORMAT
 
 
 def versions() -> dict[str, Any]:
@@ -139,7 +145,7 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def dump(manifest: Manifest) -> str:
-    """Text of ``manifest.json``: strict JSON, with what it says of replicas as ranges."""
+    """Text of ``manifest.json``: strict JSON under a seal, with what it says of replicas as ranges."""
     runs, failed = _by_cell(manifest.runs), _by_cell(manifest.failed)
     tree = {
         "format": FOLDER_FORMAT,
@@ -165,7 +171,7 @@ def dump(manifest: Manifest) -> str:
             name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
         },
     }
-    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return sealed(json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 _Entry = TypeVar("_Entry")
@@ -221,13 +227,13 @@ def read(folder: Path) -> Manifest:
     """
     path = folder / NAME
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = parse(path.read_text(encoding="utf-8"))
         version = tree["format"]
-        if version == FOLDER_FORMAT:
+        if version in _READ and (version == 1 or tree["sha256"]):
             return _from_tree(tree)
     except FileNotFoundError:
         raise FolderError(f"{folder}: not a run folder (it has no {NAME})") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise FolderError(
             f"{path}: damaged ({type(error).__name__}: {error}); restore it from a copy, "
             "or run into another folder with --out"
@@ -235,6 +241,22 @@ def read(folder: Path) -> Manifest:
     raise FolderError(
         f"{path}: folder format {version}, this p2psim reads {FOLDER_FORMAT}; use another --out"
     )
+
+
+def check_format(folder: Path, found: Manifest) -> None:
+    """Refuse results of an earlier version, which can be read, but neither added to nor verified.
+
+    Raises
+    ------
+    FolderError
+    """
+    if found.format != FOLDER_FORMAT:
+        raise FolderError(
+            f"{folder}: folder format {found.format}, written by p2psim {found.made_by.get('p2psim', 'unknown')}; this "
+            f"p2psim reads its results, but only format {FOLDER_FORMAT} has the hashes by which it can verify them or "
+            "add to them. Use the p2psim that wrote it, or run it again: into another folder with --out, or in its "
+            "place with --overwrite"
+        )
 
 
 def _from_tree(tree: dict[str, Any]) -> Manifest:
@@ -280,6 +302,7 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         fitted=_of_each(tree["preparation"], [cell["content"] for cell in tree["cells"]]),
         made_by=tree["made_by"],
         invocations=tuple(from_tree(one) for one in tree.get("invocations", ())),
+        format=tree["format"],
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from p2psim.errors import FolderError
 from p2psim.study.archives import read_member, write_archive
 from p2psim.study.notices import Warned
+from p2psim.study.seals import parse, sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from p2psim.study.outcome import Outcome
 
 #: Version of the layout of parts; parts of another version are refused.
-PART_FORMAT = 2
+PART_FORMAT = 3
+#: What tells a part, and says what is in it.
+LISTING = "part.json"
 TABLES = ("metrics", "ledger", "agents", "events")
 ARCHIVES = ("noise", "models")
 #: Fields of an event in the order of the columns of ``events.parquet``.
@@ -114,7 +117,7 @@ def encode(finished: Sequence[Finished]) -> Part:
         "warnings": dict(sorted(warnings.items())),
         "files": {name: [len(content), zlib.crc32(content)] for name, content in files.items()},
     }
-    files["part.json"] = json.dumps(listing).encode()
+    files[LISTING] = sealed(json.dumps(listing)).encode()
     problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
     return Part(files, tuple(one.key for one in finished), problems)
 
@@ -296,10 +299,10 @@ def read_part(path: Path) -> StoredPart:
     FolderError
         If one is missing or damaged; names it and the cure.
     """
-    listing_path = path / "part.json"
+    listing_path = path / LISTING
     try:
-        listing = json.loads(listing_path.read_text(encoding="utf-8"))
-        version, entries = listing["format"], listing["files"]
+        listing = parse(listing_path.read_text(encoding="utf-8"))
+        version, entries, _ = listing["format"], listing["files"], listing["sha256"]
         runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
         warnings = {
             message: Warned(sum(times.values()), frozenset(times))

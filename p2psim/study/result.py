@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import FolderError, InputError
+from p2psim.study import made, notices
 from p2psim.study import manifest as manifests
-from p2psim.study import notices
 from p2psim.study.archives import RunArrays
+from p2psim.study.seals import damage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +41,13 @@ class Result:
 
     Make one with `Result.load`, or get one from :func:`p2psim.run`.
 
+    Parameters
+    ----------
+    path, described
+        As the attributes.
+    trusting : bool
+        Read files that are not as they were written, as far as that goes.
+
     Attributes
     ----------
     path : Path
@@ -48,9 +56,11 @@ class Result:
         What the folder holds and how it was made; its cells are those of the tables, by their numbers there.
     """
 
-    def __init__(self, path: Path, described: "Manifest"):
+    def __init__(self, path: Path, described: "Manifest", trusting: bool = False):
         self.path = path
         self.described = described
+        self._trusting = trusting
+        self._faults: dict[str, str] = {}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Result":
@@ -102,7 +112,7 @@ class Result:
         """The resolved scenario."""
         from p2psim.study.scenario import Scenario
 
-        return Scenario.load(self.path / "scenario.yaml", confirm_cells=True, recorded=True)
+        return Scenario.load(self.whole("scenario.yaml"), confirm_cells=True, recorded=True)
 
     @cached_property
     def labels(self) -> dict[str, dict[str, str]]:
@@ -132,41 +142,57 @@ class Result:
     @cached_property
     def events(self) -> "pd.DataFrame | None":
         """``events.parquet``: one row an event; None unless ``record.events`` was set."""
-        return self._table("events") if (self.path / "events.parquet").exists() else None
+        return self._table("events") if "events.parquet" in self.described.files else None
 
     @cached_property
     def noise(self) -> RunArrays:
         """Noise of each (cell, replica): (releases, p), as added to gradients, by agent, then release."""
-        return RunArrays(self.path / "noise.npz")
+        return self._arrays("noise.npz")
 
     @cached_property
     def models(self) -> RunArrays:
         """Recorded models of each (cell, replica): (records, p)."""
-        return RunArrays(self.path / "models.npz")
+        return self._arrays("models.npz")
 
     def data(self, cell: int, replica: int) -> "dict[str, Any]":
         """Prepared data that a simulation used, by name; empty when it was not recorded."""
         import numpy as np
 
-        path = self.path / "data.npz"
-        if not path.exists():
+        if "data.npz" not in self.described.files:
             return {}
         problem = self.described.runs[self.described.cells[cell].content, replica].problem
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(self.whole("data.npz"), allow_pickle=False) as archive:
             names = [name for name in archive.files if name.startswith(f"{problem}/")]
             return {name.removeprefix(f"{problem}/"): archive[name] for name in names}
 
+    def whole(self, name: str) -> Path:
+        """Path of a file of the run folder that is as it was written.
+
+        Raises
+        ------
+        FolderError
+            If it is not.
+        """
+        if not self._trusting and (fault := self.fault(name)):
+            raise FolderError(
+                f"{self.path / name}: {fault}; restore it from a copy, or run again into another folder"
+            )
+        return self.path / name
+
+    def fault(self, name: str) -> str:
+        """What is wrong with a file of the run folder; empty when nothing is. Each is read once for it."""
+        if name not in self._faults:
+            # The scenario of a run that goes on is written anew, and not listed before its end.
+            self._faults[name] = damage(self.path / name, self.described.files.get(name))
+        return self._faults[name]
+
+    def _arrays(self, name: str) -> RunArrays:
+        return RunArrays(self.whole(name) if name in self.described.files else None)
+
     def _table(self, name: str) -> "pd.DataFrame":
         import pandas as pd
-        import pyarrow as pa
 
-        path = self.path / f"{name}.parquet"
-        try:
-            table = pd.read_parquet(path)
-        except (OSError, pa.ArrowException) as error:
-            raise FolderError(
-                f"{path}: damaged ({error}); restore it from a copy or run again elsewhere"
-            ) from None
+        table = pd.read_parquet(self.whole(f"{name}.parquet"), page_checksum_verification=self._trusting)
         # A null agent would make floating-point numbers of all agents.
         return table.astype({"agent": "Int32"}) if name == "metrics" else table
 
@@ -300,7 +326,9 @@ class Result:
         """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""
         from p2psim import report
 
-        return report.draw(self, *args, **kwargs)
+        files = report.draw(self, *args, **kwargs)
+        made.add(self.path, files)
+        return files
 
 
 def _meant(folder: Path) -> str:

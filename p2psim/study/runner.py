@@ -189,7 +189,7 @@ def _run_into(
             scenario, grid, Path(directory), bool(work.items), tell, options.confirm_cells
         )
         if content is not None and not work.items and _is_complete(content, grid, work):
-            compaction.keep_figures(folder, scenario)
+            compaction.keep_figures(folder, content.manifest, scenario)
             return {}
         client = None
         if options.executor == "dask":
@@ -204,7 +204,7 @@ def _run_into(
                 )
         if options.overwrite:
             store.clear(folder)
-        for message in version_warnings(content.manifest if content is not None else None):
+        for message in version_warnings(content):
             tell(message)
         described = describe(scenario, grid, content, folder, fitted, facts, record.so_far())
         text = resolved_text(scenario, grid, described)

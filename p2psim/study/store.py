@@ -8,6 +8,7 @@ next run moves the rest.
 
 import contextlib
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -18,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 from p2psim.errors import FolderError
-from p2psim.paths import sha256_of
-from p2psim.study import aside, manifest
+from p2psim.study import aside, made, manifest
 from p2psim.study.archives import write_archive
 from p2psim.study.earlier import Earlier
 from p2psim.study.event_format import check_event_format
 from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.notices import Warned
 from p2psim.study.parts import TABLES, Part, RunKey, StoredPart, read_part
+from p2psim.study.seals import damage
 
 SCENARIO = "scenario.yaml"
 RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "models.npz")
@@ -34,6 +35,8 @@ PARTS = "parts"
 FINAL = "final"
 DATA = "data"
 _DONE = ".parts.done"
+#: Beginning of a cell's hash, replica, and a number where there are several.
+_PART_NAME = re.compile(r"[0-9a-f]{16}-\d+(-\d+)?")
 #: What a run may have left before its manifest was written.
 _BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside"}
 
@@ -71,12 +74,16 @@ def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | 
         return None
     if not (folder / manifest.NAME).exists():
         strangers = sorted(set(os.listdir(folder)) - _BEFORE_MANIFEST)
-        if strangers:
+        # Another run may have written its manifest a moment ago.
+        if strangers and not (folder / manifest.NAME).exists():
             raise FolderError(
                 f"{folder}: not a run folder, and not empty (it holds {strangers[0]}); choose another --out"
             )
-        return None
+        if not strangers:
+            return None
     found = manifest.read(folder)
+    if not overwrite:
+        manifest.check_format(folder, found)
     if found.identity != identity and not overwrite:
         raise FolderError(
             f"{folder}: holds the results of another scenario ({found.name}, identity {found.identity[:12]}, "
@@ -116,18 +123,48 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Remove what p2psim made, and nothing else. The manifest goes last, so that the folder stays ours."""
+    """Remove what p2psim made and the manifest lists, and nothing else; links are removed, what they lead to is not.
+
+    The manifest itself stays until another one replaces it, so that the folder stays ours.
+
+    Raises
+    ------
+    FolderError
+        If something that p2psim did not make is where its results are to go.
+    """
+    if not (folder / manifest.NAME).exists():
+        return
+    _complete(folder)
+    _refuse_strangers(folder, manifest.read(folder))
     for name in (*RESULTS, SCENARIO):
         (folder / name).unlink(missing_ok=True)
-    for name in (PARTS, _DONE):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    figures = folder / "figures"
-    if figures.is_dir():
-        for figure in (*figures.glob("*.png"), *figures.glob("*.svg")):
-            figure.unlink()
-        with contextlib.suppress(OSError):
-            figures.rmdir()
-    (folder / manifest.NAME).unlink(missing_ok=True)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    made.remove(folder)
+
+
+def _complete(folder: Path) -> None:
+    """Go on with a commit that was cut off."""
+    shutil.rmtree(folder / _DONE, ignore_errors=True)
+    if (folder / PARTS / FINAL).is_dir():
+        move_final(folder)
+
+
+def _refuse_strangers(folder: Path, found: Manifest) -> None:
+    """See that nothing stands where results go but what p2psim made."""
+    parts = folder / PARTS
+    strangers = [
+        folder / name for name in RESULTS if name not in found.files and os.path.lexists(folder / name)
+    ]
+    strangers += [folder / name for name in (*RESULTS, SCENARIO) if (folder / name).is_dir()]
+    if parts.is_symlink() or (os.path.lexists(parts) and not parts.is_dir()):
+        strangers.append(parts)
+    elif parts.is_dir():
+        own = [path for path in parts.iterdir() if not path.name.startswith(".") and path.name != DATA]
+        strangers += [path for path in own if not _PART_NAME.fullmatch(path.name)]
+    if strangers:
+        raise FolderError(
+            f"{strangers[0]}: not made by p2psim, and where its results go; move it away, or choose another --out"
+        )
 
 
 @dataclass(frozen=True)
@@ -185,16 +222,12 @@ def read_content(folder: Path) -> Content:
     FolderError
         If a file is missing or damaged, or its events are of another format than those that would be added.
     """
-    shutil.rmtree(folder / _DONE, ignore_errors=True)
-    if (folder / PARTS / FINAL).is_dir():
-        move_final(folder)
+    _complete(folder)
     found = manifest.read(folder)
-    for name, (size, sha) in found.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise FolderError(f"{path}: missing; {_cure(folder)}")
-        if path.stat().st_size != size or sha256_of(path) != sha:
-            raise FolderError(f"{path}: damaged, or changed by another program; {_cure(folder)}")
+    _refuse_strangers(folder, found)
+    for name, written in found.files.items():
+        if fault := damage(folder / name, written):
+            raise FolderError(f"{folder / name}: {fault}; {_cure(folder)}")
     check_event_format(folder, found.made_by)
     parts = []
     if (folder / PARTS).is_dir():

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.data.prepare import public_bounds
 from p2psim.errors import FolderError, InputError, MissingPartError, SimulationError
 from p2psim.printing import key_values
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.study.event_format import check_event_format
+from p2psim.study.manifest import check_format
 from p2psim.study.parts import EVENT_COLUMNS
 from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, largest_of_network, recompute
+from p2psim.study.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from p2psim.study.families.stage import FamilyCell
     from p2psim.study.outcome import Series
-    from p2psim.study.result import Result
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Case
 
@@ -38,7 +41,7 @@ class Checked:
     drift : float
         How far two plain replays part whose data differ by rounding; zero where that was not asked.
     fault : str
-        The invariant that the events break; empty when they break none.
+        The invariant that the events break, or what of the other tables does not follow from them; empty when nothing.
     missing : str
         The part of the scenario that has not been let in, and the option that lets it in; then only what does not
         need it was checked, and `largest` is of the metrics of the network.
@@ -68,41 +71,69 @@ class Checked:
         return self.drift / NUDGE
 
 
-def verify_result(result: "Result") -> list[Checked]:
-    """Recompute every simulation of a run folder.
+def verify_result(result: Result) -> list[Checked]:
+    """Recompute every simulation of a run folder; see `damaged_files` for whether its files are as they were written.
 
     Raises
     ------
     InputError
         If the run did not record its events.
     FolderError
-        If the events are of another format, or the tables lack a simulation that the manifest names.
+        If the events are of another format, the tables lack a simulation that the manifest names, or files are so
+        damaged that they cannot be read.
     """
+    check_format(result.path, result.described)
+    damaged = damaged_files(result)
+    try:
+        return list(_check_all(Result(result.path, result.described, trusting=True) if damaged else result))
+    except Exception as error:
+        if damaged:
+            raise FolderError(*damaged) from error
+        raise
+
+
+def damaged_files(result: Result) -> list[str]:
+    """Files of a run folder that are not as they were written, each with what is wrong."""
+    found = ((name, result.fault(name)) for name in result.described.files)
+    return [f"{result.path / name}: {fault}" for name, fault in found if fault]
+
+
+def _check_all(result: Result) -> "Iterator[Checked]":
+    from p2psim.study.families import family_of
+    from p2psim.study.ledger_check import faults
+
     check_event_format(result.path, result.described.made_by)
     if result.events is None:
-        raise InputError(f"{result.path}: no events were recorded; set record.events: true and run again")
-    return list(_check_all(result))
-
-
-def _check_all(result: "Result") -> "Iterator[Checked]":
-    events = _by_run(result.events)
-    metrics, ledgers = _by_run(result.metrics), _by_run(result.ledger)
+        raise InputError(
+            f"{result.path}: its files are as they were written, but no events were recorded by which they can be "
+            "recomputed; set record.events: true and run again"
+        )
+    tables = {name: _by_run(getattr(result, name)) for name in ("events", "metrics", "ledger", "agents")}
+    events, metrics = tables["events"], tables["metrics"]
     for cell, scenario in scenarios_of(result):
         for content, replica in sorted(result.described.runs):
             if content != result.described.cells[cell].content:
                 continue
             run = (cell, replica)
             measured = bool(scenario.record.metrics or scenario.record.per_agent)
-            if not (run in events and run in result.noise and (run in metrics or not measured)):
+            whole = all(run in tables[name] for name in ("events", "ledger", "agents"))
+            if not (whole and run in result.noise and (run in metrics or not measured)):
                 raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
             stream = _stream(events[run])
-            case = _case(result, run)
+            case = _case(result, scenario, run)
             series = tuple(_series(metrics[run])) if run in metrics else ()
             missing = missing_part(scenario)
             known = without_mechanism(scenario) if missing else scenario
-            fault = _broken_invariant(known, stream, case, replica)
+            staged = family_of(known).cell(known, case, replica)
+            fault = _broken_invariant(known, staged, stream)
             if missing and not fault:
-                fault = _miscounted(scenario, ledgers[run], stream)
+                fault = _miscounted(scenario, tables["ledger"][run], stream)
+            elif not fault:
+                rows = {
+                    name: tables[name][run].loc[:, first:].sort_values(first)
+                    for name, first in (("ledger", "agent"), ("agents", "index"))
+                }
+                fault = "; ".join(faults(scenario, replica, staged, stream, result.noise[run], rows))
             if fault:
                 # What cannot have happened cannot be replayed.
                 yield Checked(cell, replica, len(stream), math.inf, fault=fault, missing=missing)
@@ -143,7 +174,7 @@ def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame
     return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
 
 
-def scenarios_of(result: "Result") -> "Iterator[tuple[int, Scenario]]":
+def scenarios_of(result: Result) -> "Iterator[tuple[int, Scenario]]":
     """Scenario of each cell number, also of those that the grid has no more."""
     from p2psim.study.cells import cells
     from p2psim.study.scenario import Scenario
@@ -192,16 +223,14 @@ def _series(rows: "pd.DataFrame") -> "Iterator[Series]":
         )
 
 
-def _case(result: "Result", run: tuple[int, int]) -> "Case":
+def _case(result: Result, scenario: "Scenario", run: tuple[int, int]) -> "Case":
     """Prepared data of a simulation, and who held them, as the folder tells."""
     from p2psim.study.workspace import Case
 
-    table: Any = result.agents
-    rows = table[(table["cell"] == run[0]) & (table["replica"] == run[1])].sort_values("index")
-    groups = tuple(rows["group"]) if (rows["group"] != "").any() else None
-    # Public bounds set the noise, which is recorded; what is recomputed does not depend on them.
-    bounds = 0.0, 0.0, 0.0
-    return Case("", result.data(*run), tuple(rows["label"]), groups, *bounds, {}, ())
+    arrays = result.data(*run)
+    groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
+    bounds = public_bounds(scenario.data, arrays["y"])
+    return Case("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
 
 
 def _miscounted(scenario: "Scenario", ledger: "pd.DataFrame", stream: np.ndarray) -> str:
@@ -219,22 +248,20 @@ def _miscounted(scenario: "Scenario", ledger: "pd.DataFrame", stream: np.ndarray
     return ""
 
 
-def _broken_invariant(scenario: "Scenario", stream: np.ndarray, case: "Case", replica: int) -> str:
+def _broken_invariant(scenario: "Scenario", cell: "FamilyCell", stream: np.ndarray) -> str:
     """Check the stream as a stream; returns what is wrong with it."""
     from p2psim.network.verify import verify
-    from p2psim.study.families import family_of
 
-    stage = family_of(scenario).cell(scenario, case, replica).stage
-    network = stage.network
+    network = cell.stage.network
     try:
         verify(
             [stream],
             network.links,
-            stage.plan.limits,
+            cell.stage.plan.limits,
             goes_on=network.goes_on,
             by_edge=network.by_edge,
             resending=scenario.network.channel.resending,
-            end=np.inf if stage.time is None else stage.time,
+            end=np.inf if cell.stage.time is None else cell.stage.time,
             polled=network.polled,
         )
     except SimulationError as error:

@@ -1,6 +1,7 @@
 """``p2psim account run``: what a run's releases cost, by accountants that the run did not name."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 from p2psim.account.runs import ranges
 from p2psim.cli import main
+from p2psim.study import manifest
 from p2psim.study.result import Result
 from p2psim.study.runner import run
 from p2psim.study.scenario import Scenario
+from p2psim.study.seals import print_of
 
 STAR = {
     "name": "small",
@@ -148,6 +151,12 @@ def test_a_run_whose_data_changed_is_refused(tmp_path: Path, capsys: pytest.Capt
     result = made(tmp_path / "run", privacy={"accountant": "basic"})
     ledger = result.ledger.copy()
     ledger.loc[0, "releases"] += 1
-    pd.DataFrame(ledger).to_parquet(tmp_path / "run" / "ledger.parquet")
+    path = tmp_path / "run" / "ledger.parquet"
+    pd.DataFrame(ledger).to_parquet(path)
+    assert main(["account", "run", str(tmp_path / "run")]) == 2
+    assert "ledger.parquet: damaged, or changed by another program" in capsys.readouterr().err
+    described = manifest.read(tmp_path / "run")
+    files = described.files | {"ledger.parquet": print_of(path)}
+    manifest.write(tmp_path / "run", replace(described, files=files))
     assert main(["account", "run", str(tmp_path / "run")]) == 2
     assert "are not those of the ledger" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.study.scenario import Scenario
+from p2psim.study.seals import sealed
 
 RESULTS = ("metrics.parquet", "ledger.parquet", "agents.parquet", "events.parquet", "noise.npz", "data.npz")
 
@@ -84,3 +85,16 @@ def forked(task: Callable[[], object]) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def reseal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda tree: None) -> None:
+    """Change the manifest; list all files as they are now; and seal it, as somebody would who forges results."""
+    path = folder / "manifest.json"
+    tree = json.loads(path.read_text())
+    tree.pop("sha256", None)
+    change(tree)
+    for name in tree.get("files", {}):
+        if (folder / name).is_file():
+            content = (folder / name).read_bytes()
+            tree["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    path.write_text(sealed(json.dumps(tree, indent=2)))

@@ -10,6 +10,7 @@ from graph_cases import graph_scenario
 
 import p2psim
 from p2psim.study.archives import write_archive
+from p2psim.study.families import family_of
 from p2psim.study.verification import _broken_invariant, _case, _stream, verify_result
 
 CASES = {
@@ -118,10 +119,12 @@ def test_vectors_sent_are_recounted(case, every, tmp_path):
 def test_more_releases_than_allowed_are_found(tmp_path):
     """A run whose scenario allows fewer than were made."""
     result = run(tmp_path / "run", {"privacy.allocation": {"kind": "cap", "releases": 4}})
-    stream, case = _stream(result.events), _case(result, (0, 0))
-    assert _broken_invariant(result.scenario, stream, case, 0) == ""
+    stream, case = _stream(result.events), _case(result, result.scenario, (0, 0))
+    staged = family_of(result.scenario).cell(result.scenario, case, 0)
+    assert _broken_invariant(result.scenario, staged, stream) == ""
     fewer = graph_scenario({"privacy.allocation": {"kind": "cap", "releases": 3}})
-    assert "more than 3 releases" in _broken_invariant(fewer, stream, case, 0)
+    staged = family_of(fewer).cell(fewer, case, 0)
+    assert "more than 3 releases" in _broken_invariant(fewer, staged, stream)
 
 
 def test_a_shift_of_all_gaps_is_found(tmp_path):

@@ -180,10 +180,7 @@ def test_each_attempt_is_kept_with_how_it_ended(tmp_path: Path, monkeypatch: pyt
 
 def test_a_folder_of_before_has_no_invocations(tmp_path: Path) -> None:
     p2psim.run(small.scenario(replicas=1), tmp_path / "run", progress=False)
-    path = tmp_path / "run" / "manifest.json"
-    tree = json.loads(path.read_text())
-    del tree["invocations"]
-    path.write_text(json.dumps(tree))
+    small.reseal(tmp_path / "run", lambda tree: tree.pop("invocations"))
     assert manifest.read(tmp_path / "run").invocations == ()
     p2psim.run(small.scenario(replicas=2), tmp_path / "run", progress=False)
     assert only(tmp_path / "run").simulations == 2

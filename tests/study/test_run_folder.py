@@ -96,7 +96,7 @@ def test_manifest_says_how_everything_ended(reference: p2psim.Result) -> None:
     assert [cell["finished"] for cell in tree["cells"]] == ["0-2", "0-2"]
     assert [cell["ended"] for cell in tree["cells"]] == [{"commits": "0-2"}] * 2
     assert [cell["swept"] for cell in tree["cells"]] == [{"privacy.epsilon": 1}, {"privacy.epsilon": 100}]
-    assert set(tree["files"]) == set(small.RESULTS)
+    assert set(tree["files"]) == {*small.RESULTS, "scenario.yaml"}
     assert tree["made_by"]["libraries"]["numpy"] == np.__version__
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -32,23 +33,6 @@ def test_same_name_does_not_delete_another_study(tmp_path: Path, monkeypatch: py
     with pytest.raises(FolderError, match=r"another scenario .* --out, or replace it with --overwrite"):
         p2psim.run(small.scenario(replicas=1, seed=6), progress=False)
     assert small.snapshot(Path("runs/small")) == before
-
-
-def test_overwrite_removes_only_what_a_run_made(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    run(folder)
-    (folder / "figures").mkdir()
-    (folder / "figures/fitness.png").write_bytes(b"old")
-    (folder / "figures/mine.txt").write_text("keep")
-    (folder / "notes.txt").write_text("keep")
-    (folder / "models.npz").write_bytes(b"old")
-    new = p2psim.run(small.scenario(replicas=1, seed=6), folder, overwrite=True, progress=False)
-    assert new.described.seed == 6
-    assert (folder / "notes.txt").read_text() == "keep"
-    assert [path.name for path in (folder / "figures").iterdir()] == ["mine.txt"]
-    assert not (folder / "models.npz").exists()
-    p2psim.run(small.scenario(replicas=1, seed=6), tmp_path / "fresh", progress=False)
-    assert small.digests(folder) == small.digests(tmp_path / "fresh")
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -239,9 +223,11 @@ def test_killed_holder_lets_go_of_the_lock(tmp_path: Path) -> None:
 def test_results_of_another_version_are_told_apart(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run(folder)
-    tree = json.loads((folder / "manifest.json").read_text())
-    tree["made_by"]["libraries"]["numpy"] = "1.0"
-    (folder / "manifest.json").write_text(json.dumps(tree))
+
+    def change(tree: dict[str, Any]) -> None:
+        tree["made_by"]["libraries"]["numpy"] = "1.0"
+
+    small.reseal(folder, change)
     result = p2psim.run(small.scenario(replicas=2), folder, progress=False)
     assert any("with other libraries" in message for message in result.described.warnings)
 
@@ -252,10 +238,8 @@ def test_results_of_other_arithmetic_are_told_apart(tmp_path: Path, part: str) -
     folder, told = tmp_path / "run", []
     p2psim.run(small.scenario(), folder, progress=False, tell=told.append)
     assert not any("arithmetic" in message for message in told)
-    tree = json.loads((folder / "manifest.json").read_text())
-    assert tree["made_by"]["arithmetic"]["blas"]
-    tree["made_by"]["arithmetic"][part] = ["another"]
-    (folder / "manifest.json").write_text(json.dumps(tree))
+    assert json.loads((folder / "manifest.json").read_text())["made_by"]["arithmetic"]["blas"]
+    small.reseal(folder, lambda tree: tree["made_by"]["arithmetic"].update({part: ["another"]}))
     p2psim.run(small.scenario(), folder, progress=False, tell=told.append)
     assert not any("arithmetic" in message for message in told)
     result = p2psim.run(small.scenario(replicas=4), folder, progress=False, tell=told.append)

@@ -1,6 +1,5 @@
 """Events of another version of the format are refused with what to do, and nothing is changed."""
 
-import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,7 +10,6 @@ import p2psim
 from p2psim.cli import main
 from p2psim.errors import FolderError
 from p2psim.network.events import FORMAT_VERSION
-from p2psim.paths import sha256_of
 
 
 @pytest.fixture
@@ -22,10 +20,7 @@ def old(tmp_path: Path) -> Path:
     path = folder / "events.parquet"
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"p2psim.events": b"2"}), path)
-    tree = json.loads((folder / "manifest.json").read_text())
-    tree["made_by"]["p2psim"] = "0.0.9"
-    tree["files"]["events.parquet"] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-    (folder / "manifest.json").write_text(json.dumps(tree))
+    small.reseal(folder, lambda tree: tree["made_by"].update(p2psim="0.0.9"))
     return folder
 
 
@@ -60,5 +55,6 @@ def test_they_can_be_replaced(old: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_tables_without_a_format_are_of_an_unknown_one(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = old / "events.parquet"
     pq.write_table(pq.read_table(path).replace_schema_metadata({}), path)
+    small.reseal(old)
     assert main(["verify", str(old)]) == 2
     assert "event format unknown" in capsys.readouterr().err
