@@ -18,9 +18,11 @@ class LostReleases:
     Parameters
     ----------
     network : Network
+    limits : ndarray of int, shape (n,), optional
+        Most releases of each agent; no limit when left out.
     """
 
-    def __init__(self, network: Network):
+    def __init__(self, network: Network, limits: np.ndarray | None = None):
         links, exchange = network.links, network.exchange
         self._receivers = (
             np.diff(links.indptr) if isinstance(exchange, Broadcast) else np.ones(links.agents, int)
@@ -28,7 +30,8 @@ class LostReleases:
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
         tells = isinstance(exchange, Gossip) and exchange.mode == "push" and network.updates == "wake"
-        if isinstance(exchange, Gossip) and not network.by_edge and not tells:
+        releases = limits is None or bool(limits.any())
+        if isinstance(exchange, Gossip) and not network.by_edge and not tells and releases:
             # Messages name no release: it is in the version of the model.
             from p2psim.network.tally import Tally
 

@@ -72,7 +72,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]
     released: list[Releases] = []
-    losses = LostReleases(stage.network)
+    losses = LostReleases(stage.network, stage.plan.limits)
     book, last = Book.empty(stage.network.links.agents), 0.0
     for piece in _TAPE.play(stage, streams, engine, check_events):
         noise = stage.plan.noise(piece.unit, piece.releases, totals)
