@@ -214,11 +214,12 @@ class Result:
 
         keys = ["cell", "model", "metric"]
         last = self.last_values([*keys, "replica"])
-        quantiles = (
-            last.groupby(keys, observed=True, sort=True).quantile(np.array([0.25, 0.5, 0.75])).unstack()
-        )
-        quantiles.columns = pd.Index(["q25", "median", "q75"])
-        table = quantiles.reset_index()
+        levels = np.array([0.25, 0.5, 0.75])
+        groups = last.groupby(keys, observed=True, sort=True)
+        # Between two infinities interpolation gives no number: the lower of them.
+        spread = groups.quantile(levels).fillna(groups.quantile(levels, interpolation="lower")).unstack()
+        spread.columns = pd.Index(["q25", "median", "q75"])
+        table = spread.reset_index()
         counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
         table = table.merge(counts, on=keys)[[*keys, "replicas", "q25", "median", "q75"]]
         table = table.merge(pd.DataFrame(self._privacy()), on="cell", how="left")
