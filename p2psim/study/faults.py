@@ -99,7 +99,11 @@ def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> boo
             *steps, last = follow(Schemas(model), detail["loc"]).steps
             inside = tree
             for step in steps:
-                inside = inside[int(step)] if isinstance(inside, list) else inside[step]
+                # One part where a list of parts is expected is the first.
+                if isinstance(inside, list):
+                    inside = inside[int(step)]
+                elif step != "0" or step in inside:
+                    inside = inside[step]
             inside[int(last) if isinstance(inside, list) else last] = int(value)
             found = True
     return found
@@ -180,9 +184,10 @@ def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
     value = detail["input"]
     if detail["type"] in ("value_error", "assertion_error"):
         return str(detail["ctx"]["error"])
-    if spot.schema is not None and detail["type"] == "literal_error" and isinstance(value, str):
+    bare = schemas.bare(spot.schema) if spot.schema is not None else {"type": ""}
+    if bare["type"] == "literal" and detail["type"] == "literal_error" and isinstance(value, str):
         noun = next((step for step in reversed(spot.steps) if not step.isdecimal()), "value")
-        return unknown(noun, value, [str(name) for name in schemas.bare(spot.schema)["expected"]])
+        return unknown(noun, value, [str(name) for name in bare["expected"]])
     if detail["type"] in ("less_than_equal", "greater_than_equal"):
         ((side, limit),) = detail["ctx"].items()
         if limit in OF_COLUMNS:
@@ -193,5 +198,5 @@ def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
     if spot.union is not None and detail["type"].endswith("_type"):
         return f"must be {phrase(schemas, spot.union)}, got {show(value)}"
     if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
-        return f"must be {phrase(schemas, schemas.bare(spot.schema))}, got {show(value)}"
+        return f"must be {phrase(schemas, bare)}, got {show(value)}"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

@@ -66,11 +66,11 @@ def further_faults(node: Node, axes: Sequence[Axis], recorded: bool = False) -> 
 
 def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> BaseModel:
     """Validate a mapping; where something is wrong, fields of the model are missing, and reading one is an error."""
+    entries = {"kind": tree} if isinstance(tree, str) else tree if isinstance(tree, Mapping) else {}
     try:
-        return model.model_validate(tree, context=context)
+        return model.model_validate(entries, context=context)
     except ValidationError as error:
         wrong = {str(detail["loc"][0]) for detail in error.errors(include_url=False) if detail["loc"]}
-    entries = {"kind": tree} if isinstance(tree, str) else tree if isinstance(tree, Mapping) else {}
     fields: dict[str, Any] = {
         name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
     }

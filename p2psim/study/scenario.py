@@ -130,7 +130,13 @@ class Scenario(Options):
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
         """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
-        return _build(from_python(explicit(tree), Place(path)), confirm_cells, [])
+        try:
+            node = from_python(explicit(tree), Place(path))
+        except RecursionError:
+            raise InputError(
+                Fault("too many mappings and lists stand inside each other", path=path)
+            ) from None
+        return _build(node, confirm_cells, [])
 
     def resolved(self) -> dict[str, Any]:
         """Return all that the scenario says as plain values: every default explicit, in the models' order.

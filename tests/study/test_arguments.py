@@ -1,5 +1,7 @@
 """Arguments of the Python functions and of the command are refused at the door, with their names."""
 
+import contextlib
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +120,50 @@ def test_options_of_the_command(
     assert "Traceback" not in said
     assert len(said) < 2000
     assert not any(tmp_path.iterdir())
+
+
+COMMANDS = [
+    "run",
+    "check",
+    "plot",
+    "verify",
+    "audit",
+    "forecast",
+    "compare",
+    "account releases",
+    "account run",
+]
+COMMANDS += ["account calibrate", "account network", "data list", "list", "schema"]
+WORDS = """
+--set --replicas --seed --engine --jobs --executor --scheduler --cell --replica --progress --kind --metric --out
+--against --agent --quantile --target --reference --samples --gamma --calibrate --best --confidence --losses --delta
+--epsilon --count --sigma --steps --topology --accountant --json --overwrite --no-pilot --nonsense
+star.yaml missing.yaml . x=1 seed=1 seed 0 -1 1.5 nan inf 1e999 true { [1] a=b=c -- - = ~nobody/x é
+"""
+STRANGE = ["", "9" * 5000, "x\udcff", 'name="\\UFFFFFFFF"', "\u200b", "network.topology.agents=["]
+TOKENS = st.sampled_from([*WORDS.split(), *STRANGE])
+
+
+@settings(max_examples=150, deadline=None)
+@given(command=st.sampled_from(COMMANDS), tokens=st.lists(TOKENS, max_size=5))
+def test_any_arguments_end_with_a_message(
+    tmp_path_factory: pytest.TempPathFactory, command: str, tokens: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    said = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stderr(said),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        try:
+            code = main([*command.split(), *tokens])
+        except SystemExit as end:
+            code = end.code
+    assert code in (0, 2)
+    assert (code == 2) == bool(said.getvalue())
+    assert "Traceback" not in said.getvalue()
+    assert not any(folder.iterdir())
 
 
 GUARD = 'if __name__ == "__main__":'

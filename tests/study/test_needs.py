@@ -30,7 +30,7 @@ learning:
   loss: squared
   regularizer: {l2: 1.0e-3}
 """
-SWEPT = ("seed", "data.seed", "network.topology.seed")
+SWEPT = ("seed", "data.seed", "learning.algorithm.mu")
 #: So much memory is left to the commands that are tried.
 ROOM = 4_000_000_000
 
@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("graph", "network.topology.agents", "{kind: complete, agents: 10000}"),
         ("graph", "data.source.dimension", 10**9),
         ("graph", "learning.algorithm.updates_per_agent", 1e300),
-        ("graph", "sweep", "{" + ", ".join(f"{key}: {[*range(1000)]}" for key in SWEPT) + "}"),
+        ("graph", "sweep", "{" + ", ".join(f"{key}: {[*range(1, 1001)]}" for key in SWEPT) + "}"),
     ],
 )
 def test_sizes(folder: Path, file: str, key: str, value: object) -> None:
