@@ -64,7 +64,7 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     from contextlib import nullcontext
 
     from p2psim.errors import InputError, P2PSimError
-    from p2psim.interrupts import leave_at_once
+    from p2psim.interrupts import ended_as_interrupted, leave_at_once
     from p2psim.printing import complain
 
     def end(message: object, code: int) -> int:
@@ -93,7 +93,8 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
             from p2psim.parts import load_parts
 
             load_parts(*asked.parts)
-        code = commands.COMMANDS[asked.command](asked)
+        with ended_as_interrupted():
+            code = commands.COMMANDS[asked.command](asked)
         sys.stdout.flush()
         return code
     except InputError as error:

@@ -1,4 +1,4 @@
-"""An interrupt while a command starts: nothing has been done yet, so that it ends there and then."""
+"""Ends of a command from outside: an interrupt while it starts, and the signals that end it as an interrupt does."""
 
 import os
 import signal
@@ -30,3 +30,29 @@ def leave_at_once(code: int) -> Iterator[None]:
         if before is signal.default_int_handler:
             with suppress(ValueError):
                 signal.signal(signal.SIGINT, before)
+
+
+#: How a process is asked to end: by a service manager, or since its terminal has gone.
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """While the block runs, have SIGTERM and SIGHUP end it as Ctrl-C does; ignored ones stay so."""
+
+    def interrupt(*_: object) -> None:
+        # Often several come one after the other: none may disturb the tidying up.
+        for ending in before:
+            signal.signal(ending, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = [ending for ending in ENDINGS if signal.getsignal(ending) is signal.SIG_DFL]
+    with suppress(ValueError):  # not the main thread, which alone is interrupted
+        for ending in before:
+            signal.signal(ending, interrupt)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            for ending in before:
+                signal.signal(ending, signal.SIG_DFL)

@@ -42,6 +42,7 @@ ALONE = {
     "compiled",
     "errors",
     "figure_names",
+    "interrupts",
     "intrinsics",
     "json_lines",
     "moments",

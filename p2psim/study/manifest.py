@@ -233,11 +233,13 @@ def read(folder: Path) -> Manifest:
             return _from_tree(tree)
     except FileNotFoundError:
         raise FolderError(f"{folder}: not a run folder (it has no {NAME})") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise FolderError(
             f"{path}: damaged ({type(error).__name__}: {error}); restore it from a copy, "
             "or run into another folder with --out"
         ) from None
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({error.strerror or error})") from None
     raise FolderError(
         f"{path}: folder format {version}, this p2psim reads {FOLDER_FORMAT}; use another --out"
     )

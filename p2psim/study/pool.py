@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import SimulationError
+from p2psim.errors import SimulationError, first_line
+from p2psim.interrupts import ENDINGS
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _MOST_STILLBORN = 3
 #: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
 #: folder first. Each worker takes this process's path before it does anything.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+_GO_ON = "what was finished is kept, run again to go on, perhaps with fewer --jobs"
 #: Of workers: one thread each.
 _OF_WORKERS = (
     dict.fromkeys(
@@ -48,8 +50,9 @@ _OF_WORKERS = (
 
 def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
     """Life of a worker: it says that it is ready; then come batches, with the cells that it has not seen yet."""
-    # Ctrl-C reaches the whole process group; the parent alone decides what becomes of the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # These may reach the whole process group; the parent alone decides what becomes of the workers.
+    for ending in (signal.SIGINT, *ENDINGS):
+        signal.signal(ending, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
@@ -131,10 +134,10 @@ class Worker:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Keep Ctrl-C from what is started here: it would end the server of workers amid its imports, with a traceback."""
+    """Keep interrupts from what is started here: they would end the server of workers amid its imports."""
     # The server starts the tracker first, if nobody has, which makes ears open again.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
     try:
         yield
     finally:
@@ -178,7 +181,13 @@ def run_pool(
         mine, theirs = context.Pipe()
         with environment(_OF_WORKERS), _deaf():
             process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
-            process.start()
+            try:
+                process.start()
+            except (OSError, EOFError, MemoryError) as error:
+                raise SimulationError(
+                    f"a worker process could not be started ({first_line(error)}), perhaps for want of memory; "
+                    f"{_GO_ON}"
+                ) from error
         # The worker's end must be open nowhere else, so that its death is seen.
         theirs.close()
         return Worker(process, mine)
@@ -219,7 +228,7 @@ def exchange(
                     if stillborn >= _MOST_STILLBORN:
                         raise SimulationError(
                             f"{stillborn} worker processes ended before their first batch (killed, or out of memory); "
-                            "what was finished is kept, run again to go on, perhaps with fewer --jobs"
+                            f"{_GO_ON}"
                         ) from None
                     pool.append(start())
                     if result is not None:

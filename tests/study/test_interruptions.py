@@ -200,12 +200,20 @@ def test_killed_at_random_moments_and_resumed(
     assert len(reached) > 2
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int) -> None:
-    folder = tmp_path / "run"
+@pytest.mark.parametrize(
+    ("jobs", "ending"),
+    [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (2, signal.SIGHUP)],
+)
+def test_interrupt_keeps_what_is_finished(
+    study: Path, tmp_path: Path, jobs: int, ending: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with stopped(study, folder, jobs, batches_kept=2) as process:
+        assert list(temporary.glob("p2psim-*"))
         began = time.monotonic()
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, ending)
         os.kill(process.pid, signal.SIGCONT)
         _, message = process.communicate()
     # A second, where nothing else runs; other tests do.
@@ -213,6 +221,7 @@ def test_interrupt_keeps_what_is_finished(study: Path, tmp_path: Path, jobs: int
     assert process.returncode == 130
     assert "interrupted; what was finished is kept" in message
     assert "Traceback" not in message
+    assert not list(temporary.glob("p2psim-*"))
     assert parts(folder) >= 2
     finish(study, folder)
     assert_undisturbed(study, folder)
@@ -310,3 +319,29 @@ if __name__ == "__main__":
         check=False,
     )
     assert (ended.stdout, ended.stderr) == ("heard\n", "")
+
+
+def test_too_little_memory_for_a_worker_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not that something is damaged; and what was finished is kept."""
+    import errno
+    from multiprocessing import process
+
+    from p2psim.cli import main
+    from p2psim.study import pool
+
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    (tmp_path / "study.yaml").write_text(small.scenario(replicas=1).to_yaml())
+    arguments = ["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run"), "--quiet"]
+    with monkeypatch.context() as patch:
+        patch.setattr(process.BaseProcess, "start", refuse)
+        patch.setattr(pool, "warm_up", lambda: None)
+        assert main([*arguments, "--jobs", "2"]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "a worker process could not be started ([Errno 12] Cannot allocate memory)" in said
+    assert "fewer --jobs" in said
+    assert "damaged" not in said
+    assert main(arguments) == 0
