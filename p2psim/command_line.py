@@ -57,8 +57,8 @@ def _add_overrides(command: argparse.ArgumentParser) -> None:
         default=[],
         help="set a dotted key to a YAML value; may be given again",
     )
-    command.add_argument("--replicas", type=whole(1), metavar="R", help="number of replicas")
-    command.add_argument("--seed", type=whole(-(2**63) + 1), metavar="S", help="seed of the study")
+    command.add_argument("--replicas", type=whole("--replicas", 1), metavar="R", help="number of replicas")
+    command.add_argument("--seed", type=whole("--seed", -(2**63) + 1), metavar="S", help="seed of the study")
     command.add_argument("--engine", choices=("auto", "simpy", "array"), help="what makes the events")
     command.add_argument(
         "--confirm-cells", action="store_true", help="accept a study of any size: cells, memory and time"
@@ -74,7 +74,7 @@ def _add_run(commands: Commands) -> None:
     _add_overrides(run)
     run.add_argument(
         "--jobs",
-        type=whole(1, 10_000),
+        type=whole("--jobs", 1, 10_000),
         metavar="N",
         help="number of processes; by default one a core if worth it",
     )
@@ -84,8 +84,10 @@ def _add_run(commands: Commands) -> None:
     )
     run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
     run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
-    run.add_argument("--cell", type=whole(), metavar="I", help="run this cell alone (with --replica)")
-    run.add_argument("--replica", type=whole(), metavar="R", help="run this replica alone (with --cell)")
+    run.add_argument("--cell", type=whole("--cell"), metavar="I", help="run this cell alone (with --replica)")
+    run.add_argument(
+        "--replica", type=whole("--replica"), metavar="R", help="run this replica alone (with --cell)"
+    )
     run.add_argument(
         "--progress",
         choices=("bar", "json", "none"),
@@ -108,7 +110,7 @@ def _add_check(commands: Commands) -> None:
     )
     check.add_argument(
         "--jobs",
-        type=whole(1, 10_000),
+        type=whole("--jobs", 1, 10_000),
         metavar="N",
         help="processes to tell the time for; one a core by default",
     )
@@ -134,7 +136,10 @@ def _add_plot(commands: Commands) -> None:
     )
     plot.add_argument("--facet", metavar="KEY", help="a swept key: a figure for each of its values")
     plot.add_argument(
-        "--agent", type=whole(), metavar="I", help="of collaboration: the owner whose isolated ψ is drawn"
+        "--agent",
+        type=whole("--agent"),
+        metavar="I",
+        help="of collaboration: the owner whose isolated ψ is drawn",
     )
     plot.add_argument(
         "--quantile",
@@ -181,7 +186,7 @@ def _add_audit(commands: Commands) -> None:
     audit.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
     audit.add_argument(
         "--samples",
-        type=whole(100),
+        type=whole("--samples", 100),
         default=10_000,
         metavar="N",
         help="runs on each data set; 10,000 by default",
@@ -194,7 +199,11 @@ def _add_audit(commands: Commands) -> None:
         help="probability that a right claim is refuted, at most; 1e-6 by default",
     )
     audit.add_argument(
-        "--replica", type=whole(), default=0, metavar="R", help="whose graph and data these are; 0 by default"
+        "--replica",
+        type=whole("--replica"),
+        default=0,
+        metavar="R",
+        help="whose graph and data these are; 0 by default",
     )
     _add_overrides(audit)
 

@@ -26,7 +26,7 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--calibrate",
-        type=whole(0, 10**6),
+        type=whole("--calibrate", 0, 10**6),
         default=0,
         metavar="R",
         help="also run R pilot replicas of each cell, and show how far the forecast is off",

@@ -41,7 +41,7 @@ def add_statistics(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--statistics-seed",
-        type=whole(),
+        type=whole("--statistics-seed"),
         metavar="S",
         help="with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
     )

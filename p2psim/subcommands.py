@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import TypeAlias
 
+from p2psim.errors import InputError
+
 #: Parsers of commands are added to this.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -20,18 +22,19 @@ def add_command(
     return added
 
 
-def whole(least: int = 0, most: int = 2**63 - 1) -> Callable[[str], int]:
-    """Return what reads a whole number of at least and at most so much from an argument."""
+def whole(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """Return what reads a whole number within limits as an option's argument."""
 
     def read(text: str) -> int:
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
         try:
-            number = int(text) if len(text) <= 20 else None
+            # Python refuses to read thousands of digits; all numbers of a hundred are too large.
+            number = int(f"{text[:100]}{'0' * text[100:].isdigit()}")
         except ValueError:
-            number = None
-        if number is None or not least <= number <= most:
-            shown = text if len(text) <= 40 else f"{text[:40]}…"
-            upto = f"from {least} to {most}" if most < 2**63 - 1 else f"of at least {least}"
-            raise argparse.ArgumentTypeError(f"must be a whole number {upto}, got {shown!r}")
+            raise argparse.ArgumentTypeError(f"must be a whole number, got {shown!r}") from None
+        if not least <= number <= most:
+            limit = f"at least {least}" if number < least else f"at most {most}"
+            raise InputError(f"{option}: must be {limit}, got {shown}")
         return number
 
     return read

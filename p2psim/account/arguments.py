@@ -61,7 +61,7 @@ def _add_releases(actions: Commands) -> None:
     given.add_argument("--scale", metavar="LIST", help="scale of the noise instead, beside --sensitivity")
     releases.add_argument("--sensitivity", type=float, metavar="D", help="Δ, for --scale; 1 by default")
     releases.add_argument(
-        "--count", type=whole(1), default=1, metavar="N", help="times that the list is repeated"
+        "--count", type=whole("--count", 1), default=1, metavar="N", help="times that the list is repeated"
     )
     _add_at(releases)
     _add_accountants(releases)
@@ -78,7 +78,7 @@ def _add_run(actions: Commands) -> None:
     run.add_argument("run", metavar="RUN", help="a run folder")
     _add_at(run, "; that of the run by default")
     _add_accountants(run)
-    run.add_argument("--cell", type=whole(), metavar="I", help="this cell alone")
+    run.add_argument("--cell", type=whole("--cell"), metavar="I", help="this cell alone")
 
 
 def _add_calibrate(actions: Commands) -> None:
@@ -90,7 +90,7 @@ def _add_calibrate(actions: Commands) -> None:
     _add_noise(calibrate)
     asked = calibrate.add_mutually_exclusive_group(required=True)
     asked.add_argument(
-        "--count", type=whole(1), metavar="N", help="releases with the same loss: tell the loss"
+        "--count", type=whole("--count", 1), metavar="N", help="releases with the same loss: tell the loss"
     )
     asked.add_argument("--loss", type=float, metavar="L", help="loss of each release: tell how many")
     calibrate.add_argument("--epsilon", type=float, required=True, metavar="E", help="ε of the budget")
@@ -109,10 +109,12 @@ def _add_network(actions: Commands) -> None:
     network.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, for its graph")
     network.add_argument("--topology", metavar="YAML", help="a graph instead: '{kind: ring, agents: 20}'")
     network.add_argument(
-        "--seed", type=whole(), default=0, metavar="S", help="of a random --topology; 0 by default"
+        "--seed", type=whole("--seed"), default=0, metavar="S", help="of a random --topology; 0 by default"
     )
     network.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as in p2psim run")
-    network.add_argument("--steps", type=whole(), required=True, metavar="T", help="steps of x ← W x")
+    network.add_argument(
+        "--steps", type=whole("--steps"), required=True, metavar="T", help="steps of x ← W x"
+    )
     network.add_argument("--sigma", type=float, required=True, metavar="S", help="σ of the noise")
     network.add_argument(
         "--sensitivity", type=float, default=1.0, metavar="D", help="L2 sensitivity Δ; 1 by default"

@@ -189,7 +189,11 @@ def _array_engine(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _metrics(scenario: Scenario) -> Iterator[Fault]:
-    known = meanings_of(scenario)
+    known, record = meanings_of(scenario), scenario.record
+    if not (
+        record.metrics or record.per_agent or record.events or record.noise or record.models or record.data
+    ):
+        yield Fault("names no metric, and nothing else is kept; relative_fitness is one", "record.metrics")
     for i, name in enumerate(scenario.record.metrics):
         if name not in known:
             yield Fault(unknown("metric", name, list(known)), f"record.metrics.{i}")

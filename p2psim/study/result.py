@@ -3,13 +3,18 @@
 import json
 import os
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator
 
 from p2psim.errors import FolderError, InputError
+from p2psim.options import AS_LIST, AS_TUPLE, Fraction, Index, Options
 from p2psim.study import made, notices
 from p2psim.study import manifest as manifests
 from p2psim.study.archives import RunArrays
+from p2psim.study.faults import given, path_of
 from p2psim.study.seals import damage
 
 if TYPE_CHECKING:
@@ -71,7 +76,7 @@ class Result:
         FolderError
             If it is none, is damaged, or has no finished results yet.
         """
-        folder = Path(path)
+        folder = path_of("run", path)
         if folder.is_file():
             raise FolderError(f"{folder}: is a file; give a run folder, which p2psim run makes (runs/NAME)")
         if not folder.is_dir():
@@ -218,6 +223,7 @@ class Result:
         groups = last.groupby(keys, observed=True, sort=True)
         # Between two infinities interpolation gives no number: the lower of them.
         spread = groups.quantile(levels).fillna(groups.quantile(levels, interpolation="lower")).unstack()
+        spread = spread.reindex(columns=levels)  # where nothing was recorded there are no columns
         spread.columns = pd.Index(["q25", "median", "q75"])
         table = spread.reset_index()
         counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
@@ -327,9 +333,29 @@ class Result:
         """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""
         from p2psim import report
 
+        names = signature(report.draw).parameters
+        given(Drawing, **dict(zip(list(names)[1:], args, strict=False)), **kwargs)
         files = report.draw(self, *args, **kwargs)
         made.add(self.path, files)
         return files
+
+
+class Drawing(Options):
+    """Arguments of ``p2psim.report.draw``, as far as their types go."""
+
+    kind: Annotated[tuple[str, ...], AS_TUPLE, AS_LIST] | None = None
+    metric: str | None = None
+    folder: Annotated[
+        Any, AfterValidator(lambda value: value if value is None else path_of("folder", value))
+    ] = None
+    against: str | None = None
+    target: float | None = None
+    reference: dict[str, Any] | None = None
+    facet: str | None = None
+    agent: Index | None = None
+    quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = (0.25, 0.75)
+    log: bool | None = None
+    title: str | None = None
 
 
 def _meant(folder: Path) -> str:

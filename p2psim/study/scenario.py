@@ -21,7 +21,7 @@ from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
 from p2psim.study import overrides as command_line
 from p2psim.study import yaml_reader, yaml_writer
-from p2psim.study.faults import faults_of, make_whole, ordered
+from p2psim.study.faults import faults_of, make_whole, ordered, path_of, show
 from p2psim.study.figure import Figures, figure_faults
 from p2psim.study.names import PATTERN, checked_name
 from p2psim.study.nodes import Node, Place, at, find, from_python, place_of, placed, plain, put
@@ -105,7 +105,7 @@ class Scenario(Options):
         InputError
             With everything that is wrong, each with its place.
         """
-        data = yaml_reader.contents(path)
+        data = yaml_reader.contents(path_of("path", path))
         return cls.parse(data, str(path), overrides, confirm_cells=confirm_cells, recorded=recorded)
 
     @classmethod
@@ -119,6 +119,10 @@ class Scenario(Options):
         recorded: bool = False,
     ) -> Scenario:
         """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
+        if not isinstance(text, str | bytes):
+            raise InputError(f"text: must be text or bytes, got {show(text)}")
+        if not isinstance(overrides, list | tuple) or not all(isinstance(one, str) for one in overrides):
+            raise InputError(f"overrides: must be a list, each KEY=VALUE, got {show(overrides)}")
         node, faults = yaml_reader.read_leniently(text, path)
         if node.content is None and not faults:
             raise InputError(Fault("is empty; a scenario has name, network, data and learning", path=path))

@@ -92,6 +92,45 @@ def test_any_argument_of_run_is_taken_or_refused(
         p2psim.run(**given)
 
 
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> p2psim.Result:
+    """A small run."""
+    return p2psim.run(
+        p2psim.Scenario.from_dict(STAR), tmp_path_factory.mktemp("made") / "run", progress=False
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(
+        ["kind", "metric", "against", "folder", "target", "facet", "agent", "quantile", "log", "zz"]
+    ),
+    value=JUNK.filter(lambda value: value is not None and not isinstance(value, str | bool)),
+)
+def test_arguments_of_other_functions(result: p2psim.Result, name: str, value: object) -> None:
+    if name != "target" or not isinstance(value, int | float):
+        with pytest.raises(InputError):
+            result.plot(**{"kind": "nothing"} | {name: value})
+    for function in (p2psim.Result.load, p2psim.Scenario.load):
+        with pytest.raises(InputError):
+            function(value)  # type: ignore[operator]
+    with pytest.raises(InputError):
+        p2psim.Scenario.from_dict(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kept", [{}, {"events": True}])
+def test_a_run_may_record_no_metric_where_it_keeps_something_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kept: dict[str, bool]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("star.yaml").write_text(repr(STAR | {"record": {"metrics": []}}).replace("'", '"'))
+    assert main(["run", "star.yaml", "--jobs", "1", *(f"--set=record.{key}=true" for key in kept)]) == (
+        0 if kept else 2
+    )
+    assert ("record.metrics: names no metric" in capsys.readouterr().err) == (not kept)
+    assert Path("runs").exists() == bool(kept)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
