@@ -90,7 +90,10 @@ def _add_calibrate(actions: Commands) -> None:
     _add_noise(calibrate)
     asked = calibrate.add_mutually_exclusive_group(required=True)
     asked.add_argument(
-        "--count", type=whole("--count", -(2**63)), metavar="N", help="releases with the same loss: tell the loss"
+        "--count",
+        type=whole("--count", -(2**63)),
+        metavar="N",
+        help="releases with the same loss: tell the loss",
     )
     asked.add_argument("--loss", type=float, metavar="L", help="loss of each release: tell how many")
     calibrate.add_argument("--epsilon", type=float, required=True, metavar="E", help="ε of the budget")

@@ -163,7 +163,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
         except InputError as error:
             found = [*error.faults, *faults_of_files(cell.scenario)]
             faults.update(dict.fromkeys(map(scenario.locate, found)))
-        except (ArithmeticError, ValueError) as error:
+        except (ArithmeticError, ValueError, MemoryError) as error:
             # Numbers that no rule refuses and that linear algebra cannot take.
             swept = key_values(cell.swept)
             which = f"cell {cell.index} ({swept})" if swept else "it"

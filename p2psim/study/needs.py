@@ -124,6 +124,11 @@ def _needs(scenario: Scenario) -> list[Need]:
         Need(_AGENT * agents, f"{agents:,} agents", {where: agents}),
         Need(_LINK * links, f"{links:,} links", {where: agents}),
     ]
+    algorithm = scenario.learning.algorithm
+    if algorithm.kind in ("synchronous-descent", "synchronous-averaging"):
+        # A step size of each round.
+        horizon = algorithm.horizon
+        needs.append(Need(_NUMBER * horizon, f"{horizon:,} rounds", {"learning.algorithm.horizon": horizon}))
     dimension, points = getattr(source, "dimension", None), getattr(source, "points", None)
     if isinstance(dimension, int) and points is not None:
         each = points if isinstance(points, int) else getattr(points, "mean", 1.0)
