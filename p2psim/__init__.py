@@ -6,21 +6,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from p2psim.network.topologies.base import Topology
     from p2psim.parts import load_parts
+    from p2psim.registry import register
     from p2psim.study.assembly import assemble
     from p2psim.study.result import Result
     from p2psim.study.runner import run
     from p2psim.study.scenario import Scenario
 
 __version__ = "0.1.0"
-__all__ = ["Result", "Scenario", "__version__", "assemble", "load_parts", "run"]
+__all__ = ["Result", "Scenario", "Topology", "__version__", "assemble", "load_parts", "register", "run"]
 
 # Loaded when first used: importing the package must not wait for the libraries that a run needs.
 _HOMES = {
     "Result": "p2psim.study.result",
     "Scenario": "p2psim.study.scenario",
+    "Topology": "p2psim.network.topologies.base",
     "assemble": "p2psim.study.assembly",
     "load_parts": "p2psim.parts",
+    "register": "p2psim.registry",
     "run": "p2psim.study.runner",
 }
 

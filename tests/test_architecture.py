@@ -37,6 +37,7 @@ ALLOWED = {
 
 #: Modules that everyone may import, since they import none of the packages.
 ALONE = {
+    "registry",
     "__version__",
     "agent_names",
     "compiled",

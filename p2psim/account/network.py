@@ -183,7 +183,7 @@ def _of_scenario(asked: argparse.Namespace) -> Links:
 def _of_topology(asked: argparse.Namespace) -> Links:
     from pydantic import ValidationError
 
-    from p2psim.network.graphs import Given, Topology, draw_links
+    from p2psim.network.graphs import AnyTopology, Given, draw_links
     from p2psim.options import Options
     from p2psim.study import yaml_reader
     from p2psim.study.faults import faults_of
@@ -192,7 +192,7 @@ def _of_topology(asked: argparse.Namespace) -> Links:
     class Asked(Options):
         """The one thing that is given."""
 
-        topology: Topology
+        topology: AnyTopology
 
     written = yaml_reader.read(asked.topology, "--topology")
     node = Node({"topology": written}, written.place)

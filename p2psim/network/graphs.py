@@ -18,7 +18,6 @@ from p2psim.network.topologies import (
     TwoCluster,
     draw_links,
     is_redrawn,
-    nodes_of,
 )
 
 __all__ = [
@@ -42,5 +41,4 @@ __all__ = [
     "from_edges",
     "is_redrawn",
     "links",
-    "nodes_of",
 ]

@@ -8,7 +8,7 @@ from p2psim.network.availability import Always, Availability
 from p2psim.network.channels import Channel
 from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import Exchange
-from p2psim.network.graphs import Topology
+from p2psim.network.graphs import AnyTopology
 from p2psim.options import BY_NAME, Options
 
 Engine = Literal["auto", "simpy", "array"]
@@ -17,7 +17,7 @@ Engine = Literal["auto", "simpy", "array"]
 class NetworkSection(Options):
     """Who wakes, who hears whom, and when."""
 
-    topology: Topology = Field(description="who is linked with whom")
+    topology: AnyTopology = Field(description="who is linked with whom")
     exchange: Exchange = Field(description="what happens when an agent wakes")
     clock: Annotated[Clock | None, BY_NAME] = Field(
         None, description="when agents wake; a Poisson clock of rate 1 when absent"

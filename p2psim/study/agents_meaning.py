@@ -10,7 +10,6 @@ from typing import Any
 
 from p2psim.agent_names import AgentNames
 from p2psim.errors import Fault, MeaningError, MissingSourceError
-from p2psim.network.graphs import nodes_of
 from p2psim.network.members import Members
 from p2psim.options import per_agent
 from p2psim.study.scenario import Scenario
@@ -22,7 +21,7 @@ _OF_AVAILABILITY = ("up", "down", "drop", "phase")
 def _agents(scenario: Scenario) -> Iterator[Fault]:
     """Sections must agree on how many agents there are, and name no others."""
     try:
-        number, names = nodes_of(scenario.network.topology)
+        number, names = scenario.network.topology.size_and_names()
     except MissingSourceError:
         return  # said where the file is needed: what a finished run was made from may be gone
     said = dict(_numbers(scenario))

@@ -11,9 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from p2psim.errors import Fault, InputError, MissingSourceError
 from p2psim.options import Options
+from p2psim.registry import AnyOf
 from p2psim.study.figure import figure_faults
 from p2psim.study.nodes import Node, put
 from p2psim.study.sweep import Axis, steps_of
@@ -81,7 +83,7 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
         entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
     )
     for name in wrong & model.model_fields.keys():
-        kind = _chosen(model.model_fields[name].annotation, entries.get(name))
+        kind = _chosen(model.model_fields[name], entries.get(name))
         if kind is None:
             vars(found).pop(name, None)
         else:
@@ -89,14 +91,18 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
     return found
 
 
-def _chosen(annotation: Any, entry: Any) -> type[BaseModel] | None:
+def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
     """The model that a mapping is meant to be: the only one, or that of its kind."""
+    choices: tuple[Any, ...] = get_args(annotation := field.annotation)
+    for metadata in field.metadata:
+        if isinstance(metadata, AnyOf):
+            choices, annotation = metadata.parts, None
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation if isinstance(entry, Mapping) else None
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
-    for choice in get_args(annotation):
-        field = getattr(choice, "model_fields", {}).get("kind")
-        if field is not None and isinstance(kind, str) and kind == field.default:
+    for choice in choices:
+        own = getattr(choice, "model_fields", {}).get("kind")
+        if own is not None and isinstance(kind, str) and kind == own.default:
             return cast("type[BaseModel]", choice)
     return None
 
@@ -115,7 +121,7 @@ def _part(inside: Any, name: str) -> Any:
 def faults_of_files(partly: Scenario) -> Iterator[Fault]:
     """What is wrong with files that the data and the topology name."""
     from p2psim.data.prepare import prepare
-    from p2psim.network.graphs import Given, draw_links, nodes_of
+    from p2psim.network.graphs import Given, draw_links
 
     data, topology = _part(partly, "data"), _part(_part(partly, "network"), "topology")
     known = bool(topology) and is_whole(topology)
@@ -124,7 +130,7 @@ def faults_of_files(partly: Scenario) -> Iterator[Fault]:
     def read_records() -> None:
         agents, names = None, None
         with suppress(InputError):
-            agents, names = nodes_of(topology) if known else (None, None)
+            agents, names = topology.size_and_names() if known else (None, None)
         prepared = prepare(data, 0, 0, "", agents, names)
         if is_file and agents is not None:
             draw_links(topology, Given(labels=prepared.labels))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError
@@ -19,6 +19,7 @@ from p2psim.options import OneOf, Options, Whole
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
+from p2psim.registry import AnyOf, on_change
 from p2psim.study import overrides as command_line
 from p2psim.study import yaml_reader, yaml_writer
 from p2psim.study.faults import faults_of, make_whole, ordered, path_of, show
@@ -175,6 +176,31 @@ class Scenario(Options):
     def nodes(self) -> Node:
         """Return the resolved scenario as nodes, each with the place that it was written at."""
         return placed(explicit(self), self._origin.node, Place())
+
+
+def _rebuild() -> None:
+    """Build the schemas of the scenario anew, with all parts that are registered now."""
+    for model in _models(Scenario, {}):
+        model.model_rebuild(force=True)
+
+
+def _models(model: type[BaseModel], seen: dict[type[BaseModel], None]) -> dict[type[BaseModel], None]:
+    """All models that a model's schema contains, those inside before those around them, itself last."""
+
+    def walk(annotation: Any) -> None:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in seen:
+            _models(annotation, seen)
+        for inner in annotation.parts if isinstance(annotation, AnyOf) else get_args(annotation):
+            walk(inner)
+
+    for info in model.model_fields.values():
+        for annotation in (info.annotation, *info.metadata):
+            walk(annotation)
+    seen[model] = None
+    return seen
+
+
+on_change(_rebuild)
 
 
 def located(fault: Fault, node: Node) -> Fault:

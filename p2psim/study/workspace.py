@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.network.graphs import nodes_of
 from p2psim.study.families import family_of
 
 if TYPE_CHECKING:
@@ -167,13 +166,13 @@ class Workspace:
 def _identify(scenario: Scenario, replica: int) -> str:
     from p2psim.study.scenario import written
 
-    _, names = nodes_of(scenario.network.topology)
+    _, names = scenario.network.topology.size_and_names()
     parts = {
         "data": written(scenario.data),
         "seed": scenario.data.seed if scenario.data.seed is not None else scenario.seed,
         "replica": replica if scenario.data.redrawn else None,
         "variant": data_variant(scenario),
-        "agents": scenario.network.topology.agents,
+        "agents": scenario.network.topology.size,
         **({} if names is None else {"names": names}),
         "family": family_of(scenario).identify(scenario),
     }
@@ -192,7 +191,7 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
 
     from p2psim.data.prepare import prepare
 
-    agents, names = nodes_of(scenario.network.topology)
+    agents, names = scenario.network.topology.size_and_names()
     prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
         arrays, warnings = family_of(scenario).arrays(scenario, prepared)

@@ -9,6 +9,7 @@ from topology_cases import assert_same, assert_sound, matrix
 from p2psim.errors import InputError, MeaningError
 from p2psim.network.events import LEARNER
 from p2psim.network.graphs import (
+    AnyTopology,
     Complete,
     ErdosRenyi,
     Given,
@@ -18,7 +19,6 @@ from p2psim.network.graphs import (
     ScaleFree,
     SmallWorld,
     Star,
-    Topology,
     TwoCluster,
     draw_links,
     is_redrawn,
@@ -212,7 +212,7 @@ def test_two_clusters_apart_where_that_is_allowed():
 )
 def test_what_a_scenario_cannot_say(tree):
     with pytest.raises(ValidationError):
-        TypeAdapter(Topology).validate_python(tree)
+        TypeAdapter(AnyTopology).validate_python(tree)
 
 
 @settings(deadline=None)

@@ -1,14 +1,9 @@
-"""Topologies: who is linked with whom. A new one is one file beside these, and one name in `Topology`.
-
-A topology is a part of the scenario with ``agents`` (how many it asks for, or None), ``is_random`` and
-``links(agents, random, given, learner)``; a random one has ``seed``.
-"""
+"""Topologies: who is linked with whom. A new one is one file beside these, and one name in the list below."""
 
 from typing import Annotated
 
-from pydantic import Field
-
 from p2psim.network.links import Given, Links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.complete import Complete
 from p2psim.network.topologies.erdos_renyi import ErdosRenyi
 from p2psim.network.topologies.file import FromFile
@@ -23,13 +18,17 @@ from p2psim.network.topologies.star import Star
 from p2psim.network.topologies.two_cluster import TwoCluster
 from p2psim.options import BY_NAME
 from p2psim.randomness import generator, stream_key
+from p2psim.registry import AnyOf, register_all
 
-AnyTopology = (
-    Star | Complete | Ring | Grid | RandomRegular | ErdosRenyi | SmallWorld | ScaleFree | TwoCluster
-    | NearestNeighbours | Similarity | FromFile
+register_all(
+    [
+        Star, Complete, Ring, Grid, RandomRegular, ErdosRenyi, SmallWorld, ScaleFree, TwoCluster, NearestNeighbours,
+        Similarity, FromFile,
+    ]
 )  # fmt: skip
 
-Topology = Annotated[AnyTopology, Field(discriminator="kind"), BY_NAME]
+#: Any topology that is registered.
+AnyTopology = Annotated[Topology, AnyOf("topology"), BY_NAME]
 
 __all__ = [
     "AnyTopology",
@@ -48,28 +47,16 @@ __all__ = [
     "TwoCluster",
     "draw_links",
     "is_redrawn",
-    "nodes_of",
 ]
 
 
-def is_redrawn(topology: AnyTopology) -> bool:
+def is_redrawn(topology: Topology) -> bool:
     """Whether each replica draws a graph of its own."""
     return topology.is_random and getattr(topology, "seed", None) is None
 
 
-def nodes_of(topology: AnyTopology) -> tuple[int | None, tuple[str, ...] | None]:
-    """How many agents a topology asks for, and their names, where it says that; a file knows both.
-
-    Raises
-    ------
-    MeaningError, MissingSourceError
-        If a file cannot be read, or does not hold as many agents as the topology asks for.
-    """
-    return topology.nodes_of_file() if isinstance(topology, FromFile) else (topology.agents, None)
-
-
 def draw_links(
-    topology: AnyTopology,
+    topology: Topology,
     given: Given,
     *,
     seed: int = 0,
@@ -81,7 +68,7 @@ def draw_links(
 
     Parameters
     ----------
-    topology : a part of `Topology`
+    topology : Topology
     given : Given
         What the data says: the number of agents, and what neighbours are found by.
     seed, replica, variant

@@ -1,21 +1,19 @@
 """Everyone with everyone."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from p2psim.network.links import Given, Links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.parts import MOST_OF_ALL_PAIRS, Agents, no_learner, settle
-from p2psim.options import Options
 
 
-class Complete(Options):
+class Complete(Topology):
     """Everyone is linked with everyone else; at most 10,000 agents."""
 
     kind: Literal["complete"] = "complete"
     agents: Agents = None
-
-    is_random: ClassVar[bool] = False
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False

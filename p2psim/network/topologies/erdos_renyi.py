@@ -6,12 +6,12 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.network.links import Given, Links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import draw_until_joined, pairs_within
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
-from p2psim.options import Options
 
 
-class ErdosRenyi(Options):
+class ErdosRenyi(Topology):
     """Each pair is linked with the same probability, independently; drawn again until connected.
 
     G(n, p) of Gilbert (1959), conditioned on being connected.

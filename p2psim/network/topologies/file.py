@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
@@ -16,8 +16,8 @@ from p2psim.network.graph_files.gml import read_gml
 from p2psim.network.graph_files.graphml import read_graphml
 from p2psim.network.graph_files.plain import read_edges, read_matrix
 from p2psim.network.links import Given, Links, checked_links, links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
-from p2psim.options import Options
 from p2psim.paths import DataPath, Seal, checked, sealed
 
 _SUFFIXES = {
@@ -30,7 +30,7 @@ _SUFFIXES = {
 }
 
 
-class FromFile(Options):
+class FromFile(Topology):
     """A graph that a file holds, with its weights; every link once, or in both directions alike."""
 
     kind: Literal["file"] = "file"
@@ -55,8 +55,6 @@ class FromFile(Options):
     agents: Agents = None
     allow_disconnected: AllowDisconnected = False
 
-    is_random: ClassVar[bool] = False
-
     @model_validator(mode="before")
     @classmethod
     def _seal(cls, value: Any, info: ValidationInfo) -> Any:
@@ -67,7 +65,7 @@ class FromFile(Options):
     ) -> Links:
         """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
-        self.nodes_of_file()
+        self.size_and_names()
         found = self.read(given.labels)
         settle(found.agents, agents, given, key=KEY)
         return found
@@ -109,7 +107,7 @@ class FromFile(Options):
             )
         return links(graph, KEY, self.weight, self.allow_disconnected)
 
-    def nodes_of_file(self) -> tuple[int, tuple[str, ...] | None]:
+    def size_and_names(self) -> tuple[int, tuple[str, ...] | None]:
         """How many agents there are, and the names of those whom the data does not name; None: 0 … n − 1.
 
         Raises

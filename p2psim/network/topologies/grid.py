@@ -1,24 +1,23 @@
 """Rows and columns."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from p2psim.network.links import Given, Links, from_edges
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.parts import no_learner, settle
-from p2psim.options import AS_TUPLE, Count, Options
+from p2psim.options import AS_TUPLE, Count
 
 
-class Grid(Options):
+class Grid(Topology):
     """Agents in rows and columns, linked with those beside, above and below; ``[1, n]`` is a path."""
 
     kind: Literal["grid"] = "grid"
     shape: Annotated[tuple[Count, Count], AS_TUPLE] = Field(
         description="rows and columns; agent r·columns + c stands in row r, column c"
     )
-
-    is_random: ClassVar[bool] = False
 
     @property
     def agents(self) -> int:

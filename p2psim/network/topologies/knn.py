@@ -1,15 +1,16 @@
 """Who is alike."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links, checked_links, from_edges
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import pair_keys
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
-from p2psim.options import Count, Options
+from p2psim.options import Count
 
 #: Distances of so many pairs are held at once: 64 MB.
 _BLOCK = 8_000_000
@@ -18,7 +19,7 @@ _BLOCK = 8_000_000
 _DECIMALS = 12
 
 
-class NearestNeighbours(Options):
+class NearestNeighbours(Topology):
     """Each agent is linked with those whose profiles are nearest to its own; weights are one.
 
     Profiles come with the data. Among equally near ones (to 12 decimals) lower numbers win. Takes time in n².
@@ -32,8 +33,6 @@ class NearestNeighbours(Options):
     )
     agents: Agents = None
     allow_disconnected: AllowDisconnected = False
-
-    is_random: ClassVar[bool] = False
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False

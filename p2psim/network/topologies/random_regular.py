@@ -7,9 +7,10 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import Ends, draw_until_joined, is_first, pair_keys
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
-from p2psim.options import Count, Options
+from p2psim.options import Count
 
 #: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.
 _ROUNDS = 100
@@ -18,7 +19,7 @@ _ROUNDS = 100
 _MIXING, _MOST_MIXED = 100, 1_000_000
 
 
-class RandomRegular(Options):
+class RandomRegular(Topology):
     """Every agent has the same number of neighbours, who are random; drawn again until connected.
 
     A pairing of n·degree half-links (Bollobás 1980); its loops and repeated links, about degree²/4 whatever n,

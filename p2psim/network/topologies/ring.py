@@ -1,21 +1,19 @@
 """A closed chain."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from p2psim.network.links import Given, Links, from_edges
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.parts import Agents, no_learner, settle
-from p2psim.options import Options
 
 
-class Ring(Options):
+class Ring(Topology):
     """Every agent is linked with the one before and the one after it."""
 
     kind: Literal["ring"] = "ring"
     agents: Agents = None
-
-    is_random: ClassVar[bool] = False
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False

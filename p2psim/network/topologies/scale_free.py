@@ -6,12 +6,13 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.network.links import Given, Links, from_edges
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import Ends
 from p2psim.network.topologies.parts import Agents, Seed, no_learner, settle
-from p2psim.options import Count, Options
+from p2psim.options import Count
 
 
-class ScaleFree(Options):
+class ScaleFree(Topology):
     """Agents come one by one and attach to earlier ones, in proportion to their degrees; always connected.
 
     Barabási and Albert (1999), from a star of attach + 1 agents: each newcomer draws different earlier agents,

@@ -1,6 +1,6 @@
 """Whose models should be alike."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -8,11 +8,12 @@ from pydantic import Field
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links, checked_links, from_edges
 from p2psim.network.spectrum import dense_lambda2
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.parts import MOST_OF_ALL_PAIRS, Agents, no_learner, settle
-from p2psim.options import Options, Positive
+from p2psim.options import Positive
 
 
-class Similarity(Options):
+class Similarity(Topology):
     """Every two agents are linked by how alike the models are that their data was generated from.
 
     W_ij = exp((cos φ_ij − 1)/γ), φ_ij the angle between the targets of i and j (Bellet, Guerraoui, Taziki and
@@ -28,8 +29,6 @@ class Similarity(Options):
         "left out, all are kept",
     )
     agents: Agents = None
-
-    is_random: ClassVar[bool] = False
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False

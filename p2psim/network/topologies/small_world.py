@@ -7,15 +7,16 @@ from pydantic import Field
 
 from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import Ends, draw_until_joined, is_first, pair_keys
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
-from p2psim.options import Count, Fraction, Options
+from p2psim.options import Count, Fraction
 
 #: A link finds a new end among those that are free, or, after so many tries in a full graph, stays.
 _TRIES = 1000
 
 
-class SmallWorld(Options):
+class SmallWorld(Topology):
     """A ring of near neighbours, some of whose links lead elsewhere; drawn again until connected.
 
     Watts and Strogatz (1998): each agent is linked with the nearest, half on either side; each link keeps its

@@ -1,21 +1,19 @@
 """One in the middle."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from p2psim.network.links import Given, Links, from_edges, star_links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.parts import Agents, settle
-from p2psim.options import Options
 
 
-class Star(Options):
+class Star(Topology):
     """A central learner (node −1) linked with each of its data owners; without a learner, agent 0 is the middle."""
 
     kind: Literal["star"] = "star"
     agents: Agents = None
-
-    is_random: ClassVar[bool] = False
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False

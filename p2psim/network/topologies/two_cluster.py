@@ -6,12 +6,13 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.network.links import Given, Links
+from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import Ends, draw_until_joined, pairs_between, pairs_within
 from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
-from p2psim.options import Fraction, Options
+from p2psim.options import Fraction
 
 
-class TwoCluster(Options):
+class TwoCluster(Topology):
     """Two halves, linked densely within and sparsely between; drawn again until connected.
 
     A stochastic block model: the first ⌈n/2⌉ agents are one cluster, the others the other; every pair is linked

@@ -15,7 +15,7 @@ from p2psim.learning.star_problem import StarProblem, star_problem
 from p2psim.learning.star_replay import GradientRule, gradient_rule
 from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent
 from p2psim.network.clocks import Clock
-from p2psim.network.graphs import AnyTopology, Given, Links, draw_links
+from p2psim.network.graphs import Given, Links, Topology, draw_links
 from p2psim.network.simulation import Network
 from p2psim.study.families.agents import members_of, names_of
 from p2psim.study.families.stage import order_of
@@ -82,7 +82,7 @@ def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int)
 
 
 @lru_cache(maxsize=8)
-def _links(topology: AnyTopology, agents: int) -> Links:
+def _links(topology: Topology, agents: int) -> Links:
     return draw_links(topology, Given(agents), learner=True)
 
 

@@ -227,7 +227,7 @@ def _noisy(parties: Sequence[Party]) -> tuple[str, ...]:
 
 
 def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
-    loss, agents = scenario.learning.loss, scenario.network.topology.agents
+    loss, agents = scenario.learning.loss, scenario.network.topology.size
     sensitivity, availability = scenario.privacy.sensitivity, scenario.network.availability
     if not loss.is_squared_error:
         raise MeaningError(

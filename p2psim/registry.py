@@ -1,0 +1,175 @@
+"""The parts that a scenario can name, by kind and name: those of p2psim and those of others, through one door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar, Union
+
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+from p2psim.errors import InputError
+
+#: Kinds of parts, and the key or option that names one.
+KINDS: Mapping[str, str] = {
+    "topology": "network.topology",
+    "exchange": "network.exchange",
+    "availability": "network.availability",
+    "loss": "learning.loss",
+    "source": "data.source",
+    "feature": "data.features",
+    "partition": "data.partition",
+    "mechanism": "privacy.mechanism",
+    "allocation": "privacy.allocation",
+    "accountant": "privacy.accountant",
+    "metric": "record.metrics",
+    "figure": "figure",
+}
+
+_T = TypeVar("_T")
+
+_PARTS: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+
+# Called after parts were registered: whoever keeps something made of all parts makes it anew.
+_LISTENERS: list[Callable[[], None]] = []
+
+# Number of `registering` blocks that are open; listeners wait for the last to end.
+_open = 0
+
+
+def register(part: _T) -> _T:
+    """Let scenarios name a part; used as a decorator.
+
+    Parameters
+    ----------
+    part : type or object
+        A subclass of one of the base classes of parts (`p2psim.Topology`, `p2psim.Loss`, …), whose ``kind``
+        has the part's name as its default; or an object with ``part_kind`` and ``name`` (a metric, an accountant, a
+        figure).
+
+    Returns
+    -------
+    part
+
+    Raises
+    ------
+    InputError
+        If it is no part, has no name, or a part of this kind and name exists.
+    """
+    kind, name = kind_of(part), name_of(part)
+    known = _PARTS[kind].get(name)
+    if known is not None and not _same(known, part):
+        mine, other = package_of(part), package_of(known)
+        raise InputError(
+            f"the {kind} {name!r} of {mine} cannot be registered: {other} has one of this name; call it otherwise"
+        )
+    with registering():
+        _PARTS[kind][name] = part
+    return part
+
+
+def register_all(parts: Iterable[Any]) -> None:
+    """Register several parts at once."""
+    with registering():
+        for part in parts:
+            register(part)
+
+
+@contextmanager
+def registering() -> Iterator[None]:
+    """Let listeners wait until all parts of this block are registered."""
+    global _open
+    _open += 1
+    try:
+        yield
+    finally:
+        _open -= 1
+        if not _open:
+            for listener in _LISTENERS:
+                listener()
+
+
+def on_change(listener: Callable[[], None]) -> None:
+    """Call a function whenever parts have been registered."""
+    _LISTENERS.append(listener)
+
+
+def parts(kind: str) -> Mapping[str, Any]:
+    """All parts of a kind by name, in the order of their registration."""
+    return _PARTS[kind]
+
+
+def parts_of(module: str) -> list[str]:
+    """``kind name`` of the parts that a module and those inside it have registered."""
+    return [
+        f"{kind} {name}"
+        for kind, named in _PARTS.items()
+        for name, part in named.items()
+        if f"{_module(part)}.".startswith(f"{module}.")
+    ]
+
+
+def kind_of(part: Any) -> str:
+    """Kind of a part.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    kind = getattr(part, "part_kind", None)
+    if kind not in KINDS:
+        raise InputError(
+            f"{part!r} is no part: derive it from a base class of parts, such as p2psim.Topology"
+        )
+    return str(kind)
+
+
+def name_of(part: Any) -> str:
+    """Name by which a scenario names a part.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    field = getattr(part, "model_fields", {}).get("kind")
+    name = field.default if field is not None else getattr(part, "name", None)
+    if not isinstance(name, str) or not name:
+        raise InputError(f'{part!r} has no name: give it kind: Literal["NAME"] = "NAME"')
+    return name
+
+
+def package_of(part: Any) -> str:
+    """Top-level package that a part comes from."""
+    return _module(part).partition(".")[0]
+
+
+def _module(part: Any) -> str:
+    return str(getattr(part, "__module__", None) or type(part).__module__)
+
+
+def _same(a: Any, b: Any) -> bool:
+    def place(part: Any) -> tuple[str, str]:
+        return _module(part), getattr(part, "__qualname__", repr(part))
+
+    return a is b or place(a) == place(b)
+
+
+class AnyOf:
+    """Metadata of a type: any registered part of a kind, as a union that ``kind`` tells apart."""
+
+    def __init__(self, kind: str):
+        self._kind = kind
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What is registered now."""
+        return tuple(_PARTS[self._kind].values())
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Build the schema of the union of what is registered now."""
+        union: Any = Union[self.parts]  # noqa: UP007
+        tagged: Any = Annotated[union, Field(discriminator="kind")]
+        return handler.generate_schema(tagged)
