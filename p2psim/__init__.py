@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from p2psim.learning.losses.protocol import Loss
     from p2psim.network.topologies.base import Topology
     from p2psim.parts import load_parts
     from p2psim.registry import register
@@ -15,10 +16,21 @@ if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
 
 __version__ = "0.1.0"
-__all__ = ["Result", "Scenario", "Topology", "__version__", "assemble", "load_parts", "register", "run"]
+__all__ = [
+    "Loss",
+    "Result",
+    "Scenario",
+    "Topology",
+    "__version__",
+    "assemble",
+    "load_parts",
+    "register",
+    "run",
+]
 
 # Loaded when first used: importing the package must not wait for the libraries that a run needs.
 _HOMES = {
+    "Loss": "p2psim.learning.losses.protocol",
     "Result": "p2psim.study.result",
     "Scenario": "p2psim.study.scenario",
     "Topology": "p2psim.network.topologies.base",

@@ -10,7 +10,7 @@ from own_losses import Huber
 from p2psim.learning.batches import Sampling
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_replay import GraphReplay, GraphRule
-from p2psim.learning.losses import Logistic, RecordLoss, Squared
+from p2psim.learning.losses import Logistic, Loss, Squared
 from p2psim.network.channels import Channel
 from p2psim.network.events import COMMIT
 from p2psim.network.exchanges import Broadcast
@@ -20,7 +20,7 @@ from p2psim.network.simulation import Network, simulate_events
 from p2psim.randomness import Streams
 from p2psim.study.scenario import Scenario
 
-LOSSES: dict[str, type[RecordLoss]] = {"squared": Squared, "logistic": Logistic, "huber": Huber}
+LOSSES: dict[str, type[Loss]] = {"squared": Squared, "logistic": Logistic, "huber": Huber}
 
 #: ∂ℓ/∂z of each, by its formula.
 SLOPES: dict[str, Any] = {
@@ -51,7 +51,7 @@ def random_links(agents: int, seed: int, extra: int = 0) -> Links:
 
 
 def problem_of(
-    loss: RecordLoss,
+    loss: Loss,
     where: Links,
     sizes: list[int],
     features: int,

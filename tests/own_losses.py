@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from p2psim.learning.losses import RecordLoss
+from p2psim.learning.losses import Loss
 from p2psim.learning.losses.compiled import ForKernel
 from p2psim.learning.losses.first_class import compiled_form
 from p2psim.options import Positive
@@ -21,7 +21,7 @@ def _slope(z: float, y: float, parameters: np.ndarray) -> float:
     return 2.0 * off if abs(off) <= delta else 2.0 * delta * math.copysign(1.0, off)
 
 
-class Huber(RecordLoss):
+class Huber(Loss):
     """(z − y)² up to |z − y| = δ, and δ(2|z − y| − δ) beyond."""
 
     kind: Literal["huber"] = "huber"

@@ -8,7 +8,7 @@ from own_losses import Huber
 
 from p2psim.learning.async_star import StarMethod
 from p2psim.learning.learner_replay import Recorded
-from p2psim.learning.losses import Hinge, Logistic, RecordLoss, Squared
+from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.star_problem import StarProblem, star_problem
 from p2psim.learning.star_replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
@@ -19,7 +19,7 @@ from p2psim.network.simulation import Network, simulate_events
 from p2psim.randomness import Streams
 from p2psim.study.scenario import Scenario
 
-LOSSES: dict[str, type[RecordLoss]] = {
+LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,
     "hinge": Hinge,
     "logistic": Logistic,
@@ -28,7 +28,7 @@ LOSSES: dict[str, type[RecordLoss]] = {
 
 
 def random_problem(
-    loss: RecordLoss, sizes: list[int], features: int, seed: int, l2: float = 0.1, theta_max: float = 2.0
+    loss: Loss, sizes: list[int], features: int, seed: int, l2: float = 0.1, theta_max: float = 2.0
 ) -> StarProblem:
     """Normal features; labels ±1 for losses of classes, a noisy linear function otherwise."""
     random = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.learning import graph_kernel
-from p2psim.learning.losses import RecordLoss
+from p2psim.learning.losses import Loss
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class GraphProblem:
 
     Attributes
     ----------
-    loss : RecordLoss
+    loss : Loss
         Of bounded curvature.
     mu : float
         Positive.
@@ -41,7 +41,7 @@ class GraphProblem:
         Records held out; offsets all zero when there are none.
     """
 
-    loss: RecordLoss
+    loss: Loss
     mu: float
     X: np.ndarray
     y: np.ndarray

@@ -14,7 +14,7 @@ import numpy as np
 from p2psim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from p2psim.learning.losses import RecordLoss
+    from p2psim.learning.losses import Loss
 
 #: Accuracy that minimisers reach: of the gradient's free part (squared, logistic), of the duality gap beside f (hinge).
 TOLERANCE = 1e-10
@@ -29,13 +29,13 @@ SHORT, DAMPINGS = 1e-3, (0.0, 1e-6, 1e-4, 1e-2, 1.0)
 EXCESS = 1e-10
 
 
-def minimise(loss: RecordLoss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+def minimise(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
     """Minimise the fitness of a loss over the box by the loss's own minimiser, and check what it finds.
 
     Parameters
     ----------
     loss, X, y, l2, theta_max
-        See `RecordLoss.minimise`.
+        See `Loss.minimise`.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def minimise(loss: RecordLoss, X: np.ndarray, y: np.ndarray, l2: float, theta_ma
 
 
 def check_minimiser(
-    loss: RecordLoss, theta: np.ndarray, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
+    loss: Loss, theta: np.ndarray, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
 ) -> None:
     """Check that a model minimises the fitness of a loss over the box.
 
@@ -64,7 +64,7 @@ def check_minimiser(
     ----------
     theta : ndarray, shape (p,)
     loss, X, y, l2, theta_max
-        See `RecordLoss.minimise`.
+        See `Loss.minimise`.
 
     Raises
     ------
@@ -140,15 +140,13 @@ def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max:
     )
 
 
-def minimise_smooth(
-    loss: RecordLoss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
-) -> np.ndarray:
+def minimise_smooth(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
     """Minimise the fitness of a loss of bounded curvature over the box.
 
     Parameters
     ----------
     loss, X, y, l2, theta_max
-        See `RecordLoss.minimise`.
+        See `Loss.minimise`.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from p2psim.learning.async_star import AsyncStar
 from p2psim.learning.averaging import Averaging
 from p2psim.learning.baselines import Baseline
 from p2psim.learning.coordinate_descent import CoordinateDescent
-from p2psim.learning.losses import Loss
+from p2psim.learning.losses import AnyLoss
 from p2psim.learning.model_propagation import ModelPropagation
 from p2psim.learning.push_sum import PushSum
 from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent
@@ -59,7 +59,7 @@ class LearningSection(Options):
     """What is computed."""
 
     algorithm: Algorithm = Field(description="the update rule")
-    loss: Loss = Field(description="the loss of one record")
+    loss: AnyLoss = Field(description="the loss of one record")
     regularizer: Regularizer = Field(description="l2·‖θ‖²")
     baselines: Annotated[list[Baseline], AS_LIST] = Field(
         [], description="models to compare with, on a graph"

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.errors import SimulationError
-from p2psim.learning.losses import RecordLoss
+from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
 from p2psim.learning.star_kernel import quadratic_gap
 
@@ -25,7 +25,7 @@ class StarProblem:
 
     Attributes
     ----------
-    loss : RecordLoss
+    loss : Loss
     l2, theta_max : float
         Positive.
     X : ndarray, shape (n, p)
@@ -47,7 +47,7 @@ class StarProblem:
         f(θ*).
     """
 
-    loss: RecordLoss
+    loss: Loss
     l2: float
     theta_max: float
     X: np.ndarray
@@ -185,7 +185,7 @@ class StarProblem:
 
 
 def star_problem(
-    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, loss: RecordLoss, l2: float, theta_max: float
+    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, loss: Loss, l2: float, theta_max: float
 ) -> StarProblem:
     """Build the problem: sums over each owner's records, and the exact optimum.
 
@@ -196,7 +196,7 @@ def star_problem(
     y : ndarray, shape (n,)
         Targets; ±1 where the loss needs classes.
     offsets : ndarray of int64, shape (N + 1,)
-    loss : RecordLoss
+    loss : Loss
     l2, theta_max : float
         Positive.
 

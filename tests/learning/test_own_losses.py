@@ -21,7 +21,7 @@ from p2psim.learning.async_star import StarMethod
 from p2psim.learning.graph_metrics import GRAPH_METRICS, Seen
 from p2psim.learning.graph_optimum import minimise_alone, minimise_together
 from p2psim.learning.graph_replay import GraphRule
-from p2psim.learning.losses import Hinge, Logistic, RecordLoss, Squared
+from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.optimum import minimise
 from p2psim.learning.star_problem import LOWEST, StarProblem, star_problem
 
@@ -30,7 +30,7 @@ smooth = st.one_of(st.just(Squared()), st.just(Logistic()), deltas.map(lambda de
 losses = st.one_of(smooth, st.just(Hinge()))
 
 
-def star_of(loss: RecordLoss, seed: int, l2: float, theta_max: float, scale: float) -> StarProblem:
+def star_of(loss: Loss, seed: int, l2: float, theta_max: float, scale: float) -> StarProblem:
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 12, random.integers(1, 5))
     X = scale * random.standard_normal((sizes.sum(), random.integers(1, 5)))
@@ -51,7 +51,7 @@ STARS = {
 @settings(max_examples=150)
 @given(**STARS)
 def test_no_model_of_a_star_beats_the_optimum(
-    loss: RecordLoss, seed: int, l2: float, theta_max: float, scale: float
+    loss: Loss, seed: int, l2: float, theta_max: float, scale: float
 ) -> None:
     """Models everywhere in Θ, near θ*, and on a grid of every axis through it; and the optima of owners alone."""
     problem = star_of(loss, seed, l2, theta_max, scale)
@@ -74,9 +74,7 @@ def test_no_model_of_a_star_beats_the_optimum(
     loss=smooth, seed=st.integers(0, 10_000), mu=st.sampled_from([0.01, 1.0, 100.0]),
     sizes=st.lists(st.integers(1, 20), min_size=2, max_size=6),
 )  # fmt: skip
-def test_no_models_on_a_graph_beat_the_optimum(
-    loss: RecordLoss, seed: int, mu: float, sizes: list[int]
-) -> None:
+def test_no_models_on_a_graph_beat_the_optimum(loss: Loss, seed: int, mu: float, sizes: list[int]) -> None:
     problem = graph_cases.problem_of(loss, graph_cases.random_links(len(sizes), seed, 3), sizes, 3, mu, seed)
     best, random = minimise_together(problem), np.random.default_rng(seed)
     gap = GRAPH_METRICS["objective_gap"].measure
@@ -171,13 +169,13 @@ class Kinked(Huber):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_wrong_minimiser_is_an_error_wherever_it_is_used(loss: RecordLoss, said: str) -> None:
+def test_a_wrong_minimiser_is_an_error_wherever_it_is_used(loss: Loss, said: str) -> None:
     with pytest.raises(SimulationError, match=said):
         star_cases.random_problem(loss, [20, 30], 3, seed=0, theta_max=0.1)
 
 
 @pytest.mark.parametrize("loss", [Lazy(), Misled(), Undefined()], ids=lambda loss: type(loss).__name__)
-def test_a_wrong_minimiser_is_an_error_on_graphs(loss: RecordLoss) -> None:
+def test_a_wrong_minimiser_is_an_error_on_graphs(loss: Loss) -> None:
     problem = graph_cases.problem_of(loss, graph_cases.random_links(3, 0), [5, 9, 3], 3, 1.0)
     with pytest.raises(SimulationError, match="the minimiser of the huber loss"):
         minimise_alone(problem)
@@ -186,7 +184,7 @@ def test_a_wrong_minimiser_is_an_error_on_graphs(loss: RecordLoss) -> None:
 @settings(max_examples=60)
 @given(**STARS)
 def test_a_better_model_than_the_optimum_is_an_error(
-    loss: RecordLoss, seed: int, l2: float, theta_max: float, scale: float
+    loss: Loss, seed: int, l2: float, theta_max: float, scale: float
 ) -> None:
     """An optimum that is none: of zero, where that is not it; said when ψ is asked for, and by the check of a run."""
     problem = star_of(loss, seed, l2, theta_max, scale)
@@ -230,7 +228,7 @@ class Uncompiled(Huber):
 
     kind: str = "uncompiled"  # type: ignore[assignment]
 
-    for_kernel = RecordLoss.for_kernel
+    for_kernel = Loss.for_kernel
 
 
 def test_a_loss_without_compiled_form_is_refused() -> None:

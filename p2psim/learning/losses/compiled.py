@@ -1,6 +1,6 @@
 """Losses and their slopes for compiled kernels.
 
-Kernels take a loss as `RecordLoss.for_kernel` gives it: the code of one that is built in, whose formulas are then part
+Kernels take a loss as `Loss.for_kernel` gives it: the code of one that is built in, whose formulas are then part
 of the kernel's machine code, or functions that are called by their address, with their parameters.
 """
 

@@ -21,7 +21,7 @@ Scalar = Callable[[float, float, np.ndarray], float]
 
 
 def compiled_form(value: Scalar, slope: Scalar, parameters: Sequence[float] = ()) -> ForKernel:
-    """What `RecordLoss.for_kernel` returns of a loss of one's own.
+    """What `Loss.for_kernel` returns of a loss of one's own.
 
     Parameters
     ----------

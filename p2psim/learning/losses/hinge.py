@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.learning.losses.protocol import RecordLoss
+from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise_hinge
 
 
-class Hinge(RecordLoss):
+class Hinge(Loss):
     """max(0, 1 − y·θᵀx), y = ±1; at the kink its slope counts as 0."""
 
     kind: Literal["hinge"] = "hinge"
@@ -40,5 +40,5 @@ class Hinge(RecordLoss):
         return self.code
 
     def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
-        """See `RecordLoss.minimise`."""
+        """See `Loss.minimise`."""
         return minimise_hinge(X, y, l2, theta_max)

@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.learning.losses.protocol import RecordLoss
+from p2psim.learning.losses.protocol import Loss
 
 
-class Logistic(RecordLoss):
+class Logistic(Loss):
     """log(1 + exp(−y·θᵀx)), y = ±1."""
 
     kind: Literal["logistic"] = "logistic"

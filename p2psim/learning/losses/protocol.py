@@ -1,7 +1,7 @@
 """What a loss is: a convex function ℓ(z, y) of the score z = θᵀx and the label y of one record.
 
 Scores, labels and values have no unit. Where a method takes arrays, they broadcast to one shape, which the result has.
-A loss of one's own is a subclass of `RecordLoss` that gives its ``kind``, ``intercept``, ``curvature``,
+A loss of one's own is a subclass of `Loss` that gives its ``kind``, ``intercept``, ``curvature``,
 ``slope_bound``, the three functions, and a compiled form (``for_kernel``), without which it cannot be simulated.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from p2psim.learning.losses.compiled import ForKernel
 
 
-class RecordLoss(Options):
+class Loss(Options):
     """Base of all losses.
 
     Attributes
@@ -39,6 +39,7 @@ class RecordLoss(Options):
     kind: Any
     intercept: bool
 
+    part_kind: ClassVar[str] = "loss"
     needs_classes: ClassVar[bool] = False
     is_squared_error: ClassVar[bool] = False
 

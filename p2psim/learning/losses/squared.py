@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.learning.losses.protocol import RecordLoss
+from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise_squared
 
 
-class Squared(RecordLoss):
+class Squared(Loss):
     """(θᵀx − y)²."""
 
     kind: Literal["squared"] = "squared"
@@ -45,5 +45,5 @@ class Squared(RecordLoss):
         return self.code
 
     def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
-        """See `RecordLoss.minimise`."""
+        """See `Loss.minimise`."""
         return minimise_squared(X.T @ X / len(y), X.T @ y / len(y), l2, theta_max)

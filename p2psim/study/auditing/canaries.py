@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.learning.losses import RecordLoss
+from p2psim.learning.losses import Loss
 
 #: A target this far beyond the norm of clipping keeps a squared loss's gradient clipped at any model in reach.
 FAR = 1e6
@@ -25,7 +25,7 @@ class Reach:
 
     Attributes
     ----------
-    loss : RecordLoss
+    loss : Loss
     clip : float
         Norm to which gradients are clipped; infinite for none.
     bound : float
@@ -38,7 +38,7 @@ class Reach:
         Public bounds on a record from which Ξ follows; None where it does not.
     """
 
-    loss: RecordLoss
+    loss: Loss
     clip: float
     bound: float
     order: int
@@ -96,7 +96,7 @@ def pairs(reach: Reach, p: int) -> tuple[Pair, ...]:
     return _opposite("one coordinate", reach, one), _opposite("dense", reach, dense)
 
 
-def _saturates(loss: RecordLoss) -> bool:
+def _saturates(loss: Loss) -> bool:
     """Whether a loss of classes reaches its steepest slope, which is one, far from a score of zero only.
 
     Raises

@@ -12,7 +12,7 @@ from p2psim.learning.graph_baselines import from_private_records, global_model, 
 from p2psim.study.streams import streams_of
 
 if TYPE_CHECKING:
-    from p2psim.learning.losses import RecordLoss
+    from p2psim.learning.losses import Loss
     from p2psim.study.families.graph import GraphCell
     from p2psim.study.scenario import Scenario
     from p2psim.study.workspace import Case
@@ -50,7 +50,7 @@ def _locally_private(cell: GraphCell) -> np.ndarray:
     return from_private_records(cell.problem, budget, x_l1, y_max, random)
 
 
-def _public_bounds(loss: RecordLoss, case: Case) -> tuple[float, float]:
+def _public_bounds(loss: Loss, case: Case) -> tuple[float, float]:
     """Bounds on ‖x‖₁, the intercept not counted, and on |y|; NaN where there is none."""
     bounds, features = case.arrays["bounds"], case.arrays["X"].shape[1] - loss.intercept
     return (
