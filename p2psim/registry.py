@@ -34,6 +34,9 @@ _PARTS: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
 # Called after parts were registered: whoever keeps something made of all parts makes it anew.
 _LISTENERS: list[Callable[[], None]] = []
 
+# The unions that models have been declared with.
+_UNIONS: list[AnyOf] = []
+
 # Number of `registering` blocks that are open; listeners wait for the last to end.
 _open = 0
 
@@ -91,8 +94,10 @@ def registering() -> Iterator[None]:
 
 
 def on_change(listener: Callable[[], None]) -> None:
-    """Call a function whenever parts have been registered."""
+    """Call a function whenever parts have been registered, and now if they were while a model was being declared."""
     _LISTENERS.append(listener)
+    if any(union.is_stale for union in _UNIONS):
+        listener()
 
 
 def parts(kind: str) -> Mapping[str, Any]:
@@ -162,6 +167,13 @@ class AnyOf:
 
     def __init__(self, kind: str):
         self._kind = kind
+        self._built = 0
+        _UNIONS.append(self)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a part has been registered since a schema was built."""
+        return 0 < self._built < len(self.parts)
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -170,6 +182,7 @@ class AnyOf:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Build the schema of the union of what is registered now."""
+        self._built = len(self.parts)
         union: Any = Union[self.parts]  # noqa: UP007
         tagged: Any = Annotated[union, Field(discriminator="kind")]
         return handler.generate_schema(tagged)

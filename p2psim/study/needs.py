@@ -115,7 +115,7 @@ def _needs(scenario: Scenario) -> list[Need]:
     """What one cell needs that its numbers say, without its data."""
     topology, source = scenario.network.topology, scenario.data.source
     where = "network.topology.shape" if topology.kind == "grid" else "network.topology.agents"
-    agents = topology.agents
+    agents = topology.size
     if agents is None and getattr(source, "agents", None) is not None:
         agents, where = source.agents, "data.source.agents"  # type: ignore[union-attr]
     agents = agents or 1
