@@ -77,6 +77,15 @@ class MissingPartError(MeaningError):
             f"if you trust {module}, add --parts {module} (Python: p2psim.load_parts({module!r}))",
         )
 
+    @classmethod
+    def of_modules(cls, faults: list[Fault], modules: list[str]) -> "MissingPartError":
+        """Faults of a file that names parts of modules that made its results, and that the user has not let in."""
+        names, options = ", ".join(modules), " ".join(f"--parts {module}" for module in modules)
+        error = cls("", names, f"the results were made with parts of {names}; if you trust it, add {options}")
+        error.faults = [*faults, *error.faults]
+        error.args = ("\n".join(map(str, error.faults)),)
+        return error
+
 
 class MissingSourceError(InputError):
     """A data file or an optional package is not there; the message is the command that cures it."""

@@ -6,6 +6,7 @@ such a module defines.
 """
 
 import hashlib
+import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -14,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from p2psim.errors import InputError, MeaningError, MissingPartError, first_line
+from p2psim.registry import modules, registering
 
 #: Entry points of installed packages that declare modules with parts.
 GROUP = "p2psim.parts"
@@ -22,12 +24,12 @@ GROUP = "p2psim.parts"
 _LOADED: dict[str, ModuleType] = {}
 
 
-def load_parts(*modules: str) -> None:
+def load_parts(*names: str) -> None:
     """Import modules, and let scenarios and run folders name the parts that they define.
 
     Parameters
     ----------
-    *modules : str
+    *names : str
         Names of modules that Python can import, ``package.module``.
 
     Raises
@@ -35,14 +37,25 @@ def load_parts(*modules: str) -> None:
     InputError
         If one of them cannot be imported.
     """
-    for name in modules:
-        if name not in _LOADED:
-            _LOADED[name] = _imported(name)
+    with registering():
+        for name in names:
+            if name not in _LOADED:
+                _LOADED[name] = _imported(name)
 
 
 def loaded() -> tuple[str, ...]:
-    """Names of the modules that have been let in; another process loads them by these names."""
-    return tuple(_LOADED)
+    """Names of the modules that have been let in or have registered parts; other processes load them by these."""
+    return tuple(dict.fromkeys([*_LOADED, *_registered()]))
+
+
+def _registered() -> list[str]:
+    """Modules that have registered parts and were not let in by name; not the main script, which is no module."""
+    return [
+        module
+        for module in modules()
+        if module not in ("__main__", "__mp_main__")
+        and not any(f"{module}.".startswith(f"{name}.") for name in _LOADED)
+    ]
 
 
 def find_part(name: str, key: str) -> Any:
@@ -95,9 +108,20 @@ def origins(used: Iterable[str]) -> dict[str, dict[str, Any]]:
     """
     named = sorted(set(used))
     return {
-        module: {**_origin(module), "used": [name for name in named if name.partition(":")[0] == module]}
-        for module in _LOADED
+        module: {**_origin(module), "used": [name for name in named if _belongs(name, module)]}
+        for module in loaded()
     }
+
+
+def _belongs(name: str, module: str) -> bool:
+    return f"{name.partition(':')[0]}.".startswith(f"{module}.")
+
+
+def load_installed() -> bool:
+    """Load what installed packages declare, once; returns whether that registered a part."""
+    before = modules()
+    _load_installed()
+    return modules() != before
 
 
 def version_of(module: str) -> tuple[str | None, str | None]:
@@ -139,7 +163,7 @@ def _origin(name: str) -> dict[str, str | None]:
 
     packages = metadata.packages_distributions().get(name.partition(".")[0], [])
     package = packages[0] if packages else None
-    file = getattr(_LOADED[name], "__file__", None)
+    file = getattr(sys.modules[name], "__file__", None)
     return {
         "package": package,
         "version": metadata.version(package) if package else None,

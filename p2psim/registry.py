@@ -105,14 +105,17 @@ def parts(kind: str) -> Mapping[str, Any]:
     return _PARTS[kind]
 
 
-def parts_of(module: str) -> list[str]:
-    """``kind name`` of the parts that a module and those inside it have registered."""
-    return [
-        f"{kind} {name}"
-        for kind, named in _PARTS.items()
-        for name, part in named.items()
-        if f"{_module(part)}.".startswith(f"{module}.")
-    ]
+def modules() -> list[str]:
+    """Modules from outside p2psim that have registered parts."""
+    found = (_module(part) for named in _PARTS.values() for part in named.values())
+    return list(dict.fromkeys(module for module in found if module.partition(".")[0] != "p2psim"))
+
+
+def place_of(part: Any) -> str | None:
+    """``module:OBJECT`` of a part from outside p2psim; None of one of its own."""
+    module = _module(part)
+    name = getattr(part, "__qualname__", type(part).__qualname__)
+    return None if module.partition(".")[0] == "p2psim" else f"{module}:{name}"
 
 
 def kind_of(part: Any) -> str:

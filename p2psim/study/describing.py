@@ -1,14 +1,17 @@
 """What the manifest says of a study that begins, and what a person is told when simulations fail."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from p2psim import parts
 from p2psim.errors import InputError
 from p2psim.printing import key_values
+from p2psim.registry import place_of
 from p2psim.study import manifest, store
 from p2psim.study.arithmetic import differing
 from p2psim.study.invocations import Invocation, earlier
@@ -85,9 +88,22 @@ def version_warnings(content: store.Content | None) -> list[str]:
 
 
 def _parts_of(cell: "Cell") -> list[str]:
-    """Names of the parts from outside p2psim that a cell uses."""
+    """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
     mechanism = cell.scenario.privacy.mechanism
-    return [mechanism.name] if mechanism.kind == "registered" else []
+    named = [mechanism.name] if mechanism.kind == "registered" else []
+    return named + [place for place in map(place_of, _models_in(cell.scenario)) if place is not None]
+
+
+def _models_in(value: Any) -> "Iterator[type]":
+    """Types of all models inside a scenario."""
+    if isinstance(value, BaseModel):
+        yield type(value)
+        value = [entry for _, entry in value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _models_in(entry)
 
 
 def _notes(cell: "Cell") -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator
 
-from p2psim.errors import FolderError, InputError
+from p2psim.errors import FolderError, InputError, MissingPartError
 from p2psim.options import AS_LIST, AS_TUPLE, Fraction, Index, Options
+from p2psim.parts import loaded
 from p2psim.study import made, notices
 from p2psim.study import manifest as manifests
 from p2psim.study.archives import RunArrays
@@ -117,7 +118,12 @@ class Result:
         """The resolved scenario."""
         from p2psim.study.scenario import Scenario
 
-        return Scenario.load(self.whole("scenario.yaml"), confirm_cells=True, recorded=True)
+        try:
+            return Scenario.load(self.whole("scenario.yaml"), confirm_cells=True, recorded=True)
+        except InputError as error:
+            if missing := [name for name in self.described.made_by.get("parts", {}) if name not in loaded()]:
+                raise MissingPartError.of_modules(error.faults, missing) from None
+            raise
 
     @cached_property
     def labels(self) -> dict[str, dict[str, str]]:

@@ -16,6 +16,7 @@ from p2psim.errors import Fault, InputError
 from p2psim.learning.section import STARS, LearningSection
 from p2psim.network.section import NetworkSection
 from p2psim.options import OneOf, Options, Whole
+from p2psim.parts import load_installed
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
@@ -278,8 +279,14 @@ def attempted(node: Node) -> tuple[Scenario | ValidationError, Any, dict[str, An
         try:
             return Scenario.model_validate(tree, context=context), tree, context
         except ValidationError as error:
-            if not make_whole(tree, error, Scenario):
-                return error, tree, context
+            if make_whole(tree, error, Scenario) or (_names_a_stranger(error) and load_installed()):
+                continue
+            return error, tree, context
+
+
+def _names_a_stranger(error: ValidationError) -> bool:
+    """Whether a kind is unknown, which an installed package may declare."""
+    return any(detail["type"] == "union_tag_invalid" for detail in error.errors(include_url=False))
 
 
 def with_metrics(scenario: Scenario) -> RecordSection:
