@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from p2psim.options import AS_TUPLE, NonNegative, OneOf, Options, Positive
-from p2psim.paths import DataPath, Seal, absolute, at_home, sealed
+from p2psim.paths import DataPath, Seal, absolute, at_home, fault_of, sealed
 from p2psim.text_tables import number, shown
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
@@ -102,7 +102,7 @@ class Empirical(Options):
         entries = sealed(entries, info)
         place = at_home(absolute(entries["path"], info))
         if not place.is_file():
-            raise ValueError(f"no such file: {place}")
+            raise ValueError(fault_of(place) or f"no such file: {place}")
         _read(str(place), entries["sha256"])
         return entries
 
