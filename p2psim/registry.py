@@ -79,6 +79,12 @@ def register_all(parts: Iterable[Any]) -> None:
             register(part)
 
 
+def forget(kind: str, name: str) -> None:
+    """Take a part back out, such as one that a test has registered."""
+    with registering():
+        del _PARTS[kind][name]
+
+
 @contextmanager
 def registering() -> Iterator[None]:
     """Let listeners wait until all parts of this block are registered."""
@@ -176,7 +182,7 @@ class AnyOf:
     @property
     def is_stale(self) -> bool:
         """Whether a part has been registered since a schema was built."""
-        return 0 < self._built < len(self.parts)
+        return self._built not in (0, len(self.parts))
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -1,0 +1,81 @@
+"""What every part must do, and the checks of its kind; see `check_part`."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from p2psim.errors import P2PSimError
+from p2psim.options import Options
+from p2psim.registry import kind_of, name_of, parts
+from p2psim.testing.losses import check_loss
+from p2psim.testing.topologies import check_topology
+
+#: Checks of a kind: a function that yields what is wrong with a part.
+CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {"topology": check_topology, "loss": check_loss}
+
+
+class PartError(P2PSimError, AssertionError):
+    """A part does not keep the protocol of its kind; the message lists everything that was seen to be wrong."""
+
+
+def check_part(part: Any) -> None:
+    """Try a part, as scikit-learn's ``check_estimator`` tries an estimator.
+
+    Parameters
+    ----------
+    part : Options
+        A part with its keys, such as ``Caveman(cliques=3, members=4)``. It must be registered.
+
+    Raises
+    ------
+    PartError
+        If anything is wrong, with all that is.
+
+    Notes
+    -----
+    A part that passes has a name and words for people, survives being written to a file and being sent to a worker
+    process, and does on random inputs what the base class of its kind promises. Nothing is proved: the inputs are a
+    few, of fixed seeds.
+    """
+    kind = kind_of(part)
+    wrong = list(_of_any_part(part, kind))
+    if not wrong and kind in CHECKS:
+        try:
+            wrong += CHECKS[kind](part)
+        except Exception as error:
+            wrong.append(f"a check ended with {type(error).__name__}: {error}")
+    if wrong:
+        lines = "\n".join(f"- {what}" for what in wrong)
+        raise PartError(f"{type(part).__name__} is no {kind} that p2psim can use:\n{lines}")
+
+
+def _of_any_part(part: Any, kind: str) -> Iterator[str]:
+    name = name_of(part)
+    if parts(kind).get(name) is not type(part):
+        yield f"it is not registered as the {kind} {name!r}: put @p2psim.register above the class"
+    if not (type(part).__doc__ or "").strip():
+        yield "its class has no docstring; p2psim list shows the first paragraph"
+    if not isinstance(part, Options):
+        return
+    for key, field in type(part).model_fields.items():
+        if key != "kind" and not field.description:
+            yield f"the key {key} has no description: Field(description=...)"
+    if inspect.isabstract(type(part)):
+        yield f"it lacks {', '.join(sorted(type(part).__abstractmethods__))}"
+    try:
+        again = type(part).model_validate_json(part.model_dump_json())
+    except ValueError as error:
+        yield f"it cannot be read again from what is written of it: {error}"
+    else:
+        if again != part:
+            yield f"it changes when it is written and read again: {again!r}"
+    try:
+        sent = pickle.loads(pickle.dumps(part))  # its own bytes
+    except Exception as error:
+        yield f"it cannot be sent to a worker process: {error}; define it in a module, not in a function"
+    else:
+        if sent != part:
+            yield f"it changes when it is sent to a worker process: {sent!r}"

@@ -1,0 +1,233 @@
+"""`check_part` passes every part that ships and those of the example package, and says what is wrong with bad ones."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+from pydantic import Field
+
+import p2psim
+from p2psim import registry
+from p2psim.learning.losses.compiled import ForKernel
+from p2psim.network.graphs import Complete, Grid, RandomRegular, Ring, SmallWorld
+from p2psim.network.links import Given, Links, from_edges
+from p2psim.testing import PartError, check_part
+
+PLUGINS = Path(__file__).parents[1] / "plugins"
+sys.path.append(str(PLUGINS))
+
+from p2psim_example_parts.caveman import Caveman  # noqa: E402
+from p2psim_example_parts.huber import Huber  # noqa: E402
+
+GOOD = [
+    Ring(), Complete(), Grid(shape=(3, 4)), RandomRegular(degree=3), SmallWorld(neighbours=4, rewire=0.5),
+    Caveman(cliques=3, members=4), Huber(), Huber(delta=0.1),
+    *(loss() for name, loss in registry.parts("loss").items() if name in ("squared", "hinge", "logistic")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", GOOD, ids=repr)
+def test_good_parts_pass(part: Any) -> None:
+    check_part(part)
+
+
+@pytest.fixture(autouse=True)
+def forgets() -> Iterator[None]:
+    """A bad part must not stay registered for other tests."""
+    before = {kind: dict(registry.parts(kind)) for kind in registry.KINDS}
+    yield
+    for kind, parts in before.items():
+        for name in [name for name in registry.parts(kind) if name not in parts]:
+            registry.forget(kind, name)
+
+
+def wrong_with(part: Any) -> str:
+    with pytest.raises(PartError) as raised:
+        check_part(part)
+    return str(raised.value)
+
+
+class _Bad(p2psim.Topology):
+    """A topology that makes what it is told to."""
+
+    kind: Literal["bad"] = "bad"
+    edges: tuple[tuple[int, int], ...] = Field(((0, 1), (1, 2)), description="links")
+
+    agents: ClassVar[int] = 3
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        ends = np.array(self.edges)
+        return from_edges(3, ends[:, 0], ends[:, 1])
+
+
+def test_a_part_that_is_not_registered() -> None:
+    assert "not registered" in wrong_with(_Bad())
+
+
+def test_a_topology_that_ignores_how_many_agents_there_are() -> None:
+    registry.register(_Bad)
+    assert "settle" in wrong_with(_Bad())
+
+
+class _OneWay(_Bad):
+    """Links that go one way."""
+
+    kind: Literal["one-way"] = "one-way"
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        return Links(np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), False, np.ones(2))
+
+
+class _Secret(_Bad):
+    """Random without saying so."""
+
+    kind: Literal["secret"] = "secret"
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        weights = random.uniform(1, 2)
+        links = from_edges(3, np.array([0, 1]), np.array([1, 2]))
+        return Links(links.indptr, links.indices, False, np.full(4, weights))
+
+
+class _Unseeded(_Bad):
+    """Random numbers of its own."""
+
+    kind: Literal["unseeded"] = "unseeded"
+    is_random: ClassVar[bool] = True
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        links = from_edges(3, np.array([0, 1]), np.array([1, 2]))
+        return Links(links.indptr, links.indices, False, np.full(4, np.random.default_rng().uniform(1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [(_OneWay, "one way only"), (_Secret, "is_random"), (_Unseeded, "the argument `random` alone")],
+)
+def test_bad_topologies(part: type[_Bad], said: str) -> None:
+    registry.register(part)
+    assert said in wrong_with(part())
+
+
+class _Loss(Huber):
+    """Huber's loss with one mistake."""
+
+    kind: Literal["mistaken"] = "mistaken"
+
+
+class _Slope(_Loss):
+    """A slope without its factor."""
+
+    kind: Literal["slope"] = "slope"
+
+    def slopes(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.clip(z - y, -self.delta, self.delta)
+
+
+class _Curved(_Loss):
+    """A curvature that is too small."""
+
+    kind: Literal["curved"] = "curved"
+    curvature: ClassVar[float] = 1.0
+
+
+class _Steep(_Loss):
+    """A bound on slopes that is too small."""
+
+    kind: Literal["steep"] = "steep"
+
+    @property
+    def slope_bound(self) -> float:
+        return self.delta
+
+
+class _Uncompiled(_Loss):
+    """No compiled form."""
+
+    kind: Literal["uncompiled"] = "uncompiled"
+
+    def for_kernel(self) -> ForKernel:
+        return p2psim.Loss.for_kernel(self)
+
+
+class _Wrongly(_Loss):
+    """Another loss's compiled form."""
+
+    kind: Literal["wrongly"] = "wrongly"
+
+    def for_kernel(self) -> ForKernel:
+        return 0
+
+
+class _Minimum(_Loss):
+    """A minimiser that gives up at once."""
+
+    kind: Literal["minimum"] = "minimum"
+
+    def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+        return np.zeros(X.shape[1])
+
+
+class _Concave(_Loss):
+    """Bent the wrong way in the middle."""
+
+    kind: Literal["concave"] = "concave"
+
+    def values(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return 1.0 + np.cos(z)
+
+    def slopes(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -np.sin(z)
+
+    def second_slopes(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return -np.cos(z)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (_Slope, "not the derivative of values"),
+        (_Curved, "above the curvature"),
+        (_Steep, "above slope_bound"),
+        (_Uncompiled, "no compiled form"),
+        (_Wrongly, "the compiled value differs"),
+        (_Minimum, "minimiser"),
+        (_Concave, "not convex"),
+    ],
+)
+def test_bad_losses(part: type[Huber], said: str) -> None:
+    registry.register(part)
+    assert said in wrong_with(part())
+
+
+def test_a_key_without_words_is_named() -> None:
+    @registry.register
+    class Silent(_Bad):
+        kind: Literal["silent"] = "silent"
+        number: int = 3
+
+    said = wrong_with(Silent())
+    assert "no docstring" in said
+    assert "the key number has no description" in said
+    assert "worker process" in said
+
+
+def test_a_name_that_exists_names_both_packages() -> None:
+    class Again(_Bad):
+        """A ring of one's own."""
+
+        kind: Literal["ring"] = "ring"
+
+    with pytest.raises(p2psim.errors.InputError, match=r"'ring' of .* cannot be registered: p2psim has one"):
+        registry.register(Again)
