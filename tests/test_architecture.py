@@ -18,6 +18,7 @@ ALLOWED = {
     "privacy": {"network.events"},
     "data": set(),
     "theory": set(),
+    "testing": {"network", "learning", "privacy", "data"},
     "study": {"network", "learning", "privacy", "data", "theory"},
     "account": {"network", "privacy", "study", "report"},
     "report": {
