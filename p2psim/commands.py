@@ -359,6 +359,11 @@ def _data_fetch(asked: argparse.Namespace) -> int:
 
 def _new(asked: argparse.Namespace) -> int:
     """``p2psim new``."""
+    if asked.part is not None:
+        from p2psim.testing.new_part import new_part
+
+        print(*new_part(asked.part, asked.name), sep="\n")
+        return 0
     from p2psim.study.templates import new
 
     print(new(asked.name, asked.template))

@@ -28,8 +28,8 @@ def account_run(asked: argparse.Namespace) -> int:
     from p2psim.study.result import Result
 
     result = Result.load(asked.run)
-    at = _at(asked, result)
     try:
+        at = _at(asked, result)
         runs = list(recount(result, asked.cell))
     except MissingPartError as error:
         raise SimulationError(f"{error}\nwhat the releases cost cannot be told; {_checked(result)}") from None
@@ -72,7 +72,10 @@ def _checked(result: Result) -> str:
 
     if result.events is None:
         return "its events were not recorded and so not checked"
-    wrong = [one for one in verify_result(result) if one.verdict == "wrong"]
+    try:
+        wrong = [one for one in verify_result(result) if one.verdict == "wrong"]
+    except SimulationError as error:  # the scenario itself cannot be read without the part
+        return str(error).splitlines()[-1]
     if not wrong:
         return "the invariants of its events and the releases in its ledger are right"
     first = wrong[0]

@@ -133,7 +133,10 @@ class Result:
         from p2psim.study.cells import cells
         from p2psim.study.labels import labels_of
 
-        return labels_of(cells(self.scenario, confirm_cells=True))
+        try:
+            return labels_of(cells(self.scenario, confirm_cells=True))
+        except MissingPartError:
+            return {}
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":

@@ -1,0 +1,74 @@
+"""What ``p2psim new --part`` writes passes its own test at once, and can be used from a scenario."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from p2psim.cli import main
+from p2psim.testing.new_part import TEMPLATES
+
+ROOT = Path(__file__).parents[2]
+
+SCENARIO = """
+name: mine
+network: {topology: %s, exchange: broadcast}
+data: {source: {kind: linear-regression, agents: 9, points: 12, dimension: 2}}
+learning:
+  algorithm: {kind: coordinate-descent, mu: 1.0, updates_per_agent: 5}
+  loss: %s
+  regularizer: {l2: 0.1}
+privacy: {mechanism: none}
+"""
+
+
+def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, env=environment, timeout=200
+    )
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my-part", "--part", kind]) == 0
+    tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_part.py", folder=tmp_path)
+    assert tested.returncode == 0, tested.stdout
+    names = ("my-part", "squared") if kind == "topology" else ("ring", "my-part")
+    (tmp_path / "mine.yaml").write_text(SCENARIO % names)
+    ran = python("-m", "p2psim", "run", "mine.yaml", "--parts", "my_part", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "A topology" in (tmp_path / "my_part.py").read_text() or kind == "loss"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new", "x", "--part", "opinion"], "only for topology, loss"),
+        (["new", "My Part", "--part", "loss"], "no name of a part"),
+        (["new", "class", "--part", "loss"], "no name of a part"),
+    ],
+)
+def test_what_cannot_be_written(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_mine.py").write_text("mine")
+    assert main(["new", "mine", "--part", "loss"]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
+    assert (tmp_path / "test_mine.py").read_text() == "mine"
