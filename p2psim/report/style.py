@@ -291,19 +291,25 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 def _plain_powers(figure: "Figure") -> None:
     """Write the powers of ten of log axes as Unicode, since formulas are not parsed (see `look`)."""
-    from matplotlib.ticker import FuncFormatter, LogFormatterMathtext
+    from matplotlib.ticker import Formatter, LogFormatterMathtext
 
-    def plain(formatter: LogFormatterMathtext) -> FuncFormatter:
-        def label(value: float, position: int | None) -> str:
-            inside = re.sub(r"[$]|\\mathdefault", "", formatter(value, position)).replace("\\times", "·")
+    class Plain(Formatter):
+        """The same labels in plain text: which ticks are labelled follows from the ticks that there are."""
+
+        def __init__(self, inner: LogFormatterMathtext) -> None:
+            self.inner = inner
+
+        def set_locs(self, locs: Any) -> None:
+            self.inner.set_locs(locs)
+
+        def __call__(self, value: float, position: int | None = None) -> str:
+            inside = re.sub(r"[$]|\\mathdefault", "", self.inner(value, position)).replace("\\times", "·")
             inside = re.sub(r"\^\{([-0-9]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), inside)
             return re.sub(r"[{} ]", "", inside).replace("-", "−")
-
-        return FuncFormatter(label)
 
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(major := axis.get_major_formatter(), LogFormatterMathtext):
-                axis.set_major_formatter(plain(major))
+                axis.set_major_formatter(Plain(major))
             if isinstance(minor := axis.get_minor_formatter(), LogFormatterMathtext):
-                axis.set_minor_formatter(plain(minor))
+                axis.set_minor_formatter(Plain(minor))

@@ -1,5 +1,6 @@
 """Figures of whatever a user names a thing, of every exchange, and when one of them fails."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_up_run import run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 import p2psim
 from p2psim.errors import SimulationError
 from p2psim.report import draw, kinds
 from p2psim.report.kinds import KINDS
 from p2psim.report.source import source
+from p2psim.report.style import look, save
 
 NAMES = st.text(st.sampled_from("$\\{}_^%#& ax"), min_size=1, max_size=12).filter(str.strip)
 
@@ -40,6 +43,25 @@ def test_powers_of_ten_are_readable(tmp_path: Path) -> None:
     svg = next(path for path in draw(r, kind="fitness", folder=tmp_path) if path.suffix == ".svg").read_text()
     assert "<!-- 10⁻³ -->" in svg
     assert "mathdefault" not in svg
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize(("low", "high"), [(-3.3, -0.8), (-9, 1.5)])
+def test_over_decades_only_powers_of_ten_are_labelled(
+    tmp_path: Path, low: float, high: float, across: bool
+) -> None:
+    figure = Figure(figsize=(3, 3))
+    axes = figure.add_subplot()
+    if across:
+        axes.set(xscale="log", xlim=(10**low, 10**high))
+    else:
+        axes.set(yscale="log", ylim=(10**low, 10**high))
+    axis = axes.xaxis if across else axes.yaxis
+    with look():
+        save(figure, tmp_path, "powers")
+        labels = [one.get_text() for minor in (False, True) for one in axis.get_ticklabels(minor=minor)]
+    assert any(labels)
+    assert all(re.fullmatch(r"10⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+", label) for label in labels if label)
 
 
 def test_one_kind_that_fails_does_not_lose_the_others(
