@@ -6,6 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from p2psim.data.features.base import Feature
+    from p2psim.data.partitions.base import Partition
+    from p2psim.data.sources.base import DataSource
     from p2psim.learning.losses.protocol import Loss
     from p2psim.network.topologies.base import Topology
     from p2psim.parts import load_parts
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "DataSource",
+    "Feature",
     "Loss",
+    "Partition",
     "Result",
     "Scenario",
     "Topology",
@@ -30,7 +36,10 @@ __all__ = [
 
 # Loaded when first used: importing the package must not wait for the libraries that a run needs.
 _HOMES = {
+    "DataSource": "p2psim.data.sources.base",
+    "Feature": "p2psim.data.features.base",
     "Loss": "p2psim.learning.losses.protocol",
+    "Partition": "p2psim.data.partitions.base",
     "Result": "p2psim.study.result",
     "Scenario": "p2psim.study.scenario",
     "Topology": "p2psim.network.topologies.base",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,22 @@ def in_order(labels: Iterable[str]) -> list[str]:
 def first_row(marked: np.ndarray) -> str:
     """Place of the first row that a mask marks."""
     return f"row {int(np.argmax(marked)) + 1}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that says who holds each row; `owners_of` numbers them.
+
+    Attributes
+    ----------
+    values : array_like, shape (n,)
+        Numbers or text, or labels of `labels_in`.
+    first : callable
+        Place of the first row that a mask of these rows, shape (n,), marks, for errors.
+    """
+
+    values: Any
+    first: Callable[[np.ndarray], str] = first_row
 
 
 def owners_of(

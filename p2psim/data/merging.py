@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2psim.data.partitions import Groups, group_of
+from p2psim.data.groups import Groups, group_of
 from p2psim.data.records import Held, TestSet, offsets_of
 from p2psim.errors import MeaningError
 

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.data.als import item_features, profiles_of
-from p2psim.data.features import ALS, apply_features
+from p2psim.data.features import apply_features
+from p2psim.data.features.als import profiles_of
+from p2psim.data.labels import Column
 from p2psim.data.merging import merge_groups, names_of_groups
 from p2psim.data.own_records import centre_labels, no_test, set_aside
-from p2psim.data.partitions import AnyPartition, ByColumn, check_agents, column_for, split
+from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division, values_for
 from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
-from p2psim.data.sources.laws import bounds
-from p2psim.data.sources.linear_classification import LinearClassification
 from p2psim.errors import MeaningError
 from p2psim.randomness import generator, stream_key
 
@@ -128,7 +127,7 @@ def prepare(
         key=stream_key(seed, (replica or 0) if section.records_redrawn else None, "data", variant),
         agents=holders,
         public=section.public.last if section.public else 0,
-        held_by=partition.column if isinstance(partition, ByColumn) else None,
+        held_by=None if partition is None else partition.divides_by,
         labels=labels if merged is None else None,
     )
     # Streams apart from those of the records, whose owner's generator has already begun at its stream.
@@ -162,9 +161,9 @@ def prepare(
         return _finish(section, held, split_key, steps, warnings)
 
 
-def _is_unnamed(held: Held, partition: AnyPartition | None, loaded: Table | Held) -> bool:
+def _is_unnamed(held: Held, partition: Partition | None, loaded: Table | Held) -> bool:
     """Whether owners are called 0 … N − 1 because nothing names them: no column, no source."""
-    by_column = isinstance(partition, ByColumn) or (partition is None and isinstance(loaded, Table))
+    by_column = isinstance(loaded, Table) if partition is None else partition.divides_by is not None
     return not by_column and held.labels == tuple(map(str, range(len(held.labels))))
 
 
@@ -186,16 +185,13 @@ def _divide(
         partition = ByColumn(column=table.held_by)
     if partition is None:
         raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
-    column = column_for(partition, table.columns)
+    values = values_for(partition, table.columns)
     warnings = list(table.warnings)
-    owners, labels = split(
-        partition,
-        table.y[mine],
-        request.agents,
-        None if column is None else column[mine],
-        generator(request.key, PARTITION),
-        lambda marked: table.where(int(mine[marked].min())),
-    )
+    column = None
+    if values is not None:
+        column = Column(values[mine], lambda marked: table.where(int(mine[marked].min())))
+    owners, labels = partition.split(table.y[mine], request.agents, column, generator(request.key, PARTITION))
+    check_division(owners, labels, len(mine), request.agents, partition.kind)
     sizes = np.array([len(rows_of) for rows_of in owners])
     held = mine[np.concatenate(owners)]
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
@@ -237,9 +233,8 @@ def _finish(
         data_dependent.append("user means")
     profiles = None if held.items is None else profiles_of(held, held.items)
     if section.features or held.items is not None:
-        held, fitted["features"] = _map(section, held, key)
-        if isinstance(section.features[0], ALS):
-            data_dependent.append("als features")
+        held, fitted["features"] = apply_features(section.features, held, key, section.source.kind)
+        data_dependent += [f"{step.kind} features" for step in section.features if step.data_dependent]
     test = held.test or no_test(held)
     y, y_max = held.y, None
     classes = _are_classes(y, test.y)
@@ -283,44 +278,14 @@ def _finish(
     )
 
 
-def _map(section: DataSection, held: Held, key: np.ndarray) -> tuple[Held, list[dict[str, object]]]:
-    """Carry out the features, in order; factors of items come first, where rows are ratings."""
-    steps = list(section.features)
-    fitted: list[dict[str, object]] = []
-    if held.items is not None:
-        if not steps or not isinstance(steps[0], ALS):
-            raise MeaningError(
-                "data.features",
-                f"{section.source.kind} gives ratings, which have no features: begin with als",
-            )
-        held, numbers = item_features(steps[0], held, key)
-        fitted.append(numbers)
-    maps = [step for step in steps[len(fitted) :] if not isinstance(step, ALS)]
-    if len(maps) + len(fitted) < len(steps):
-        place = next(i for i, step in enumerate(steps) if i >= len(fitted) and isinstance(step, ALS))
-        raise MeaningError(f"data.features.{place}", "als needs ratings, and to come first")
-    test = held.test or no_test(held)
-    featured = apply_features(maps, held.X, held.public, held.names, test.X, first=len(fitted))
-    held = replace(
-        held,
-        X=featured.X,
-        public=featured.public,
-        test=replace(test, X=featured.test),
-        names=featured.names,
-        x_l1=None,
-        x_max=None,
-    )
-    return held, fitted + featured.fitted
-
-
 def public_bounds(section: DataSection, y: np.ndarray) -> tuple[float | None, float | None, float | None]:
     """Public bounds on ‖x‖₁, |x_j| and |y| of prepared data, as `Prepared` has them, from what the scenario says."""
     scale, source = section.scale, section.source
     x: tuple[float | None, float | None] = (None, None)
     if scale.x is not None:
         x = scale.x.bound, scale.x.bound
-    elif isinstance(source, LinearClassification) and not section.features:
-        x = bounds(source.x, source.dimension)
+    elif not section.features:
+        x = source.x_bounds()
     if scale.y is not None:
         return *x, scale.y.bound
     return *x, 1.0 if _are_classes(y, y) else None

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2psim.data.features import Features
-from p2psim.data.partitions import Groups, Partition
+from p2psim.data.groups import Groups
+from p2psim.data.partitions import AnyPartition
 from p2psim.data.scaling import Scale
-from p2psim.data.sources import Source
+from p2psim.data.sources import AnySource
 from p2psim.options import Count, Options, Whole
 
 
@@ -22,7 +23,7 @@ class Public(Options):
 class DataSection(Options):
     """Who holds which records, and how they are prepared."""
 
-    source: Source = Field(description="where records come from")
+    source: AnySource = Field(description="where records come from")
     public: Public | None = Field(None, description="rows that the learner knows")
     shuffle: bool = Field(
         True, description="shuffle the rows first; what a source gives to owners stays there"
@@ -41,7 +42,9 @@ class DataSection(Options):
     )
     features: Features = Field([], description="maps of the features, in order")
     scale: Scale = Field(Scale(), description="bounds on features and labels")
-    partition: Partition | None = Field(None, description="who holds which rows; not for sources that say so")
+    partition: AnyPartition | None = Field(
+        None, description="who holds which rows; not for sources that say so"
+    )
     groups: Groups | None = Field(None, description="groups of owners, for what is given per group")
 
     @property

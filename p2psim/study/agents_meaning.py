@@ -64,7 +64,7 @@ def _labels(scenario: Scenario, number: int, names: Sequence[str] | None) -> Seq
     data = scenario.data
     if data.groups is not None and data.groups.merge:
         return data.groups.names
-    if data.partition.kind == "column" if data.partition is not None else not data.source.generated:
+    if data.partition.divides_by is not None if data.partition is not None else not data.source.generated:
         return None
     return names if names is not None else [str(i) for i in range(number)]
 

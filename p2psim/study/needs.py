@@ -116,8 +116,8 @@ def _needs(scenario: Scenario) -> list[Need]:
     topology, source = scenario.network.topology, scenario.data.source
     where = "network.topology.shape" if topology.kind == "grid" else "network.topology.agents"
     agents = topology.size
-    if agents is None and getattr(source, "agents", None) is not None:
-        agents, where = source.agents, "data.source.agents"  # type: ignore[union-attr]
+    if agents is None and (said := getattr(source, "agents", None)) is not None:
+        agents, where = said, "data.source.agents"
     agents = agents or 1
     links = agents * (agents - 1) if topology.kind == "complete" else 2 * agents
     needs = [

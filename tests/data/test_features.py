@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.data.features import PCA, Standardise, Whiten, apply_features
+from p2psim.data.records import Held
 from p2psim.errors import MeaningError
 
 pytestmark = pytest.mark.blas
@@ -20,9 +21,16 @@ def names(X):
     return tuple(f"x{j}" for j in range(X.shape[1]))
 
 
+def done_with(steps, X, public):
+    """Records of one owner after the steps, and what was fitted."""
+    one = np.array([0, len(X)])
+    held = Held(X, np.zeros(len(X)), one, names(X), ("0",), public, np.zeros(len(public)))
+    return apply_features(steps, held, np.zeros(2, np.uint64))
+
+
 def test_standardise_by_the_public_rows():
     X, public = records(1), records(2)
-    done = apply_features([Standardise()], X, public, names(X))
+    done, _ = done_with([Standardise()], X, public)
     np.testing.assert_allclose(done.public.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(done.public.std(axis=0), 1, rtol=1e-12)
     np.testing.assert_allclose(done.X, (X - public.mean(axis=0)) / public.std(axis=0), rtol=1e-12)
@@ -31,11 +39,11 @@ def test_standardise_by_the_public_rows():
 @given(st.integers(0, 50), st.integers(1, 4))
 def test_pca_gives_uncorrelated_directions_in_order_of_variance(seed, components):
     public = records(seed)
-    done = apply_features([PCA(components=components)], public, public, names(public))
+    done, fitted = done_with([PCA(components=components)], public, public)
     covariance = np.cov(done.public.T, bias=True).reshape(components, components)
     expected = np.linalg.svd(public - public.mean(axis=0), compute_uv=False) ** 2 / len(public)
     np.testing.assert_allclose(covariance, np.diag(expected[:components]), atol=1e-9 * expected[0])
-    matrix = np.array(done.fitted[0]["matrix"])
+    matrix = np.array(fitted[0]["matrix"])
     np.testing.assert_allclose(matrix.T @ matrix, np.eye(components), atol=1e-10)
     assert (matrix[np.abs(matrix).argmax(axis=0), range(components)] > 0).all()
 
@@ -44,8 +52,8 @@ def test_pca_gives_uncorrelated_directions_in_order_of_variance(seed, components
 def test_signs_of_directions_do_not_hang_on_rounding(seed):
     """Two standardised columns always have the directions (1, 1) and (1, −1), up to √2: the first entry is positive."""
     public = records(seed, 30, 2)
-    done = apply_features([Standardise(), PCA(components=2)], public, public, names(public))
-    matrix = np.array(done.fitted[1]["matrix"])
+    _, fitted = done_with([Standardise(), PCA(components=2)], public, public)
+    matrix = np.array(fitted[1]["matrix"])
     wanted = [[1, 1], [1, -1]] if np.corrcoef(public.T)[0, 1] > 0 else [[1, -1], [1, 1]]
     np.testing.assert_allclose(matrix.T, np.array(wanted) / np.sqrt(2), atol=1e-6)
 
@@ -54,24 +62,24 @@ def test_signs_of_directions_do_not_hang_on_rounding(seed):
 def test_whitened_public_rows_have_identity_covariance(seed, reduced):
     public = records(seed)
     steps = [PCA(components=3), Whiten()] if reduced else [Whiten()]
-    done = apply_features(steps, records(seed + 1), public, names(public))
+    done, _ = done_with(steps, records(seed + 1), public)
     np.testing.assert_allclose(np.cov(done.public.T, bias=True), np.eye(3 if reduced else 4), atol=1e-6)
 
 
 def test_whitening_of_whitened_rows_changes_nothing():
     public = records(3)
-    once = apply_features([Whiten()], public, public, names(public))
-    twice = apply_features([Whiten(), Whiten()], public, public, names(public))
+    once, _ = done_with([Whiten()], public, public)
+    twice, _ = done_with([Whiten(), Whiten()], public, public)
     np.testing.assert_allclose(twice.X, once.X, atol=1e-8)
 
 
 def test_constant_columns_are_dropped_and_named():
     X, public = records(1), records(2)
     public[:, 1] = 0.1
-    done = apply_features([Standardise()], X, public, names(X))
+    done, fitted = done_with([Standardise()], X, public)
     assert done.names == ("x0", "x2", "x3")
     assert done.X.shape == (60, 3)
-    assert done.fitted[0]["dropped"] == ["x1"]
+    assert fitted[0]["dropped"] == ["x1"]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +102,6 @@ def test_constant_columns_are_dropped_and_named():
 )
 def test_refused(steps, public, key, words):
     with pytest.raises(MeaningError) as caught:
-        apply_features(steps, records(0, 10, 3)[:, : public.shape[1]], public, names(public))
+        done_with(steps, records(0, 10, 3)[:, : public.shape[1]], public)
     assert caught.value.faults[0].key == key
     assert words in caught.value.faults[0].message

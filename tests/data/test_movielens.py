@@ -96,7 +96,7 @@ def plain_als(ratings, users, items, start, regularization, iterations):
 
 
 def test_factors_are_those_of_a_plain_computation(tmp_path):
-    from p2psim.data.als import START
+    from p2psim.data.features.als import START
     from p2psim.data.records import FACTORS
     from p2psim.randomness import generator, stream_key
 

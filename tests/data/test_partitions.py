@@ -4,14 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from p2psim.data.partitions import ByColumn, Contiguous, Equal, Groups, OfSizes, group_of, split
+from p2psim.data.groups import Groups, group_of
+from p2psim.data.labels import Column
+from p2psim.data.partitions import ByColumn, Contiguous, Equal, OfSizes
 from p2psim.errors import MeaningError
 
 sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 
 
 def divide(partition, rows, agents=None, column=None, seed=0):
-    return split(partition, np.zeros(rows), agents, column, np.random.default_rng(seed))
+    given = None if column is None else Column(column)
+    return partition.split(np.zeros(rows), agents, given, np.random.default_rng(seed))
 
 
 @given(sizes, st.integers(0, 20), st.booleans())

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from p2psim.data.prepare import prepare
 from p2psim.data.records import Request
 from p2psim.data.section import DataSection
-from p2psim.data.sources import Source, describe_sources
+from p2psim.data.sources import AnySource, describe_sources
 from p2psim.data.sources.arrays import Arrays
 from p2psim.data.sources.packaged import packaged
 from p2psim.errors import InputError, MissingSourceError
@@ -20,7 +20,7 @@ KEY = stream_key(0, None, "data")
 
 
 def source(tree, **context):
-    return TypeAdapter(Source).validate_python(tree, context=context or None)
+    return TypeAdapter(AnySource).validate_python(tree, context=context or None)
 
 
 def load(tree, **request):

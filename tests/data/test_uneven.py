@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.data.partitions import split
-from p2psim.data.uneven import Dirichlet, Shards, Unbalanced, proportional
+from p2psim.data.partitions.uneven import Dirichlet, Shards, Unbalanced, proportional
 from p2psim.distributions import Distribution, Lognormal
 from p2psim.errors import MeaningError
 
@@ -24,7 +23,7 @@ PARTITIONS = st.sampled_from(
 
 
 def divided(partition, labels, agents, seed=0):
-    owners, names = split(partition, labels, agents, None, np.random.default_rng(seed))
+    owners, names = partition.split(labels, agents, None, np.random.default_rng(seed))
     assert names == tuple(str(i) for i in range(agents))
     return owners
 
@@ -64,7 +63,7 @@ def test_dirichlet_shares_have_their_law():
     """Var of a share is (1/n)(1 − 1/n)/(nα + 1): 3,000 draws, fixed seed; five standard errors: 6e-7 each."""
     labels, random, shares = np.zeros(500), np.random.default_rng(0), []
     for _ in range(3000):
-        owners, _ = split(Dirichlet(concentration=2.0, least=1), labels, 3, None, random)
+        owners, _ = Dirichlet(concentration=2.0, least=1).split(labels, 3, None, random)
         shares.append(owners[0].size / 500)
     expected = (1 / 3) * (2 / 3) / (3 * 2 + 1)
     assert np.mean(shares) == pytest.approx(1 / 3, abs=5 * np.sqrt(expected / 3000))

@@ -1,14 +1,9 @@
-"""Sources of records. A new one is one file beside these, and one name in `Source`.
+"""Sources of records. A new one is one file beside these, and one name in the list below."""
 
-A source is a part of the scenario with four constants (``about``, ``citation``, ``licence``, ``needs``),
-``generated`` (drawn, not read) and ``load(request)``, which gives a `Table` or records `Held`.
-"""
-
-from typing import Annotated, get_args
-
-from pydantic import Field
+from typing import Annotated
 
 from p2psim.data.sources.arrays import Arrays
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.creditcard import CreditCard
 from p2psim.data.sources.csv_file import CSVFile
 from p2psim.data.sources.hospital import Hospital
@@ -21,23 +16,17 @@ from p2psim.data.sources.movielens import MovieLens100K
 from p2psim.data.sources.parquet_file import ParquetFile
 from p2psim.data.sources.schools import Schools
 from p2psim.options import BY_NAME
+from p2psim.registry import AnyOf, parts, register_all
 
-Source = Annotated[
-    Lending
-    | LendingSmall
-    | Hospital
-    | Medpar
-    | Schools
-    | MovieLens100K
-    | CreditCard
-    | LinearRegression
-    | LinearClassification
-    | CSVFile
-    | ParquetFile
-    | Arrays,
-    Field(discriminator="kind"),
-    BY_NAME,
-]
+register_all(
+    [
+        Lending, LendingSmall, Hospital, Medpar, Schools, MovieLens100K, CreditCard, LinearRegression,
+        LinearClassification, CSVFile, ParquetFile, Arrays,
+    ]
+)  # fmt: skip
+
+#: Any source that is registered.
+AnySource = Annotated[DataSource, AnyOf("source"), BY_NAME]
 
 
 def describe_sources() -> list[dict[str, str]]:
@@ -51,11 +40,11 @@ def describe_sources() -> list[dict[str, str]]:
     """
     return [
         {
-            "name": source.model_fields["kind"].default,
+            "name": name,
             "about": source.about,
             "citation": source.citation,
             "licence": source.licence,
             "needs": source.needs,
         }
-        for source in get_args(get_args(Source)[0])
+        for name, source in parts("source").items()
     ]

@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJs
 
 from p2psim.data.columns import check_finite
 from p2psim.data.records import Held, Request, Table, offsets_of
+from p2psim.data.sources.base import DataSource
 from p2psim.errors import MeaningError, first_line
-from p2psim.options import Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def _only_in_python(value: Any) -> Any:
     return value
 
 
-class Arrays(Options):
+class Arrays(DataSource):
     """Arrays, from Python only: `per_agent` and `rows` make it."""
 
     about: ClassVar[str] = "arrays from Python: one pair an agent, or X, y and an owner for each row"

@@ -7,14 +7,14 @@ from pydantic import Field
 
 from p2psim.data.downloads import CREDITCARD, required
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint
 from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
-from p2psim.options import Options
 from p2psim.paths import DataPath
 
 
-class CreditCard(Options):
+class CreditCard(DataSource):
     """284,807 transactions, 492 of them frauds: y = 1 for a fraud, −1 else."""
 
     about: ClassVar[str] = "284,807 card transactions, y = 1 for the 492 frauds, −1 else"

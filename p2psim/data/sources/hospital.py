@@ -8,11 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.sources.packaged import coded_table, packaged
 from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
-from p2psim.options import Options
 from p2psim.paths import DataPath
 
 # The hospital is who holds the record, not what it says.
@@ -28,7 +28,7 @@ LEFT_OUT = re.compile(
 )
 
 
-class Hospital(Options):
+class Hospital(DataSource):
     """3,589 patients: procedure, sex, age75, admit (or the user's own SPARCS file)."""
 
     about: ClassVar[str] = "3,589 heart patients, y = days in hospital; by hospital (17)"

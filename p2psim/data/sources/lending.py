@@ -8,11 +8,11 @@ from pydantic import Field
 
 from p2psim.data.columns import number_of_text
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.sources.packaged import coded_table, packaged
 from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
-from p2psim.options import Options
 from p2psim.paths import DataPath, checked
 from p2psim.text_tables import header_of
 
@@ -39,7 +39,7 @@ DROP_PREFIXES = (
 )
 
 
-class Lending(Options):
+class Lending(DataSource):
     """10,000 loans in 50 states (or the user's own Lending Club file)."""
 
     about: ClassVar[str] = "10,000 loans of Lending Club, y = interest rate in per cent; by state (50)"

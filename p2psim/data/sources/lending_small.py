@@ -3,14 +3,14 @@
 from typing import ClassVar, Literal
 
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.packaged import coded_table, packaged
-from p2psim.options import Options
 
 # Class tells how the loan went, which nobody knew when the rate was set.
 DROP = ("rownames", "Class")
 
 
-class LendingSmall(Options):
+class LendingSmall(DataSource):
     """9,857 loans, 21 features."""
 
     about: ClassVar[str] = "9,857 loans of Lending Club, y = interest rate in per cent; by addr_state"

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.data.records import PUBLIC, TARGETS, Held, Request, TestSet, offsets_of
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.laws import (
     POINTS,
     Law,
@@ -48,7 +49,7 @@ class Common(Options):
 Targets = Annotated[Subspace | Common, Field(discriminator="kind"), BY_NAME]
 
 
-class LinearClassification(Options):
+class LinearClassification(DataSource):
     """Made-up classes ±1, drawn for each agent from its own stream: another agent more changes nobody's records.
 
     Public rows are those of one more person, whose θ is drawn like an agent's.
@@ -103,7 +104,7 @@ class LinearClassification(Options):
         stream = generator(request.key, PUBLIC)
         public, target = np.empty((request.public, p)), self._target(stream, centre)
         fill(self.x, stream, public)
-        x_l1, x_max = bounds(self.x, p)
+        x_l1, x_max = self.x_bounds()
         names = tuple(f"x{j + 1}" for j in range(p))
         return Held(
             X=X,
@@ -125,6 +126,10 @@ class LinearClassification(Options):
             ),
             targets=targets,
         )
+
+    def x_bounds(self) -> tuple[float | None, float | None]:
+        """Bounds of the law of the features."""
+        return bounds(self.x, self.dimension)
 
     def _target(self, random: np.random.Generator, centre: np.ndarray) -> np.ndarray:
         if isinstance(self.targets, Common):

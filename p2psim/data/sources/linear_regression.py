@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.data.records import PUBLIC, TARGETS, Held, Request, offsets_of
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.laws import (
     POINTS,
     L1Ball,
@@ -32,7 +33,7 @@ class Common(Options):
 Targets = Annotated[Common, BY_NAME]
 
 
-class LinearRegression(Options):
+class LinearRegression(DataSource):
     """Made-up numbers, drawn for each agent from its own stream: another agent more changes nobody's records."""
 
     about: ClassVar[str] = "generated: y = xᵀθ + noise, any number of agents and records"

@@ -3,14 +3,14 @@
 from typing import ClassVar, Literal
 
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.packaged import coded_table, packaged
-from p2psim.options import Options
 
 # Whether the patient died is known after the stay; type and type1 follow from type2 and type3.
 DROP = ("rownames", "provnum", "died", "type", "type1")
 
 
-class Medpar(Options):
+class Medpar(DataSource):
     """1,495 patients: hmo, white, age80, type2, type3."""
 
     about: ClassVar[str] = "1,495 Medicare inpatients, y = days in hospital; by provnum (54); a weak signal"

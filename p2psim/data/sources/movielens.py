@@ -7,17 +7,17 @@ from pydantic import Field
 
 from p2psim.data.downloads import MOVIELENS, required
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint
 from p2psim.data.table_file import TableFile, read_csv
 from p2psim.errors import MeaningError
-from p2psim.options import Options
 from p2psim.paths import DataPath, checked
 from p2psim.text_tables import lines_of
 
 COLUMNS = ("user", "item", "rating", "timestamp")
 
 
-class MovieLens100K(Options):
+class MovieLens100K(DataSource):
     """100,000 ratings (1 to 5) of 1,682 films by 943 people."""
 
     about: ClassVar[str] = "100,000 ratings of 1,682 films, y = rating; by user (943); for features als"

@@ -5,13 +5,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import numeric_table
 from p2psim.data.table_file import read_parquet
-from p2psim.options import Options
 from p2psim.paths import DataPath
 
 
-class ParquetFile(Options):
+class ParquetFile(DataSource):
     """A Parquet file: one row a record, numbers without gaps."""
 
     about: ClassVar[str] = "your own Parquet file; y and x are columns"

@@ -3,14 +3,14 @@
 from typing import ClassVar, Literal
 
 from p2psim.data.records import Request, Table
+from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.packaged import coded_table, packaged
-from p2psim.options import Options
 
 # Area and school are who holds the record; gcsecnt is gcsescore again, centred.
 DROP = ("rownames", "lea", "school", "student", "gcsecnt")
 
 
-class Schools(Options):
+class Schools(DataSource):
     """31,022 pupils: gender, age, gcsescore."""
 
     about: ClassVar[str] = "31,022 pupils, y = A-level chemistry score 1997; by lea (131 areas) or school"

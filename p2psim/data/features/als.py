@@ -5,21 +5,75 @@ Minimises Σ (y − u_aᵀv_b)² + λ(Σ_a n_a‖u_a‖² + Σ_b n_b‖v_b‖²)
 numbers of ratings of each.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
+from p2psim.data.features.base import Feature, Fitted
 from p2psim.data.own_records import owner_of_row
-from p2psim.data.records import FACTORS, Held
-from p2psim.randomness import generator
-
-if TYPE_CHECKING:
-    from p2psim.data.features import ALS
+from p2psim.data.records import Held
+from p2psim.options import Count, Positive
 
 #: Entries that start the search, the first factor apart, are uniform in [0, START).
 START = 0.1
+
+
+class ALS(Feature):
+    """Factors of the rated item, from all training ratings by alternating least squares (ALS-WR).
+
+    For sources of ratings, and first among the features. They are computed from owners' records, and no
+    budget pays for that; the ledger says so.
+    """
+
+    kind: Literal["als"] = "als"
+    factors: Count = Field(20, description="number of factors, the features of an item")
+    regularization: Positive = Field(
+        0.015, description="λ, weighted by the number of ratings of the agent or item"
+    )
+    iterations: Count = Field(10, description="how often both sides are solved")
+
+    needs_public: ClassVar[bool] = False
+    needs_ratings: ClassVar[bool] = True
+    data_dependent: ClassVar[bool] = True
+
+    def fit(
+        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
+    ) -> Fitted:
+        """Refuse: there are no factors of public rows alone."""
+        raise NotImplementedError("als is fitted on owners' ratings, by transform")
+
+    def transform(self, held: Held, key: str, random: np.random.Generator) -> tuple[Held, dict[str, object]]:
+        """Put the factors of the rated items in place of the items' numbers.
+
+        The factors are fitted on all owners' training records, with the labels as they are now.
+
+        Returns
+        -------
+        held : Held
+            Without `items`; the rows of items without a training rating are 0.
+        fitted : dict
+        """
+        assert held.items is not None
+        agent, item = owner_of_row(held.offsets), items_of(held.X)
+        factors = factorise(agent, item, held.y, (len(held.labels), held.items), self, random)
+        error = held.y - (factors.agents[agent] * factors.items[item]).sum(axis=1)
+        names = tuple(f"als{j + 1}" for j in range(self.factors))
+        test = held.test and replace(held.test, X=factors.items[items_of(held.test.X)])
+        fitted: dict[str, object] = {
+            **self.model_dump(mode="json"),
+            "items_without_ratings": int((np.bincount(item, minlength=held.items) == 0).sum()),
+            "training_rmse": float(np.sqrt((error**2).mean())),
+            "names": list(names),
+        }
+        X, public = factors.items[item], factors.items[items_of(held.public)]
+        return replace(
+            held, X=X, public=public, test=test, names=names, items=None, x_l1=None, x_max=None
+        ), fitted
 
 
 @dataclass(frozen=True)
@@ -42,7 +96,7 @@ def factorise(
     item: np.ndarray,
     y: np.ndarray,
     shape: tuple[int, int],
-    options: "ALS",
+    options: ALS,
     random: np.random.Generator,
 ) -> Factors:
     """Alternate between the agents' and the items' least squares, agents first.
@@ -95,43 +149,6 @@ def _solve(
             penalty = regularization * len(of_group) * np.eye(q)
             ours[place] = np.linalg.solve(A.T @ A + penalty, A.T @ y[of_group])
     return ours
-
-
-def item_features(options: "ALS", held: Held, key: np.ndarray) -> tuple[Held, dict[str, object]]:
-    """Put the factors of the rated items in place of the items' numbers.
-
-    The factors are fitted on all owners' training records, with the labels as they are now: they are not
-    computed from public rows, and no privacy budget pays for them.
-
-    Parameters
-    ----------
-    options : ALS
-    held : Held
-        With `items`.
-    key : ndarray of uint64, shape (2,)
-        Key of the stream of the random start.
-
-    Returns
-    -------
-    held : Held
-        Without `items`; the rows of items without a training rating are 0.
-    fitted : dict
-        What was done, in plain JSON types.
-    """
-    assert held.items is not None
-    agent, item = owner_of_row(held.offsets), items_of(held.X)
-    factors = factorise(agent, item, held.y, (len(held.labels), held.items), options, generator(key, FACTORS))
-    error = held.y - (factors.agents[agent] * factors.items[item]).sum(axis=1)
-    names = tuple(f"als{j + 1}" for j in range(options.factors))
-    test = held.test and replace(held.test, X=factors.items[items_of(held.test.X)])
-    fitted: dict[str, object] = {
-        **options.model_dump(mode="json"),
-        "items_without_ratings": int((np.bincount(item, minlength=held.items) == 0).sum()),
-        "training_rmse": float(np.sqrt((error**2).mean())),
-        "names": list(names),
-    }
-    features = factors.items[item], factors.items[items_of(held.public)]
-    return replace(held, X=features[0], public=features[1], test=test, names=names, items=None), fitted
 
 
 def items_of(X: np.ndarray) -> np.ndarray:

@@ -1,0 +1,77 @@
+"""Features: maps that are fitted without owners' records, and factors of rated items."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from p2psim.data.features.als import ALS
+from p2psim.data.features.base import Feature, Fitted
+from p2psim.data.features.maps import PCA, Standardise, Whiten
+from p2psim.data.records import FACTORS, Held
+from p2psim.errors import MeaningError
+from p2psim.options import AS_LIST, BY_NAME
+from p2psim.randomness import generator
+from p2psim.registry import AnyOf, parts, register_all
+
+register_all([Standardise, PCA, Whiten, ALS])
+
+#: Any feature that is registered.
+AnyFeature = Annotated[Feature, AnyOf("feature"), BY_NAME]
+
+#: Steps in order; a single one needs no list.
+Features = Annotated[list[AnyFeature], AS_LIST]
+
+__all__ = [
+    "ALS",
+    "PCA",
+    "AnyFeature",
+    "Feature",
+    "Features",
+    "Fitted",
+    "Standardise",
+    "Whiten",
+    "apply_features",
+]
+
+
+def apply_features(
+    steps: Sequence[Feature], held: Held, key: np.ndarray, source: str = "the source"
+) -> tuple[Held, list[dict[str, object]]]:
+    """Carry out the features, one after the other; factors of items come first, where rows are ratings.
+
+    Parameters
+    ----------
+    steps : sequence of Feature
+    held : Held
+    key : ndarray of uint64, shape (2,)
+        Key of the stream of random features; each step has a stream of its own.
+    source : str
+        Where the records come from, for errors.
+
+    Returns
+    -------
+    held : Held
+        Without ratings.
+    fitted : list of dict
+        What was fitted in each step, and which columns were dropped, in plain JSON types.
+
+    Raises
+    ------
+    MeaningError
+        If a step needs public rows or ratings and there are none, ratings meet no step that needs them, or a step
+        cannot be fitted.
+    """
+    if held.items is not None and not (steps and steps[0].needs_ratings):
+        known = " or ".join(name for name, part in parts("feature").items() if part.needs_ratings)
+        raise MeaningError(
+            "data.features", f"{source} gives ratings, which have no features: begin with {known}"
+        )
+    for place, step in enumerate(steps):
+        if step.needs_ratings and (place or held.items is None):
+            raise MeaningError(f"data.features.{place}", f"{step.kind} needs ratings, and to come first")
+    fitted = []
+    for place, step in enumerate(steps):
+        held, numbers = step.transform(held, f"data.features.{place}", generator(key, FACTORS - place))
+        fitted.append(numbers)
+    return held, fitted

@@ -1,0 +1,126 @@
+"""Linear maps that are fitted on the learner's public rows alone. Variances divide by the number of public rows."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.data.features.base import Feature, Fitted
+from p2psim.errors import MeaningError
+from p2psim.options import Count
+
+
+class Standardise(Feature):
+    """Subtract the mean and divide by the standard deviation; columns that are constant are dropped."""
+
+    kind: Literal["standardise"] = "standardise"
+
+    def fit(
+        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
+    ) -> Fitted:
+        """Take mean and standard deviation of the columns that vary.
+
+        Raises
+        ------
+        MeaningError
+            If none does.
+        """
+        constant = np.ptp(public, axis=0) == 0
+        if constant.all():
+            raise MeaningError(key, f"standardise: no column varies on the {len(public)} public rows")
+        dropped = [name for name, still in zip(names, constant, strict=True) if still]
+
+        def kept(rows: np.ndarray) -> np.ndarray:
+            return rows[:, ~constant] if dropped else rows
+
+        centre, spread = kept(public).mean(axis=0), kept(public).std(axis=0)
+        _check_finite(spread, key)
+        return Fitted(
+            lambda rows: (kept(rows) - centre) / spread,
+            tuple(name for name, still in zip(names, constant, strict=True) if not still),
+            {"dropped": dropped, "mean": centre.tolist(), "std": spread.tolist()},
+        )
+
+
+class PCA(Feature):
+    """Keep the directions of largest variance."""
+
+    kind: Literal["pca"] = "pca"
+    components: Count = Field(10, description="number of directions kept")
+
+    def fit(
+        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
+    ) -> Fitted:
+        """Find the directions.
+
+        Raises
+        ------
+        MeaningError
+            If the rows vary in fewer directions.
+        """
+        centre, variances, directions = _spectrum(public, key)
+        _check_directions(self.components, variances, len(public), key, "pca")
+        names = tuple(f"pc{j + 1}" for j in range(self.components))
+        return _linear(centre, variances[: self.components], directions[:, : self.components], names)
+
+
+class Whiten(Feature):
+    """Make the covariance the identity, by its inverse symmetric root (so that features keep their names)."""
+
+    kind: Literal["whiten"] = "whiten"
+
+    def fit(
+        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
+    ) -> Fitted:
+        """Find the inverse root of the covariance.
+
+        Raises
+        ------
+        MeaningError
+            If the rows do not vary in every direction.
+        """
+        centre, variances, directions = _spectrum(public, key)
+        _check_directions(len(variances), variances, len(public), key, "whiten")
+        return _linear(centre, variances, (directions / np.sqrt(variances)) @ directions.T, names)
+
+
+def _linear(centre: np.ndarray, variances: np.ndarray, matrix: np.ndarray, names: tuple[str, ...]) -> Fitted:
+    return Fitted(
+        lambda rows: (rows - centre) @ matrix,
+        names,
+        {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()},
+    )
+
+
+def _check_finite(moments: np.ndarray, key: str) -> None:
+    if not np.isfinite(moments).all():
+        raise MeaningError(key, "the public rows hold numbers too large to square")
+
+
+def _spectrum(public: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, falling variances, and their directions (columns), largest entry positive; of equals the first."""
+    centre = public.mean(axis=0)
+    centred = public - centre
+    covariance = centred.T @ centred / len(centred)
+    _check_finite(covariance, key)
+    variances, directions = np.linalg.eigh(covariance)
+    variances, directions = variances[::-1], directions[:, ::-1]
+    # The sign of an eigenvector is arbitrary; without a rule it may change with the library. Entries that are equal but
+    # for rounding, as those of any two standardised columns, count as equal.
+    sizes = np.abs(directions)
+    largest = (sizes >= sizes.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
+    return centre, variances, directions * signs
+
+
+def _check_directions(wanted: int, variances: np.ndarray, rows: int, key: str, step: str) -> None:
+    columns = len(variances)
+    if wanted > columns:
+        raise MeaningError(f"{key}.components", f"must be at most the {columns} columns, got {wanted}")
+    # The usual rank rule: below this a variance is rounding error.
+    rank = int((variances > variances[0] * max(rows, columns) * np.finfo(float).eps).sum())
+    if wanted > rank:
+        cure = f"; put {{kind: pca, components: {rank}}} before it" if step == "whiten" and rank else ""
+        raise MeaningError(
+            key, f"{step}: needs {wanted} directions, but the {rows} public rows vary in {rank} only{cure}"
+        )
