@@ -18,7 +18,6 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
-from p2psim.privacy.releases import Book
 from p2psim.privacy.violations import Violations
 from p2psim.study.families import family_of
 from p2psim.study.simulate import simulate
@@ -159,8 +158,8 @@ class TestLedger:
 
     @staticmethod
     def of(plan, releases, accountants=("basic", "kov", "pld")):
-        caveats = Caveats(Violations.none(plan.budget.size))
-        return ledger(plan, Book.empty(plan.budget.size), releases, None, accountants, caveats)
+        none, caveats = np.zeros(plan.budget.size, np.int64), Caveats(Violations.none(plan.budget.size))
+        return ledger(plan, none, none, releases, None, accountants, caveats)
 
     @settings(max_examples=40, deadline=None)
     @given(who=st.lists(st.integers(0, 2), max_size=60), split=st.integers(0, 60))
