@@ -1,6 +1,7 @@
 """From pydantic's errors to faults with a place, a dotted key and words that say what was expected."""
 
 import difflib
+import errno
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -87,6 +88,11 @@ def path_of(name: str, value: object) -> Path:
         raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
     if "\0" in path or not path:
         raise InputError(f"{name}: must be a path, got {path!a}")
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{name}: must be a path, got one that is too long, {path[:40]!a}…") from None
     return Path(path)
 
 

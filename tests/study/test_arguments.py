@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import p2psim
@@ -185,6 +185,10 @@ TOKENS = st.sampled_from([*WORDS.split(), *STRANGE])
 
 @settings(max_examples=150, deadline=None)
 @given(command=st.sampled_from(COMMANDS), tokens=st.lists(TOKENS, max_size=5))
+@example(command="plot", tokens=["9" * 5000])
+@example(command="verify", tokens=["9" * 5000])
+@example(command="account run", tokens=["9" * 5000])
+@example(command="compare", tokens=["9" * 5000, "9" * 5000])
 def test_any_arguments_end_with_a_message(
     tmp_path_factory: pytest.TempPathFactory, command: str, tokens: list[str]
 ) -> None:
