@@ -1,7 +1,6 @@
 """What a figure is drawn from: the tables of a run, and what its scenario says."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.errors import InputError, MissingPartError
+from p2psim.errors import FolderError, InputError
 from p2psim.figure_names import AGAINST, MEASURED_AXES
 
 if TYPE_CHECKING:
@@ -275,9 +274,12 @@ def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -
 
 
 def _scenario(result: Any) -> Mapping[str, Any]:
-    known: Any = None
-    with suppress(MissingPartError):  # its words are in the file as well
-        known = getattr(result, "scenario", None)
+    try:
+        known: Any = getattr(result, "scenario", None)
+    except FolderError:
+        raise
+    except InputError:  # a part is missing, or arrays were given in Python: its words are in the file as well
+        known = None
     if isinstance(known, Mapping):
         return known
     if hasattr(known, "resolved"):

@@ -135,7 +135,9 @@ class Result:
 
         try:
             return labels_of(cells(self.scenario, confirm_cells=True))
-        except MissingPartError:
+        except FolderError:
+            raise
+        except InputError:  # a part is missing, or arrays were given in Python
             return {}
 
     @cached_property

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import p2psim
+from p2psim.data.sources import Arrays
 from p2psim.errors import SimulationError
 from p2psim.report import draw, kinds
 from p2psim.report.kinds import KINDS
@@ -139,3 +140,19 @@ def test_timing_of_a_graph_shows_who_updated(tmp_path: Path) -> None:
     assert word == "agent"
     assert list(commits) == list(range(1, len(commits) + 1))
     assert set(agents) <= set(range(5))
+
+
+def test_runs_of_arrays_given_in_python_are_drawn(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X = [random.uniform(-0.5, 0.5, (30, 2)) for _ in range(3)]
+    scenario = STAR | {
+        "network": STAR["network"] | {"exchange": "request"},
+        "data": {"source": Arrays.per_agent(X, [x.sum(axis=1) for x in X])},
+        "learning": STAR["learning"]
+        | {"algorithm": {"kind": "async-star", "horizon": 20, "rho": 0.1, "theta_max": 3}},
+        "privacy": {"sensitivity": {"kind": "clip", "bound": 1.0}, "mechanism": "laplace", "epsilon": 5},
+        "sweep": {"privacy.allocation": ["horizon", {"kind": "cap", "releases": 15}]},
+    }
+    result = p2psim.run(p2psim.Scenario.from_dict(scenario), tmp_path / "run", jobs=1, progress=False)
+    for drawn in (result, p2psim.Result.load(tmp_path / "run")):
+        assert {path.stem for path in drawn.plot("fitness")} == {"fitness"}
