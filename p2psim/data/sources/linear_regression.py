@@ -69,10 +69,14 @@ class LinearRegression(DataSource):
             self._draw(stream, X[start:stop], y[start:stop], target)
         public, public_labels = np.empty((request.public, self.dimension)), np.empty(request.public)
         self._draw(generator(request.key, PUBLIC), public, public_labels, target)
-        x_l1, x_max = bounds(self.x, self.dimension)
+        x_l1, x_max = self.x_bounds()
         names = tuple(f"x{j + 1}" for j in range(self.dimension))
         notes: dict[str, object] = {"columns": list(names), "target": target.tolist()}
         return Held(X, y, offsets, names, labels, public, public_labels, x_l1, x_max, notes)
+
+    def x_bounds(self) -> tuple[float | None, float | None]:
+        """Bounds of the law of the features."""
+        return bounds(self.x, self.dimension)
 
     def _target(self, random: np.random.Generator) -> np.ndarray:
         direction = random.standard_normal(self.dimension)
