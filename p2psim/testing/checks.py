@@ -11,10 +11,16 @@ from p2psim.errors import P2PSimError
 from p2psim.options import Options
 from p2psim.registry import kind_of, name_of, parts
 from p2psim.testing.losses import check_loss
+from p2psim.testing.records import check_feature, check_partition
 from p2psim.testing.topologies import check_topology
 
 #: Checks of a kind: a function that yields what is wrong with a part.
-CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {"topology": check_topology, "loss": check_loss}
+CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "topology": check_topology,
+    "loss": check_loss,
+    "feature": check_feature,
+    "partition": check_partition,
+}
 
 
 class PartError(P2PSimError, AssertionError):
