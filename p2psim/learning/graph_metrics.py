@@ -1,18 +1,17 @@
-"""What can be recorded of models on a graph: one function a metric, and its line in `GRAPH_METRICS`.
-
-A metric is a function of the problem, all models and what the replay counts; it gives one number, or one an agent.
-"""
+"""What can be recorded of models on a graph: one function a metric, and its line in the list below."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from p2psim.errors import SimulationError
 from p2psim.learning.star_problem import LOWEST
+from p2psim.metric import Metric, Registered
+from p2psim.registry import register_all
 
 if TYPE_CHECKING:
     from p2psim.learning.graph_problem import GraphProblem
@@ -40,13 +39,44 @@ class Seen:
     vectors_sent: int
 
 
-@dataclass(frozen=True)
-class GraphMetric:
-    """A metric, whether it is one number an agent, and its meaning."""
+class GraphMetric(Metric):
+    """Base of metrics of models on a graph; see `p2psim.metric.Metric` for what they say of themselves.
 
-    measure: Callable[[Seen], float | np.ndarray]
-    each: bool
-    meaning: str
+    Attributes
+    ----------
+    each : bool
+        Whether it is one number an agent, whose mean is recorded and which ``record.per_agent`` can name.
+    needs_objective : bool
+        Whether it asks for Q_L or Q_L*, which are kept up to date only if a metric does.
+    needs_tests : bool
+        Whether it needs records held out for tests.
+    of_models : bool
+        Whether it is a function of models, which baselines have too; otherwise of what was sent.
+    """
+
+    each: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
+    needs_tests: ClassVar[bool] = False
+    of_models: ClassVar[bool] = True
+
+    @staticmethod
+    def measure(seen: Seen) -> float | np.ndarray:
+        """Measure all models at one moment.
+
+        Parameters
+        ----------
+        seen : Seen
+
+        Returns
+        -------
+        float or ndarray, shape (n,)
+            Finite; one number an agent where the metric is of each, NaN of an agent for which there is none.
+        """
+        raise NotImplementedError
+
+
+class GraphFact(Metric):
+    """Base of facts of the graph, which are recorded once, with the first models."""
 
 
 def _objective_gap(seen: Seen) -> float:
@@ -76,49 +106,82 @@ def _worst_decile(values: np.ndarray, lowest: bool) -> float:
     return float((known[:count] if lowest else known[-count:]).mean())
 
 
-GRAPH_METRICS: dict[str, GraphMetric] = {
-    "objective": GraphMetric(lambda seen: seen.objective(), False, "Q_L"),
-    "objective_gap": GraphMetric(_objective_gap, False, "Q_L − Q_L*"),
-    "mean_objective_gap": GraphMetric(
-        _mean_objective_gap,
-        False,
-        "(Q_L − Q_L*)/Σ_i D_ii: the gap per agent at a mean degree of 1, comparable between graphs",
-    ),
-    "test_accuracy": GraphMetric(
-        lambda seen: seen.problem.test_accuracy(seen.theta),
-        True,
-        "share of right classes on held-out records; one that is not told counts as half right",
-    ),
-    "test_rmse": GraphMetric(
-        lambda seen: seen.problem.test_rmse(seen.theta), True, "root mean squared error on held-out records"
-    ),
-    "worst_decile_accuracy": GraphMetric(
-        lambda seen: _worst_decile(seen.problem.test_accuracy(seen.theta), True),
-        False,
-        "mean accuracy of the tenth of agents with the lowest",
-    ),
-    "worst_decile_rmse": GraphMetric(
-        lambda seen: _worst_decile(seen.problem.test_rmse(seen.theta), False),
-        False,
-        "mean error of the tenth of agents with the highest",
-    ),
-    "consensus_distance": GraphMetric(_consensus_distance, False, "mean of ‖θ_i − θ̄‖²"),
-    "vectors_sent": GraphMetric(
-        lambda seen: float(seen.vectors_sent), False, "p-vectors sent so far; a broadcast counts once"
-    ),
-}
+register_all(
+    [
+        GraphMetric.of(
+            "objective", lambda seen: seen.objective(), "Q_L", label="objective", needs_objective=True
+        ),
+        GraphMetric.of(
+            "objective_gap",
+            _objective_gap,
+            "Q_L − Q_L*",
+            label="objective gap (units of the objective)",
+            needs_objective=True,
+        ),
+        GraphMetric.of(
+            "mean_objective_gap",
+            _mean_objective_gap,
+            "(Q_L − Q_L*)/Σ_i D_ii: the gap per agent at a mean degree of 1, comparable between graphs",
+            label="objective gap per agent (weights normalised)",
+            needs_objective=True,
+        ),
+        GraphMetric.of(
+            "test_accuracy",
+            lambda seen: seen.problem.test_accuracy(seen.theta),
+            "share of right classes on held-out records; one that is not told counts as half right",
+            label="test accuracy (fraction)",
+            rises=True,
+            each=True,
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "test_rmse",
+            lambda seen: seen.problem.test_rmse(seen.theta),
+            "root mean squared error on held-out records",
+            label="test RMSE (units of the label)",
+            each=True,
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "worst_decile_accuracy",
+            lambda seen: _worst_decile(seen.problem.test_accuracy(seen.theta), True),
+            "mean accuracy of the tenth of agents with the lowest",
+            label="test accuracy of the worst tenth of agents (fraction)",
+            rises=True,
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "worst_decile_rmse",
+            lambda seen: _worst_decile(seen.problem.test_rmse(seen.theta), False),
+            "mean error of the tenth of agents with the highest",
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "consensus_distance",
+            _consensus_distance,
+            "mean of ‖θ_i − θ̄‖²",
+            label="consensus distance (squared units of θ)",
+        ),
+        GraphMetric.of(
+            "vectors_sent",
+            lambda seen: float(seen.vectors_sent),
+            "p-vectors sent so far; a broadcast counts once",
+            label="p-vectors sent (number)",
+            rises=True,
+            of_models=False,
+        ),
+        GraphFact.of(
+            "lambda2",
+            None,
+            "second smallest eigenvalue of the Laplacian D − W",
+            label="λ₂ of the Laplacian (units of weights)",
+        ),
+        GraphFact.of("spectral_gap", None, "gap of the normalised walk on the graph"),
+        GraphFact.of("degree_mean", None, "mean number of neighbours"),
+        GraphFact.of("degree_std", None, "standard deviation of the number of neighbours"),
+        GraphFact.of("diameter", None, "longest of the shortest paths, for up to 2,000 agents"),
+    ]
+)
 
-#: Metrics for which Q_L has to be known at each record.
-NEED_OBJECTIVE = frozenset({"objective", "objective_gap", "mean_objective_gap"})
-
-#: Metrics that need records held out for tests.
-NEED_TESTS = frozenset({"test_accuracy", "test_rmse", "worst_decile_accuracy", "worst_decile_rmse"})
-
-#: Facts of the graph, which are recorded once, with the first models.
-GRAPH_FACTS: dict[str, str] = {
-    "lambda2": "second smallest eigenvalue of the Laplacian D − W",
-    "spectral_gap": "gap of the normalised walk on the graph",
-    "degree_mean": "mean number of neighbours",
-    "degree_std": "standard deviation of the number of neighbours",
-    "diameter": "longest of the shortest paths, for up to 2,000 agents",
-}
+#: Metrics of models on a graph, and facts of the graph, that are registered.
+GRAPH_METRICS, GRAPH_FACTS = Registered(GraphMetric), Registered(GraphFact)

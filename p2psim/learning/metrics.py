@@ -1,16 +1,15 @@
-"""What can be recorded of the star: one function a metric, and its line in `METRICS`.
-
-A metric takes the problem and the recorded models and gives series; it draws no random numbers and sees no events,
-so that recording more changes nothing else.
-"""
+"""What can be recorded of the star: one function a metric, and its line in the list below."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from p2psim.metric import Metric, Registered
+from p2psim.registry import register_all
 
 if TYPE_CHECKING:
     from p2psim.learning.learner_replay import Recorded
@@ -40,12 +39,26 @@ class Series:
     value: np.ndarray
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A metric and its meaning."""
+class StarMetric(Metric):
+    """Base of metrics of a central learner's models; see `p2psim.metric.Metric` for what they say of themselves."""
 
-    measure: Callable[[StarProblem, Recorded], Iterator[Series]]
-    meaning: str
+    @staticmethod
+    def measure(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:
+        """Give series of the metric's name.
+
+        Parameters
+        ----------
+        problem : StarProblem
+            What is minimised; records of owner i are rows ``offsets[i]`` to ``offsets[i + 1]`` of ``X`` and ``y``.
+        recorded : Recorded
+            Models at each record: ``step`` and ``time``, shape (rows,), and ``theta``, shape (rows, p).
+
+        Yields
+        ------
+        Series
+            Of finite numbers: one for all owners, with agent None, or one for each.
+        """
+        raise NotImplementedError
 
 
 def relative_fitness(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:
@@ -62,7 +75,22 @@ def isolated_fitness(problem: StarProblem, recorded: Recorded) -> Iterator[Serie
         yield Series("isolated_fitness", "main", owner, step, time, np.full(len(ends), value))
 
 
-METRICS: dict[str, Metric] = {
-    "relative_fitness": Metric(relative_fitness, "ψ = f(θ)/f(θ*) − 1 of the learner's model"),
-    "isolated_fitness": Metric(isolated_fitness, "ψ of the optimum that each owner finds alone"),
-}
+register_all(
+    [
+        StarMetric.of(
+            "relative_fitness",
+            relative_fitness,
+            "ψ = f(θ)/f(θ*) − 1 of the learner's model",
+            label="relative fitness ψ (dimensionless)",
+        ),
+        StarMetric.of(
+            "isolated_fitness",
+            isolated_fitness,
+            "ψ of the optimum that each owner finds alone",
+            label="isolated fitness ψ: an owner alone (dimensionless)",
+        ),
+    ]
+)
+
+#: Metrics of the star that are registered.
+METRICS = Registered(StarMetric)

@@ -1,4 +1,4 @@
-"""What can be recorded of a network: one function of the tally a metric, and its line in `NETWORK_METRICS`.
+"""What can be recorded of a network: one function of the tally a metric, and its line in the list below.
 
 They are read off the events alone, so that recording them changes nothing else.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from p2psim.metric import Metric, Registered
 from p2psim.network.channels.timing import Airtime
+from p2psim.registry import register_all
 
 if TYPE_CHECKING:
     from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
@@ -42,14 +44,43 @@ class Seen:
     airtime: Airtime
 
 
-@dataclass(frozen=True)
-class NetworkMetric:
-    """A metric, its meaning, and what it needs."""
+class NetworkMetric(Metric):
+    """Base of metrics of the network; see `p2psim.metric.Metric` for what they say of themselves.
 
-    measure: Callable[[Seen], float]
-    meaning: str
-    #: "request", where it says something of a learner that serves; "clock", where agents have clocks; or nothing.
-    needs: str = ""
+    Attributes
+    ----------
+    needs : str
+        ``request`` where it says something of a learner that serves; ``clock`` where agents have clocks; or nothing.
+    most_agents : int or None
+        Number of agents up to which it is found.
+    """
+
+    needs: ClassVar[Literal["", "request", "clock"]] = ""
+    most_agents: ClassVar[int | None] = None
+
+    @staticmethod
+    def measure(seen: Seen) -> float:
+        """Measure the network at one moment.
+
+        Parameters
+        ----------
+        seen : Seen
+
+        Returns
+        -------
+        float
+            Finite.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def refusal(cls, exchange: str, has_clocks: bool) -> str:
+        """Why it says nothing of networks with an exchange of this name; empty where it does."""
+        if cls.needs == "request" and exchange != "request":
+            return f"{cls.name} is for a learner that serves who asks: exchange: request"
+        if cls.needs == "clock" and not has_clocks:
+            return f"{cls.name} compares with the ticks of clocks, and {exchange} has none"
+        return ""
 
 
 def _delivery(seen: Seen) -> float:
@@ -108,65 +139,119 @@ def _lambda2(seen: Seen) -> float:
     return dense_lambda2(np.maximum(matrix, matrix.T))
 
 
-NETWORK_METRICS: dict[str, NetworkMetric] = {
-    "messages": NetworkMetric(
-        lambda seen: float(seen.tally["messages"]), "messages sent so far; a broadcast counts once"
-    ),
-    "retries": NetworkMetric(
-        lambda seen: float(seen.tally["retries"]), "times so far that a message was sent again"
-    ),
-    "delivery": NetworkMetric(
-        _delivery, "share of the messages that have ended at a receiver so far which arrived there"
-    ),
-    "loss_rate": NetworkMetric(
-        _share("lost"), "share of the attempts to deliver a message so far that the channel lost"
-    ),
-    "collision_rate": NetworkMetric(_share("collided"), "share of these attempts that collided"),
-    "offline_rate": NetworkMetric(
-        _share("missed"), "share of these attempts whose receiver was away, or left before it answered"
-    ),
-    "unsent_rate": NetworkMetric(
-        _share("unsent"), "share of these attempts that were not sent: their sender was busy, or gave up"
-    ),
-    "throughput": NetworkMetric(
-        _throughput, "airtime of what arrived, per receiver (the learner of a star), over time so far"
-    ),
-    "participation": NetworkMetric(
-        _participation, "wakes so far over the ticks of the clocks that are expected until then", "clock"
-    ),
-    "present": NetworkMetric(
-        lambda seen: 1 - seen.tally["absent"] / seen.tally.links.agents, "share of the agents that are there"
-    ),
-    "turned_away": NetworkMetric(
-        lambda seen: seen.tally["turned_away"] / max(seen.tally["wakes"], 1),
-        "share of wakes so far that the learner refused, busy or away",
-        "request",
-    ),
-    "utilisation": NetworkMetric(_utilisation, "share of time so far that the learner was busy", "request"),
-    "waiting_time": NetworkMetric(
-        lambda seen: seen.tally.sum("waited") / max(seen.tally["served"], 1),
-        "mean time that the served have waited for, so far",
-        "request",
-    ),
-    "staleness": NetworkMetric(
-        lambda seen: seen.tally.sum("age") / max(seen.tally["aged"], 1),
-        "mean number of newer versions that there were when a model (of a star: an answer to it) arrived, so far",
-    ),
-    "updates_gini": NetworkMetric(
-        lambda seen: gini(seen.tally.updates), "inequality of the agents' shares of the updates so far"
-    ),
-    "releases": NetworkMetric(lambda seen: float(seen.tally["releases"]), "releases so far, of all agents"),
-    "releases_wasted": NetworkMetric(
-        lambda seen: seen.tally["wasted"] / max(seen.tally["releases"], 1),
-        "share of the releases so far that have reached nobody and never will; one that is on its way, held for who is "
-        "away, or in a model that may still be asked for, is not wasted",
-    ),
-    "links_heard": NetworkMetric(
-        lambda seen: float(seen.tally.heard.mean()),
-        "share of the links, by direction, over which anything arrived since the last record",
-    ),
-    "effective_lambda2": NetworkMetric(
-        _lambda2,
-        f"λ₂ of the unweighted graph of these links, in either direction; for up to {MOST_FOR_LAMBDA2:,} agents",
-    ),
-}
+register_all(
+    [
+        NetworkMetric.of(
+            "messages",
+            lambda seen: float(seen.tally["messages"]),
+            "messages sent so far; a broadcast counts once",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "retries",
+            lambda seen: float(seen.tally["retries"]),
+            "times so far that a message was sent again",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "delivery",
+            _delivery,
+            "share of the messages that have ended at a receiver so far which arrived there",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "loss_rate",
+            _share("lost"),
+            "share of the attempts to deliver a message so far that the channel lost",
+        ),
+        NetworkMetric.of(
+            "collision_rate",
+            _share("collided"),
+            "share of these attempts that collided",
+            label="collision rate (fraction of deliveries)",
+        ),
+        NetworkMetric.of(
+            "offline_rate",
+            _share("missed"),
+            "share of these attempts whose receiver was away, or left before it answered",
+        ),
+        NetworkMetric.of(
+            "unsent_rate",
+            _share("unsent"),
+            "share of these attempts that were not sent: their sender was busy, or gave up",
+        ),
+        NetworkMetric.of(
+            "throughput",
+            _throughput,
+            "airtime of what arrived, per receiver (the learner of a star), over time so far",
+            label="throughput (fraction of airtime)",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "participation",
+            _participation,
+            "wakes so far over the ticks of the clocks that are expected until then",
+            needs="clock",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "present",
+            lambda seen: 1 - seen.tally["absent"] / seen.tally.links.agents,
+            "share of the agents that are there",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "turned_away",
+            lambda seen: seen.tally["turned_away"] / max(seen.tally["wakes"], 1),
+            "share of wakes so far that the learner refused, busy or away",
+            needs="request",
+        ),
+        NetworkMetric.of(
+            "utilisation", _utilisation, "share of time so far that the learner was busy", needs="request"
+        ),
+        NetworkMetric.of(
+            "waiting_time",
+            lambda seen: seen.tally.sum("waited") / max(seen.tally["served"], 1),
+            "mean time that the served have waited for, so far",
+            needs="request",
+        ),
+        NetworkMetric.of(
+            "staleness",
+            lambda seen: seen.tally.sum("age") / max(seen.tally["aged"], 1),
+            "mean number of newer versions that there were when a model (of a star: an answer to it) arrived, so far",
+        ),
+        NetworkMetric.of(
+            "updates_gini",
+            lambda seen: gini(seen.tally.updates),
+            "inequality of the agents' shares of the updates so far",
+        ),
+        NetworkMetric.of(
+            "releases",
+            lambda seen: float(seen.tally["releases"]),
+            "releases so far, of all agents",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "releases_wasted",
+            lambda seen: seen.tally["wasted"] / max(seen.tally["releases"], 1),
+            "share of the releases so far that have reached nobody and never will; one that is on its way, held for "
+            "who is away, or in a model that may still be asked for, is not wasted",
+        ),
+        NetworkMetric.of(
+            "links_heard",
+            lambda seen: float(seen.tally.heard.mean()),
+            "share of the links, by direction, over which anything arrived since the last record",
+            rises=True,
+        ),
+        NetworkMetric.of(
+            "effective_lambda2",
+            _lambda2,
+            f"λ₂ of the unweighted graph of these links, in either direction; for up to {MOST_FOR_LAMBDA2:,} agents",
+            rises=True,
+            most_agents=MOST_FOR_LAMBDA2,
+        ),
+    ]
+)
+
+#: Metrics of the network that are registered.
+NETWORK_METRICS = Registered(NetworkMetric)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from p2psim.errors import InputError
 from p2psim.study.aside import write_bytes
+from p2psim.study.recordable import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,22 +37,6 @@ LEGEND_LINE = 36
 #: Inches of a title beside the labels of the axis, and of one of its characters.
 TITLE_WIDTH, TITLE_CHARACTER = 6.4, 0.095
 
-METRIC_LABELS: Mapping[str, str] = {
-    "relative_fitness": "relative fitness ψ (dimensionless)",
-    "isolated_fitness": "isolated fitness ψ: an owner alone (dimensionless)",
-    "objective_gap": "objective gap (units of the objective)",
-    "mean_objective_gap": "objective gap per agent (weights normalised)",
-    "test_accuracy": "test accuracy (fraction)",
-    "test_rmse": "test RMSE (units of the label)",
-    "consensus_distance": "consensus distance (squared units of θ)",
-    "vectors_sent": "p-vectors sent (number)",
-    "epsilon_spent": "privacy spent (mean ε of the agents)",
-    "worst_decile_accuracy": "test accuracy of the worst tenth of agents (fraction)",
-    "objective": "objective",
-    "lambda2": "λ₂ of the Laplacian (units of weights)",
-    "collision_rate": "collision rate (fraction of deliveries)",
-    "throughput": "throughput (fraction of airtime)",
-}
 AXIS_LABELS: Mapping[str, str] = {
     "step": "commits k",
     "time": "simulated time (mean clock periods)",
@@ -64,7 +49,7 @@ AXIS_LABELS: Mapping[str, str] = {
 
 def metric_label(metric: str) -> str:
     """Axis label of a metric, with its unit; unknown metrics keep their name. A long one takes several lines."""
-    return wrapped(METRIC_LABELS.get(metric, metric.replace("_", " ")))
+    return wrapped(label_of(metric))
 
 
 def wrapped(text: str, width: int = 42) -> str:

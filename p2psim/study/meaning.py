@@ -11,8 +11,10 @@ from p2psim.errors import Fault, MeaningError, MissingPartError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
+from p2psim.metric import meanings
 from p2psim.network.array_scope import beyond_arrays, scope_message
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.parts import load_installed
 from p2psim.study.agents_meaning import AGENT_RULES
 from p2psim.study.faults import unknown
 from p2psim.study.partly import is_whole
@@ -189,7 +191,10 @@ def _array_engine(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _metrics(scenario: Scenario) -> Iterator[Fault]:
-    known, record = meanings_of(scenario), scenario.record
+    record = scenario.record
+    if not all(name in meanings_of(scenario) for name in [*record.metrics, *record.per_agent]):
+        load_installed()
+    known = meanings_of(scenario)
     if not (
         record.metrics or record.per_agent or record.events or record.noise or record.models or record.data
     ):
@@ -208,19 +213,20 @@ def _metrics(scenario: Scenario) -> Iterator[Fault]:
 
 def meanings_of(scenario: Scenario) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
-    return _STAR_MEANINGS if scenario.learning.algorithm.kind in STARS else _GRAPH_MEANINGS
+    return _of_star() if scenario.learning.algorithm.kind in STARS else _of_graph()
 
 
 def all_meanings() -> dict[str, str]:
     """What can be recorded with any algorithm, and what it means."""
-    return _STAR_MEANINGS | _GRAPH_MEANINGS
+    return _of_star() | _of_graph()
 
 
-_NETWORK_MEANINGS = {name: metric.meaning for name, metric in NETWORK_METRICS.items()} | SPENDING
-_STAR_MEANINGS = {name: metric.meaning for name, metric in METRICS.items()} | _NETWORK_MEANINGS
-_GRAPH_MEANINGS = (
-    {name: metric.meaning for name, metric in GRAPH_METRICS.items()} | GRAPH_FACTS | _NETWORK_MEANINGS
-)
+def _of_star() -> dict[str, str]:
+    return meanings(METRICS, NETWORK_METRICS, SPENDING)
+
+
+def _of_graph() -> dict[str, str]:
+    return meanings(GRAPH_METRICS, GRAPH_FACTS, NETWORK_METRICS, SPENDING)
 
 
 def _sequential(scenario: Scenario) -> Iterator[Fault]:
@@ -242,12 +248,10 @@ def _network_metrics(scenario: Scenario) -> Iterator[Fault]:
     """Some metrics say something of some networks only."""
     exchange = scenario.network.exchange
     for i, name in enumerate(scenario.record.metrics):
-        needs = NETWORK_METRICS[name].needs if name in NETWORK_METRICS else ""
-        key = f"record.metrics.{i}"
-        if needs == "request" and exchange.kind != "request":
-            yield Fault(f"{name} is for a learner that serves who asks: exchange: request", key)
-        if needs == "clock" and not exchange.has_clocks:
-            yield Fault(f"{name} compares with the ticks of clocks, and {exchange.kind} has none", key)
+        if name in NETWORK_METRICS and (
+            why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks)
+        ):
+            yield Fault(why, f"record.metrics.{i}")
 
 
 def _named_once(scenario: Scenario) -> Iterator[Fault]:

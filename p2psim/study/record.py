@@ -4,13 +4,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from p2psim.metric import Metric, Registered
 from p2psim.options import Count, Options, Positive
+from p2psim.registry import register
 
-#: What can be recorded of the privacy spent by any algorithm, and its meaning.
-SPENDING = {
-    "epsilon_spent": "mean over agents of what their releases and starts so far are claimed to cost: the sum of their "
-    "ε where noise is pure, else ε by the accountant that enforces budgets; infinite without noise"
-}
+
+class Spending(Metric):
+    """Base of metrics of the privacy spent."""
+
+
+register(
+    Spending.of(
+        "epsilon_spent",
+        None,
+        "mean over agents of what their releases and starts so far are claimed to cost: the sum of their "
+        "ε where noise is pure, else ε by the accountant that enforces budgets; infinite without noise",
+        label="privacy spent (mean ε of the agents)",
+        rises=True,
+    )
+)
+
+#: What can be recorded of the privacy spent by any algorithm.
+SPENDING = Registered(Spending)
 
 
 class EveryTime(Options):

@@ -7,35 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.errors import InputError
+from p2psim.study.recordable import metric_named
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: Metrics that are better, or later, the higher they are; of all others a target is reached from above.
-RISING = frozenset(
-    {
-        "test_accuracy",
-        "worst_decile_accuracy",
-        "vectors_sent",
-        "epsilon_spent",
-        "messages",
-        "retries",
-        "releases",
-        "delivery",
-        "throughput",
-        "participation",
-        "present",
-        "links_heard",
-        "effective_lambda2",
-    }
-)
 
 _RUN = ["cell", "model", "replica"]
 
 
 def rises(metric: str) -> bool:
     """Whether a target of the metric, or of a group's, is reached from below."""
-    return metric.partition("[")[0] in RISING
+    known = metric_named(metric)
+    return known is not None and known.rises
 
 
 def first_reached(rows: pd.DataFrame, axis: str, target: float, rising: bool) -> pd.DataFrame:

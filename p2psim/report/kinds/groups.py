@@ -10,6 +10,7 @@ from p2psim.report.bands import axis_label, axis_words, stem
 from p2psim.report.curves import Curve, curves
 from p2psim.report.panels import entitle, name, panels
 from p2psim.report.source import Source
+from p2psim.study.recordable import label_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +86,7 @@ def _figure(source: Source, metric: str, parts: dict[str, str]) -> "Figure":
         room = 0.05 * np.ptp(values)
         for axes in grid:
             axes.set_ylim(values.min() - room, values.max() + room)
-    figure.supylabel(style.METRIC_LABELS.get(metric, metric.replace("_", " ")), fontsize="medium")
+    figure.supylabel(label_of(metric), fontsize="medium")
     entitle(figure, source, f"{metric.replace('_', ' ')} of groups against {axis_words(source)}")
     style.add_legend(figure, grid[0])
     style.add_footnote(figure, [*notes.curve_notes(shown, False, source), *notes.run_notes(source)])

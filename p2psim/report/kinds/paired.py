@@ -10,6 +10,7 @@ from p2psim.report import notes, style
 from p2psim.report.curves import distinct
 from p2psim.report.panels import MOST_ROWS
 from p2psim.report.source import Source, as_text, named, relabelled
+from p2psim.study.recordable import label_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,9 +64,7 @@ def _figure(source: Source, metric: str, table: pd.DataFrame) -> "Figure":
     axes.set_yticks(range(len(named)), ["\n".join(lines) for lines in named], fontsize="small")
     axes.set_ylim(len(named) - 0.5, -0.5)
     reference = ", ".join(f"{key.split('.')[-1]} = {value}" for key, value in source.reference.items())
-    axes.set_xlabel(
-        style.wrapped(f"{style.METRIC_LABELS.get(metric, metric.replace('_', ' '))}: difference", 60)
-    )
+    axes.set_xlabel(style.wrapped(f"{label_of(metric)}: difference", 60))
     figure.set_figwidth(5.2 + 0.085 * max(len(line) for lines in named for line in lines))
     title = style.wrapped(
         source.title(f"{metric.replace('_', ' ')} at the end, less that with {reference}"),

@@ -56,26 +56,31 @@ class Recomputed:
         members = [i for i, its in enumerate(groups) if not group or its == group]
         if one.agent is not None:
             members = [one.agent]
-        values = [self._measured(name, one.model, int(step)) for step in one.step]
+        values = [self._measured(name, one.model, int(step), i) for i, step in enumerate(one.step)]
         return np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
 
     def scale(self, one: Series, again: np.ndarray) -> float:
         """What differences are relative to: the largest number of a series; for gaps, the largest objective."""
         if not one.metric.endswith("objective_gap"):
             return _size(again, one.value)
-        largest = max(abs(float(self._measured("objective", one.model, int(step)))) for step in one.step)
+        largest = max(
+            abs(float(self._measured("objective", one.model, int(step), i)))
+            for i, step in enumerate(one.step)
+        )
         return largest / (float(self.problem.degrees.sum()) if one.metric.startswith("mean_") else 1.0)
 
-    def _measured(self, name: str, model: str, step: int) -> float | np.ndarray:
-        key = name, model, step if model == "main" else -1
+    def _measured(self, name: str, model: str, step: int, record: int) -> float | np.ndarray:
+        main = model == "main"
+        sent = self.sent[record] if main and record < len(self.sent) else 0
+        key = name, model, step if main else -1, sent
         if key not in self._known:
-            here = self.theta[step] if model == "main" else self.baselines[model]
-            seen = Seen(self.problem, here, lambda: self.problem.objective(here), self._minimum, 0)
+            here = self.theta[step] if main else self.baselines[model]
+            seen = Seen(self.problem, here, lambda: self.problem.objective(here), self._minimum, sent)
             self._known[key] = GRAPH_METRICS[name].measure(seen)
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, str, int], float | np.ndarray]:
+    def _known(self) -> dict[tuple[str, str, int, int], float | np.ndarray]:
         return {}
 
     def _minimum(self) -> float:

@@ -11,7 +11,7 @@ from p2psim.learning.admm_replay import AdmmReplay
 from p2psim.learning.averaging import Averaging
 from p2psim.learning.averaging_replay import AveragingReplay
 from p2psim.learning.batches import batch_of, sampling
-from p2psim.learning.graph_metrics import NEED_OBJECTIVE
+from p2psim.learning.graph_metrics import GRAPH_METRICS
 from p2psim.learning.graph_replay import GraphReplay
 from p2psim.learning.push_sum import PushSum
 from p2psim.learning.push_sum_replay import PushSumReplay
@@ -32,7 +32,8 @@ class GraphPlayer:
 
     def __init__(self, cell: GraphCell, streams: Streams):
         record = cell.scenario.record
-        track = bool({*record.metrics, *record.per_agent} & NEED_OBJECTIVE)
+        named = GRAPH_METRICS.keys() & {*record.metrics, *record.per_agent}
+        track = any(GRAPH_METRICS[name].needs_objective for name in named)
         self._replay = replay = _replay(cell, streams, track)
         problem = cell.problem
 

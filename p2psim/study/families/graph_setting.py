@@ -13,7 +13,7 @@ from p2psim.learning.admm import GossipAdmm, penalty
 from p2psim.learning.admm_replay import AdmmRule
 from p2psim.learning.averaging import Averaging
 from p2psim.learning.coordinate_descent import CoordinateDescent
-from p2psim.learning.graph_metrics import NEED_TESTS
+from p2psim.learning.graph_metrics import GRAPH_METRICS
 from p2psim.learning.graph_problem import GraphProblem, confidences
 from p2psim.learning.graph_replay import GraphRule
 from p2psim.learning.model_propagation import ModelPropagation
@@ -146,7 +146,7 @@ def refuse_tests(scenario: Scenario) -> None:
     """Raise a MeaningError if a metric needs records held out; called where there are none."""
     for key in ("metrics", "per_agent"):
         for i, name in enumerate(getattr(scenario.record, key)):
-            if name in NEED_TESTS:
+            if name in GRAPH_METRICS and GRAPH_METRICS[name].needs_tests:
                 raise MeaningError(
                     f"record.{key}.{i}",
                     f"{name} needs records held out: test_points of the source, or data.test_fraction",

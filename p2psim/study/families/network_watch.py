@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isfinite
+
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import MeaningError, SimulationError
 from p2psim.network.channels.timing import Airtime, airtime_of
-from p2psim.network.metrics import MOST_FOR_LAMBDA2, NETWORK_METRICS, Seen
+from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, Seen
 from p2psim.network.simulation import Network
 from p2psim.network.tally import Tally
 from p2psim.study.families.marks import Marks
@@ -25,20 +28,20 @@ class NetworkWatch:
     Raises
     ------
     MeaningError
-        If ``effective_lambda2`` is recorded of too many agents.
+        If a metric is not found for so many agents.
     """
 
     def __init__(self, record: RecordSection, network: Network):
-        self._names = [name for name in record.metrics if name in NETWORK_METRICS]
-        if not self._names:
+        self._metrics = [NETWORK_METRICS[name] for name in record.metrics if name in NETWORK_METRICS]
+        if not self._metrics:
             return
         links = network.links
-        if "effective_lambda2" in self._names and links.agents > MOST_FOR_LAMBDA2:
-            place = record.metrics.index("effective_lambda2")
-            raise MeaningError(
-                f"record.metrics.{place}",
-                f"is found for up to {MOST_FOR_LAMBDA2} agents, there are {links.agents}",
-            )
+        for metric in self._metrics:
+            if metric.most_agents is not None and links.agents > metric.most_agents:
+                raise MeaningError(
+                    f"record.metrics.{record.metrics.index(metric.name)}",
+                    f"is found for up to {metric.most_agents} agents, there are {links.agents}",
+                )
         self._marks = Marks(record.every)
         self._tally = Tally(links)
         self._rate, self._airtime = paces(network)
@@ -46,7 +49,7 @@ class NetworkWatch:
 
     def feed(self, events: np.ndarray) -> None:
         """Read the next chunk of the stream."""
-        if not self._names or not events.size:
+        if not self._metrics or not events.size:
             return
         start = 0
         for stop, step, time in self._marks.places(events):
@@ -57,7 +60,7 @@ class NetworkWatch:
 
     def finish(self) -> tuple[Series, ...]:
         """Record the last moment, and return all series."""
-        if not self._names:
+        if not self._metrics:
             return ()
         if not self._rows:
             self._note(0, 0.0)
@@ -67,14 +70,31 @@ class NetworkWatch:
         times = np.array([row[1] for row in self._rows])
         values = np.array([row[2] for row in self._rows])
         return tuple(
-            Series(name, "main", None, steps, times, np.ascontiguousarray(values[:, i]))
-            for i, name in enumerate(self._names)
+            Series(metric.name, "main", None, steps, times, np.ascontiguousarray(values[:, i]))
+            for i, metric in enumerate(self._metrics)
         )
 
     def _note(self, step: int, time: float) -> None:
         seen = Seen(self._tally, time, self._rate, self._airtime)
-        self._rows.append((step, time, [NETWORK_METRICS[name].measure(seen) for name in self._names]))
+        self._rows.append((step, time, measured(self._metrics, seen)))
         self._tally.heard[:] = False
+
+
+def measured(metrics: Sequence[type[NetworkMetric]], seen: Seen) -> list[float]:
+    """Values of metrics at one moment.
+
+    Raises
+    ------
+    SimulationError
+        If one is not finite.
+    """
+    values = [metric.measure(seen) for metric in metrics]
+    if not all(map(isfinite, values)):
+        wrong = next(
+            metric.name for metric, value in zip(metrics, values, strict=True) if not isfinite(value)
+        )
+        raise SimulationError(f"{wrong} is not finite at time {seen.time:g}")
+    return values
 
 
 def paces(network: Network) -> tuple[float, Airtime]:

@@ -54,6 +54,9 @@ class Observer:
         objective: Callable[[], float],
     ):
         self._record, self._problem, self._baselines = record, problem, baselines
+        # Others are recorded once, or of the events alone.
+        named = dict.fromkeys([*record.metrics, *record.per_agent])
+        self._metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
         self._facts, self._objective = facts, objective
         self._groups = np.array(groups) if record.by == "group" and groups is not None else None
         self._marks = Marks(record.every)
@@ -131,19 +134,15 @@ class Observer:
         return self._problem.objective(minimise_together(self._problem))
 
     def _measure(self, model: str, step: int, time: float, seen: Seen) -> None:
-        for name in dict.fromkeys([*self._record.metrics, *self._record.per_agent]):
-            if name not in GRAPH_METRICS:  # recorded once, or of the events alone
-                continue
-            metric = GRAPH_METRICS[name]
-            if model != "main" and name == "vectors_sent":
-                continue
-            for key, value in self._values(name, metric, model, seen):
-                self._rows.setdefault(key, []).append((step, time, value))
+        for metric in self._metrics:
+            if model == "main" or metric.of_models:
+                for key, value in self._values(metric, model, seen):
+                    self._rows.setdefault(key, []).append((step, time, value))
 
     def _values(
-        self, name: str, metric: GraphMetric, model: str, seen: Seen
+        self, metric: type[GraphMetric], model: str, seen: Seen
     ) -> Iterator[tuple[tuple[str, str, int | None], float]]:
-        value = metric.measure(seen)
+        name, value = metric.name, metric.measure(seen)
         if not metric.each:
             yield (name, model, None), _finite(name, float(value))
             return
