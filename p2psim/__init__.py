@@ -9,7 +9,11 @@ if TYPE_CHECKING:
     from p2psim.data.features.base import Feature
     from p2psim.data.partitions.base import Partition
     from p2psim.data.sources.base import DataSource
+    from p2psim.figures import Figure
+    from p2psim.learning.graph_metrics import GraphMetric
     from p2psim.learning.losses.protocol import Loss
+    from p2psim.learning.metrics import StarMetric
+    from p2psim.network.metrics import NetworkMetric
     from p2psim.network.topologies.base import Topology
     from p2psim.parts import load_parts
     from p2psim.registry import register
@@ -22,10 +26,14 @@ __version__ = "0.1.0"
 __all__ = [
     "DataSource",
     "Feature",
+    "Figure",
+    "GraphMetric",
     "Loss",
+    "NetworkMetric",
     "Partition",
     "Result",
     "Scenario",
+    "StarMetric",
     "Topology",
     "__version__",
     "assemble",
@@ -38,10 +46,14 @@ __all__ = [
 _HOMES = {
     "DataSource": "p2psim.data.sources.base",
     "Feature": "p2psim.data.features.base",
+    "Figure": "p2psim.figures",
+    "GraphMetric": "p2psim.learning.graph_metrics",
     "Loss": "p2psim.learning.losses.protocol",
+    "NetworkMetric": "p2psim.network.metrics",
     "Partition": "p2psim.data.partitions.base",
     "Result": "p2psim.study.result",
     "Scenario": "p2psim.study.scenario",
+    "StarMetric": "p2psim.learning.metrics",
     "Topology": "p2psim.network.topologies.base",
     "assemble": "p2psim.study.assembly",
     "load_parts": "p2psim.parts",

@@ -124,8 +124,8 @@ def _add_plot(commands: Commands) -> None:
         "--kind",
         action="append",
         metavar="KIND",
-        help=f"{', '.join(KIND_NAMES)}; may be given again; {EVERYTHING} for all that the run can "
-        "give; by default what the scenario says under figure, or all",
+        help=f"{', '.join(KIND_NAMES)}; or one of --parts; may be given again; {EVERYTHING} for all that the run "
+        "can give; by default what the scenario says under figure, or all",
     )
     plot.add_argument("--metric", help="the metric to draw; every metric by default")
     plot.add_argument(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, Union
 
 from pydantic import Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from p2psim.errors import InputError
 
@@ -195,3 +195,12 @@ class AnyOf:
         union: Any = Union[self.parts]  # noqa: UP007
         tagged: Any = Annotated[union, Field(discriminator="kind")]
         return handler.generate_schema(tagged)
+
+
+class NameOf(AnyOf):
+    """Metadata of a type: the name of a registered part of a kind that has no keys of its own."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Build the schema of the names of what is registered now."""
+        self._built = len(self.parts)
+        return core_schema.literal_schema(list(_PARTS[self._kind]))

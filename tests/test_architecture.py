@@ -45,6 +45,7 @@ ALONE = {
     "compiled",
     "errors",
     "figure_names",
+    "figures",
     "interrupts",
     "intrinsics",
     "json_lines",

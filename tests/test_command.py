@@ -167,12 +167,12 @@ def test_run_says_what_the_folder_holds_beside_what_was_asked(
 
 def test_help_of_plot_lists_kinds_and_axes(capsys: pytest.CaptureFixture[str]) -> None:
     from p2psim.figure_names import AGAINST
-    from p2psim.report.kinds import KINDS
+    from p2psim.figures import FIGURES
 
     with pytest.raises(SystemExit):
         main(["plot", "--help"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert ", ".join(KINDS) in printed
+    assert ", ".join(FIGURES) in printed
     assert ", ".join(AGAINST) in printed
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError, SimulationError
-from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING
+from p2psim.figure_names import AGAINST, EVERYTHING
+from p2psim.figures import FIGURES, having
+from p2psim.parts import load_installed
 from p2psim.report.source import BAND, Source, source
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def draw(
         Or anything with its attributes: ``metrics``, ``ledger``, ``agents``, ``events``, ``manifest``,
         ``path``.
     kind : str or sequence of str, optional
-        Names in `p2psim.report.kinds.KINDS`, or ``all`` for all that the run can give and that have the axis asked
+        Names in `p2psim.figures.FIGURES`, or ``all`` for all that the run can give and that have the axis asked
         for. By default ``targets`` with a target, ``paired`` with a reference, ``curves`` when a metric is given;
         else what the scenario says under ``figure``, or all.
     metric : str, optional
@@ -125,30 +127,33 @@ def draw(
 
 def _check(wanted: Sequence[str], asked: Asked) -> None:
     """Refuse kinds that are unknown or do not go with the rest."""
-    from p2psim.report.kinds import KINDS
-
-    for name in wanted:
-        if name not in KINDS and wanted != [EVERYTHING]:
-            near = difflib.get_close_matches(name, KINDS, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"there is no figure called {name!r}, only {', '.join(KINDS)}{hint}")
-    along = asked.against in AGAINST
-    if asked.against is not None and not along and not set(wanted) & set(AGAINST_A_KEY):
-        keys = f"; {' and '.join(AGAINST_A_KEY)} against a swept key"
+    if wanted != [EVERYTHING]:
+        for name in wanted:
+            _refuse_unknown(name)
+    along, with_key = asked.against in AGAINST, having("against_a_key")
+    if asked.against is not None and not along and not set(wanted) & set(with_key):
+        keys = f"; {' and '.join(with_key)} against a swept key"
         raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {asked.against!r}{keys}")
-    allowed = (*(ALONG_THE_RUN if along else AGAINST_A_KEY), EVERYTHING)
+    allowed = (*(having("along_the_run") if along else with_key), EVERYTHING)
     if asked.against not in (None, "step") and (ends := [name for name in wanted if name not in allowed]):
         message = f"{', '.join(ends)} shows no course of a run, so that against {asked.against} means nothing"
         raise InputError(f"{message}; it is for {', '.join(allowed[:-1])}")
-    for kind_of, given, option in (
-        ("targets", asked.target, "target"),
-        ("paired", asked.reference or None, "reference"),
-    ):
-        if given is not None and wanted and kind_of not in wanted:
-            raise InputError(f"a {option} is for {kind_of}, not for {', '.join(wanted)}")
+    for key, given in (("target", asked.target), ("reference", asked.reference or None)):
+        if given is not None and wanted and not set(wanted) & set(having(key)):
+            raise InputError(f"a {key} is for {', '.join(having(key))}, not for {', '.join(wanted)}")
     low, high = asked.quantile
     if not 0 <= low <= 0.5 <= high <= 1:
         raise InputError(f"quantiles must lie on both sides of the median, .5, got {low:g} and {high:g}")
+
+
+def _refuse_unknown(name: str) -> None:
+    """Refuse a figure that neither p2psim nor an installed package has."""
+    if name not in FIGURES:
+        load_installed()
+    if name not in FIGURES:
+        near = difflib.get_close_matches(name, FIGURES, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"there is no figure called {name!r}, only {', '.join(FIGURES)}{hint}")
 
 
 def _written(entry: Mapping[str, Any]) -> Asked:
@@ -158,17 +163,16 @@ def _written(entry: Mapping[str, Any]) -> Asked:
 
 def _drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figure]":
     """Figures of one kind by stem; with a facet, those of each of its values. A defect is added to ``failed``."""
-    from p2psim.report.kinds import KINDS
-
     assert asked.kind is not None
-    whole = material.showing(asked)
+    _refuse_unknown(asked.kind)
+    figure, whole = FIGURES[asked.kind], material.showing(asked)
     try:
         if asked.facet is None:
-            return dict(KINDS[asked.kind](whole))
+            return dict(figure.draw(whole))
         return {
-            f"{stem}-{asked.facet.split('.')[-1]}-{_slug(part.fixed[asked.facet])}": figure
+            f"{stem}-{asked.facet.split('.')[-1]}-{_slug(part.fixed[asked.facet])}": drawn
             for part in whole.facets(asked.facet)
-            for stem, figure in KINDS[asked.kind](part).items()
+            for stem, drawn in figure.draw(part).items()
         }
     except InputError as error:
         raise InputError(*(f"{asked.kind}: {fault.message}" for fault in error.faults)) from error
@@ -178,11 +182,9 @@ def _drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figu
 
 
 def _all_that_can_be_drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figure]":
-    from p2psim.report.kinds import KINDS
-
     figures: dict[str, Figure] = {}
     lacking: list[str] = []
-    for name in KINDS if asked.against in (None, "step") else ALONG_THE_RUN:
+    for name in FIGURES if asked.against in (None, "step") else having("along_the_run"):
         try:
             figures.update(_drawn(material, replace(asked, kind=name), failed))
         except InputError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2psim.distributions import Distribution
+from p2psim.figures import FIGURES
 from p2psim.study.choices import CHOICES
 from p2psim.study.core_schema import Schema, Schemas, kind_of
 from p2psim.study.meaning import all_meanings
@@ -66,6 +67,7 @@ def catalogue() -> list[Entry]:
                 for name in _choices(schemas, schema):
                     entries.append(Entry(dotted, name, known.get(name, description)))
     entries += [Entry("record.metrics", name, meaning) for name, meaning in all_meanings().items()]
+    entries += [Entry("figure", name, f"{one.meaning}; needs {one.needs}") for name, one in FIGURES.items()]
     plain = [Entry(one.key, one.name, one.meaning.replace("`", "")) for one in entries]
     return list(dict.fromkeys(plain))
 

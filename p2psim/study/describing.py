@@ -18,6 +18,7 @@ from p2psim.study.invocations import Invocation, earlier
 from p2psim.study.manifest import CellEntry, Manifest
 from p2psim.study.notices import Warned
 from p2psim.study.ranges import cells_named
+from p2psim.study.recordable import metric_named
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
@@ -91,7 +92,9 @@ def _parts_of(cell: "Cell") -> list[str]:
     """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
     mechanism = cell.scenario.privacy.mechanism
     named = [mechanism.name] if mechanism.kind == "registered" else []
-    return named + [place for place in map(place_of, _models_in(cell.scenario)) if place is not None]
+    record = cell.scenario.record
+    used = [*_models_in(cell.scenario), *map(metric_named, (*record.metrics, *record.per_agent))]
+    return named + [place for part in used if part is not None and (place := place_of(part)) is not None]
 
 
 def _models_in(value: Any) -> "Iterator[type]":

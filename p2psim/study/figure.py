@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from p2psim.errors import Fault
-from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, KIND_NAMES, WITH_LOG, WITH_QUANTILES
+from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN
+from p2psim.figures import FIGURES, having
 from p2psim.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
+from p2psim.registry import NameOf
 from p2psim.study.faults import unknown
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 class Figure(Options):
     """One figure, in the words of the options of ``p2psim plot``."""
 
-    kind: Literal[KIND_NAMES] = Field(description="which figure")  # type: ignore[valid-type]
+    kind: Annotated[str, NameOf("figure")] = Field(description="which figure")
     metric: str | None = Field(
         None,
         description="the metric to draw; left out, the relative fitness or, of curves and finals, every other one",
@@ -79,20 +81,20 @@ Found = Iterator[tuple[str, str]]
 def _against(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
     if figure.against is None:
         return
-    if figure.kind in ALONG_THE_RUN:
+    if FIGURES[figure.kind].along_the_run:
         if figure.against not in AGAINST:
             yield "against", unknown("axis", figure.against, AGAINST)
-    elif figure.kind in AGAINST_A_KEY:
+    elif FIGURES[figure.kind].against_a_key:
         yield from _is_swept("against", figure.against, swept)
     else:
-        kinds = ", ".join((*ALONG_THE_RUN, *AGAINST_A_KEY))
+        kinds = ", ".join((*having("along_the_run"), *having("against_a_key")))
         yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
 
 
 def _keys(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
     if figure.facet is not None:
-        if figure.kind == "paired":
-            yield "facet", "paired compares all cells with its reference, and has one figure"
+        if not FIGURES[figure.kind].has_facets:
+            yield "facet", f"{figure.kind} compares all cells, and has one figure"
         elif figure.facet == figure.against:
             yield "facet", f"{figure.facet} is the horizontal axis already"
         else:
@@ -110,22 +112,16 @@ def _is_swept(key: str, name: str, swept: Sequence[str]) -> Found:
 
 def _of_one_kind(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
     """Keys that only some kinds have, and those that these need."""
-    if (figure.kind == "targets") != (figure.target is not None):
-        yield "target", "is required" if figure.kind == "targets" else f"is of targets, not of {figure.kind}"
-    if figure.kind == "targets" and figure.metric is None:
-        yield "metric", "is required: what is to reach the target"
-    if (figure.kind == "paired") != bool(figure.reference):
-        yield "reference", "is required" if figure.kind == "paired" else f"is of paired, not of {figure.kind}"
-    if figure.kind == "collaboration" and figure.against is None:
-        yield "against", "is required: the swept key to draw against"
-    if figure.agent is not None and figure.kind != "collaboration":
-        yield "agent", f"is of collaboration, not of {figure.kind}"
-    if figure.kind in ("collaboration", "alone") and figure.metric not in (None, "relative_fitness"):
-        yield "metric", f"{figure.kind} draws relative_fitness, got {figure.metric}"
-    if figure.log is not None and figure.kind not in WITH_LOG:
-        yield "log", f"is of {', '.join(WITH_LOG)}, not of {figure.kind}"
-    if figure.quantile != (0.25, 0.75) and figure.kind not in WITH_QUANTILES:
-        yield "quantile", f"is of {', '.join(WITH_QUANTILES)}, not of {figure.kind}"
+    kind = FIGURES[figure.kind]
+    for key in ("target", "metric", "reference", "against", "agent", "log", "quantile"):
+        given = getattr(figure, key) != Figure.model_fields[key].default
+        if key in kind.requires and not given:
+            words = kind.requires[key]
+            yield key, f"is required: {words}" if words else "is required"
+        if given and key not in ("metric", "against") and key not in kind.keys:
+            yield key, f"is of {', '.join(having(key))}, not of {figure.kind}"
+    if kind.draws and figure.metric not in (None, kind.draws):
+        yield "metric", f"{figure.kind} draws {kind.draws}, got {figure.metric}"
 
 
 def _quantile(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
@@ -141,10 +137,12 @@ def _recorded(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found
     recorded = [*scenario.record.metrics, *scenario.record.per_agent]
     if figure.metric is not None and figure.metric.split("[")[0] not in recorded:
         yield "metric", unknown("recorded metric", figure.metric, recorded)
-    if figure.kind in ("collaboration", "alone") and "isolated_fitness" not in recorded:
-        yield "kind", f"{figure.kind} needs isolated_fitness in record.metrics"
-    if figure.kind == "timing" and not scenario.record.events:
-        yield "kind", "timing needs record.events: true"
+    kind = FIGURES[figure.kind]
+    for name in kind.records:
+        if name not in recorded:
+            yield "kind", f"{figure.kind} needs {name} in record.metrics"
+    if kind.needs_events and not scenario.record.events:
+        yield "kind", f"{figure.kind} needs record.events: true"
 
 
 _RULES: tuple[Callable[[Figure, Scenario, Sequence[str]], Found], ...] = (

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import p2psim
+from p2psim.figures import FIGURES
 from p2psim.study.catalogue import Part, parts
 from p2psim.study.cells import display
 from p2psim.study.core_schema import Schemas, phrase
@@ -62,6 +63,9 @@ def reference() -> str:
     lines += _table(
         ["metric", "meaning"], [[f"`{name}`", meaning] for name, meaning in all_meanings().items()]
     )
+    lines += ["## Figures", "", "What `figure` and `p2psim plot --kind` can name.", ""]
+    rows = [[f"`{name}`", figure.meaning, figure.needs] for name, figure in FIGURES.items()]
+    lines += _table(["figure", "what it shows", "what it needs"], rows)
     return "\n".join(lines).rstrip() + "\n"
 
 

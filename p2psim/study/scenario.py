@@ -286,7 +286,10 @@ def attempted(node: Node) -> tuple[Scenario | ValidationError, Any, dict[str, An
 
 def _names_a_stranger(error: ValidationError) -> bool:
     """Whether a kind is unknown, which an installed package may declare."""
-    return any(detail["type"] == "union_tag_invalid" for detail in error.errors(include_url=False))
+    return any(
+        detail["type"] == "union_tag_invalid" or detail["loc"][-1:] == ("kind",)
+        for detail in error.errors(include_url=False)
+    )
 
 
 def with_metrics(scenario: Scenario) -> RecordSection:

@@ -8,8 +8,8 @@ import pytest
 from made_up_run import run
 
 from p2psim.errors import InputError
+from p2psim.figures import FIGURES
 from p2psim.report import draw, notes
-from p2psim.report.kinds import KINDS
 from p2psim.report.kinds.collaboration import lines
 from p2psim.report.source import source
 
@@ -59,7 +59,7 @@ def test_joining_pays_where_the_median_is_below_the_owners_own(tmp_path) -> None
 @pytest.mark.usefixtures("look")
 def test_collaboration_draws_a_line_for_each_other_value_and_one_for_alone(tmp_path) -> None:
     sweep = {"data.partition.records": [1000, 10_000], "privacy.epsilon": EPSILONS}
-    figure = KINDS["collaboration"](asked(made_up(tmp_path, sweep), key="privacy.epsilon"))[
+    figure = FIGURES["collaboration"].draw(asked(made_up(tmp_path, sweep), key="privacy.epsilon"))[
         "collaboration-epsilon"
     ]
     (axes,) = figure.axes
@@ -79,7 +79,7 @@ def test_keys_that_advance_with_the_axis_make_one_line(tmp_path) -> None:
 
 @pytest.mark.usefixtures("look")
 def test_alone_counts_who_gains(tmp_path) -> None:
-    figure = KINDS["alone"](asked(made_up(tmp_path, {"privacy.epsilon": [40.0, 100.0]})))["alone"]
+    figure = FIGURES["alone"].draw(asked(made_up(tmp_path, {"privacy.epsilon": [40.0, 100.0]})))["alone"]
     # 400/40² = .25 lies below two of .1, .4 and 1; .04 below all three.
     assert "2 of 3 owners gain by joining (epsilon = 40)." in footnote(figure)
     assert "3 of 3 owners gain by joining (epsilon = 100)." in footnote(figure)
@@ -93,7 +93,7 @@ def test_alone_refuses_owners_that_differ_between_cells(tmp_path) -> None:
     changed = (result.metrics["metric"] == "isolated_fitness") & (result.metrics["cell"] == 1)
     result.metrics.loc[changed, "value"] *= 2
     with pytest.raises(InputError, match="differ between cells"):
-        KINDS["alone"](source(result))
+        FIGURES["alone"].draw(source(result))
     facets = draw(result, kind="alone", facet="data.partition.records", folder=tmp_path / "f")
     assert [p.name for p in facets if p.suffix == ".png"] == [
         "alone-records-1000.png",
@@ -120,9 +120,9 @@ def test_quantiles_move_bands_and_footnotes(tmp_path) -> None:
     result = run(tmp_path, {"privacy.epsilon": EPSILONS})
     for kind in ("fitness", "epsilon", "finals", "curves"):
         metric = None if kind in ("fitness", "epsilon") else "relative_fitness"
-        (figure,) = KINDS[kind](asked(result, band=(0.0, 1.0), metric=metric)).values()
+        (figure,) = FIGURES[kind].draw(asked(result, band=(0.0, 1.0), metric=metric)).values()
         assert "0 to 100 %" in footnote(figure)
-    (figure,) = KINDS["fitness"](asked(result, band=(0.0, 1.0))).values()
+    (figure,) = FIGURES["fitness"].draw(asked(result, band=(0.0, 1.0))).values()
     corners = figure.axes[0].collections[0].get_paths()[0].vertices
     last = corners[corners[:, 0] == 300][:, 1]
     # The replicas' factors go from 1/4 to 4.
@@ -135,10 +135,10 @@ def test_facets_drop_the_key_and_name_it_in_the_title(tmp_path) -> None:
     first, second = material.facets("learning.algorithm.form")
     assert first.swept == second.swept == ["x.y"]
     assert set(first.metrics["cell"]) == set(first.ledger["cell"]) == set(first.agents["cell"]) == {0, 1}
-    (figure,) = KINDS["fitness"](first).values()
+    (figure,) = FIGURES["fitness"].draw(first).values()
     assert "(form = printed)" in figure.axes[0].get_title(loc="left")
     assert "Form printed: the update as the paper prints it" in footnote(figure)
-    (figure,) = KINDS["fitness"](second).values()
+    (figure,) = FIGURES["fitness"].draw(second).values()
     assert "Form printed" not in footnote(figure)
     with pytest.raises(InputError, match=r"does not sweep 'q'; it sweeps learning\.algorithm\.form, x\.y"):
         material.facets("q")
@@ -182,7 +182,7 @@ def test_the_scenario_says_what_is_drawn_by_default(tmp_path) -> None:
 def test_a_swept_number_that_spans_much_has_a_log_axis_and_others_have_none(tmp_path) -> None:
     wide, narrow = run(tmp_path, {"a.b": [1.0, 3.0, 100.0]}), run(tmp_path, {"a.b": [1.0, 3.0]})
     for result, scale in ((wide, "log"), (narrow, "linear")):
-        figure = KINDS["finals"](asked(result, key="a.b", metric="relative_fitness"))[
+        figure = FIGURES["finals"].draw(asked(result, key="a.b", metric="relative_fitness"))[
             "finals-relative_fitness"
         ]
         assert figure.axes[0].get_xscale() == scale

@@ -13,8 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from p2psim.errors import InputError
 from p2psim.figure_names import ALONG_THE_RUN, KIND_NAMES
+from p2psim.figures import FIGURES
 from p2psim.report import draw
-from p2psim.report.kinds import KINDS
 from p2psim.report.source import source
 from p2psim.study.meaning import all_meanings
 
@@ -49,7 +49,7 @@ def test_every_kind_writes_both_files(tmp_path) -> None:
     for path in paths:
         head = path.read_bytes()[:200]
         assert head.startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
-    for kind in KINDS:
+    for kind in FIGURES:
         if kind not in ASKED_FOR:
             assert draw(r, kind=kind, folder=tmp_path / "other")
     assert [p.name for p in draw(r, kind="fitness", against="time")] == [
@@ -70,7 +70,7 @@ def test_drawing_again_gives_the_same_bytes_and_leaves_settings_alone(tmp_path) 
 
 @pytest.mark.usefixtures("look")
 def test_fitness_lines_are_the_medians(tmp_path) -> None:
-    figure = KINDS["fitness"](source(run(tmp_path, SWEEP)))["fitness"]
+    figure = FIGURES["fitness"].draw(source(run(tmp_path, SWEEP)))["fitness"]
     (axes,) = figure.axes
     assert axes.get_yscale() == "log"
     assert axes.get_xlabel() == "commits k"
@@ -95,16 +95,16 @@ def test_means_over_agents_are_named(of_each: bool, tmp_path) -> None:
     if not of_each:
         r.metrics = r.metrics[r.metrics["agent"].fillna(0) == 0].assign(agent=pd.NA)
     for kind in ("curves", "finals"):
-        (figure,) = KINDS[kind](source(r, "isolated_fitness")).values()
+        (figure,) = FIGURES[kind].draw(source(r, "isolated_fitness")).values()
         assert ("Values are means over 3 agents." in footnote(figure)) == of_each
 
 
 def test_what_never_changes_is_no_curve_unless_asked_for(tmp_path) -> None:
     r = run(tmp_path, SWEEP, extra=("isolated_fitness", "consensus_distance"))
     r.metrics.loc[r.metrics["metric"] == "isolated_fitness", "value"] = 0.25
-    assert set(KINDS["curves"](source(r))) == {"curves-consensus_distance"}
-    assert set(KINDS["curves"](source(r, "isolated_fitness"))) == {"curves-isolated_fitness"}
-    assert set(KINDS["finals"](source(r))) == {"finals-isolated_fitness", "finals-consensus_distance"}
+    assert set(FIGURES["curves"].draw(source(r))) == {"curves-consensus_distance"}
+    assert set(FIGURES["curves"].draw(source(r, "isolated_fitness"))) == {"curves-isolated_fitness"}
+    assert set(FIGURES["finals"].draw(source(r))) == {"finals-isolated_fitness", "finals-consensus_distance"}
 
 
 @pytest.mark.usefixtures("look")
@@ -115,7 +115,7 @@ def test_labels_of_axes_lie_inside_the_figure(metric, tmp_path) -> None:
     r = run(tmp_path, SWEEP, factors=(1.0,), extra=(metric,) if metric != "relative_fitness" else ())
     r.manifest["name"] = " ".join(["long"] * 20)
     for kind in ("curves", "epsilon", "finals") if "run_over" in metric else ("curves",):
-        for figure in KINDS[kind](source(r, metric)).values():
+        for figure in FIGURES[kind].draw(source(r, metric)).values():
             drawn = FigureCanvasAgg(figure)
             drawn.draw()
             for axes in figure.axes:
@@ -131,7 +131,7 @@ def test_labels_of_axes_lie_inside_the_figure(metric, tmp_path) -> None:
 @pytest.mark.usefixtures("look")
 def test_many_lines_never_share_dashes_and_marker(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [float(2**k) for k in range(30)]}, factors=(1.0,))
-    (axes,) = KINDS["fitness"](source(r))["fitness"].axes
+    (axes,) = FIGURES["fitness"].draw(source(r))["fitness"].axes
     looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in axes.lines}
     assert len(looks) == 30
 
@@ -139,7 +139,7 @@ def test_many_lines_never_share_dashes_and_marker(tmp_path) -> None:
 @pytest.mark.usefixtures("look")
 def test_timing_shows_who_answered(tmp_path) -> None:
     r = run(tmp_path, commits=40)
-    figure = KINDS["timing"](source(r))["timing"]
+    figure = FIGURES["timing"].draw(source(r))["timing"]
     main, side = figure.axes
     mine = r.events[(r.events["replica"] == 0) & (r.events["kind"] == "commit")]
     marks = main.collections[0].get_offsets()
@@ -152,7 +152,7 @@ def test_timing_shows_who_answered(tmp_path) -> None:
 
 @pytest.mark.usefixtures("look")
 def test_timing_says_when_it_shows_only_the_first_commits(tmp_path) -> None:
-    figure = KINDS["timing"](source(run(tmp_path, commits=500, factors=(1.0,))))["timing"]
+    figure = FIGURES["timing"].draw(source(run(tmp_path, commits=500, factors=(1.0,))))["timing"]
     assert "The first 180 of 500 commits are shown; shares are of all." in footnote(figure)
     assert len(figure.axes[0].collections[0].get_offsets()) == 180
 
@@ -160,7 +160,7 @@ def test_timing_says_when_it_shows_only_the_first_commits(tmp_path) -> None:
 @pytest.mark.usefixtures("look")
 def test_epsilon_recovers_the_slope_and_the_bound(tmp_path) -> None:
     sweep = {"privacy.epsilon": [1.0, 3.0, 10.0, 30.0]}
-    figure = KINDS["epsilon"](source(run(tmp_path, sweep)))["epsilon"]
+    figure = FIGURES["epsilon"].draw(source(run(tmp_path, sweep)))["epsilon"]
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel() == "privacy budget ε per owner"
@@ -180,7 +180,7 @@ def test_bound_has_both_terms(tmp_path) -> None:
         return 2 * 3**0.5 * 1000 / (999 * epsilon) + 15 * (1000 / (999 * epsilon)) ** 2
 
     r = run(tmp_path, {"privacy.epsilon": [0.1, 1.0, 10.0, 100.0]}, law=law)
-    (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
+    (axes,) = FIGURES["epsilon"].draw(source(r))["epsilon"].axes
     bound = next(line for line in axes.lines if len(line.get_xdata()) == 60)
     np.testing.assert_allclose(bound.get_ydata(), [law(e, 0, 0) for e in bound.get_xdata()], rtol=1e-6)
 
@@ -188,7 +188,7 @@ def test_bound_has_both_terms(tmp_path) -> None:
 @pytest.mark.usefixtures("look")
 def test_size_recovers_the_slope_for_each_budget(tmp_path) -> None:
     r = run(tmp_path, {"data.partition.records": [300, 3000, 30000], "privacy.epsilon": [1.0, 10.0]})
-    figure = KINDS["size"](source(r))["size"]
+    figure = FIGURES["size"].draw(source(r))["size"]
     (axes,) = figure.axes
     assert axes.get_xlabel() == "records n"
     assert axes.get_legend_handles_labels()[1] == [
@@ -205,7 +205,7 @@ def test_size_recovers_the_slope_for_each_budget(tmp_path) -> None:
 def test_keys_that_advance_together_make_one_line(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0]})
     r.metrics.insert(1, "learning.algorithm.rho", 5 * r.metrics["privacy.epsilon"])
-    (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
+    (axes,) = FIGURES["epsilon"].draw(source(r))["epsilon"].axes
     assert list(named(axes)) == ["median", "fit: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
 
 
@@ -215,7 +215,7 @@ def test_saturated_points_are_hollow_and_said(tmp_path) -> None:
         return min(20.0, 400 / epsilon**2)
 
     r = run(tmp_path, {"privacy.epsilon": [0.1, 1.0, 10.0, 100.0, 1000.0]}, law=law)
-    figure = KINDS["epsilon"](source(r))["epsilon"]
+    figure = FIGURES["epsilon"].draw(source(r))["epsilon"]
     (axes,) = figure.axes
     assert "Hollow points are not used for slopes and bounds" in footnote(figure)
     assert "ε = 0.1, 1." in footnote(figure)
@@ -230,20 +230,20 @@ def test_points_of_unequal_numbers_of_replicas_are_counted_one_by_one(tmp_path) 
         tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0, float("inf")]}, law=lambda e, *_: 400 / e**2 + 1e-3
     )
     r.metrics = r.metrics[(r.metrics["cell"] != 1) | (r.metrics["replica"] < 3)]
-    figure = KINDS["epsilon"](source(r))["epsilon"]
+    figure = FIGURES["epsilon"].draw(source(r))["epsilon"]
     assert "Point: median of 3 to 5 replicas;" in footnote(figure)
     # Three replicas are too few for an interval of a median.
     assert "No interval for want of 5 replicas a point" in footnote(figure)
     # The middle point does not tilt the line: (log .041 − log 400.001)/log 10⁴.
     assert list(named(figure.axes[0]))[:2] == ["median", "fit: slope −1.99"]
-    alone = KINDS["epsilon"](source(run(tmp_path, SWEEP, factors=(1.0,))))["epsilon"]
+    alone = FIGURES["epsilon"].draw(source(run(tmp_path, SWEEP, factors=(1.0,))))["epsilon"]
     assert "Point: median of 1 replica;" in footnote(alone)
 
 
 @pytest.mark.usefixtures("look")
 def test_a_flat_metric_gives_no_slope_and_says_so(tmp_path) -> None:
     r = run(tmp_path, SWEEP, law=lambda *_: 1e-4)
-    figure = KINDS["epsilon"](source(r))["epsilon"]
+    figure = FIGURES["epsilon"].draw(source(r))["epsilon"]
     assert "No slope, for want of two usable points." in footnote(figure)
     assert list(named(figure.axes[0])) == ["median"]
 
@@ -251,7 +251,7 @@ def test_a_flat_metric_gives_no_slope_and_says_so(tmp_path) -> None:
 @pytest.mark.usefixtures("look")
 def test_an_infinite_budget_is_a_line_across(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, float("inf")]}, law=lambda e, *_: 400 / e**2 + 1e-3)
-    (axes,) = KINDS["epsilon"](source(r))["epsilon"].axes
+    (axes,) = FIGURES["epsilon"].draw(source(r))["epsilon"].axes
     assert "median at ε = ∞" in named(axes)
     across = [line for line in axes.lines if list(line.get_ydata()) == [1e-3, 1e-3]]
     assert len(across) == 1
@@ -262,9 +262,9 @@ def test_an_infinite_budget_is_a_line_across(tmp_path) -> None:
 @pytest.mark.usefixtures("look")
 def test_diverged_replicas_are_counted(tmp_path) -> None:
     r = run(tmp_path, SWEEP, factors=(1.0, 1.0, 2.0, float("nan"), float("inf")))
-    fitness = KINDS["fitness"](source(r))["fitness"]
+    fitness = FIGURES["fitness"].draw(source(r))["fitness"]
     assert "counted as +∞, in 2 of 5 replicas (epsilon = 1), 2 of 5 replicas" in footnote(fitness)
-    epsilon = KINDS["epsilon"](source(r))["epsilon"]
+    epsilon = FIGURES["epsilon"].draw(source(r))["epsilon"]
     assert "6 of 15 replicas end infinite or undefined, counted as +∞." in footnote(epsilon)
     solid = next(line for line in epsilon.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata()))
     np.testing.assert_allclose(solid.get_ydata(), [800, 8, 0.08], rtol=1e-9)
@@ -274,9 +274,9 @@ def test_diverged_replicas_are_counted(tmp_path) -> None:
 def test_values_without_a_logarithm_are_counted(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]}, factors=(-1.0, 0.0, 1.0, 2.0, 3.0))
     # Quartiles are 0, 1 and 2 times ψ: one in three has no logarithm.
-    fitness = KINDS["fitness"](source(r))["fitness"]
+    fitness = FIGURES["fitness"].draw(source(r))["fitness"]
     assert f"{2 * len(STEPS)} of {6 * len(STEPS)} quartiles are zero or negative" in footnote(fitness)
-    epsilon = KINDS["epsilon"](source(r))["epsilon"]
+    epsilon = FIGURES["epsilon"].draw(source(r))["epsilon"]
     assert "2 of 6 quartiles are zero or negative" in footnote(epsilon)
 
 
@@ -293,15 +293,15 @@ def test_flags_and_printed_form_are_repeated_under_every_figure(tmp_path) -> Non
         flags=("scaled_records", "not_private"),
     )  # fmt: skip
     r.scenario = {"learning": {"algorithm": {"form": "printed"}}, "privacy": {"scale_records": 83.0}}
-    for kind in set(KINDS) - set(ASKED_FOR):
-        for figure in KINDS[kind](source(r)).values():
+    for kind in set(FIGURES) - set(ASKED_FOR):
+        for figure in FIGURES[kind].draw(source(r)).values():
             said = footnote(figure)
             assert "Scaled (scale_records): noise as if each record stood for 83." in said
             assert "Not private" in said
             assert "Form printed" in said
             assert "Over budget" not in said
     r.ledger.loc[r.ledger["cell"] > 0, "not_private"] = False
-    figure = KINDS["fitness"](source(r))["fitness"]
+    figure = FIGURES["fitness"].draw(source(r))["fitness"]
     assert "guarantees nothing (in 1 of 6 cells)." in footnote(figure)
 
 
@@ -313,7 +313,7 @@ def test_warnings_that_concern_fitness_are_repeated(tmp_path) -> None:
     ]
     fills[1] += " (cell 0: privacy.epsilon = 1)"
     r.warnings = ["dropped a column", *fills]
-    said = footnote(KINDS["epsilon"](source(r))["epsilon"])
+    said = footnote(FIGURES["epsilon"].draw(source(r))["epsilon"])
     assert "1 times theta_max, so ψ saturates (cell 0: privacy.epsilon = 1)." in said
     assert "Warning: noise fills Θ: its standard deviation is 2 times" in said
     assert "2 more such warnings: see manifest.json." in said
@@ -364,7 +364,7 @@ def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
 
 def test_an_axis_that_means_nothing_to_a_kind_is_refused(tmp_path) -> None:
     r = run(tmp_path, SWEEP, commits=9, extra=("test_accuracy",))
-    for kind in KINDS:
+    for kind in FIGURES:
         if kind in ASKED_FOR and kind in ALONG_THE_RUN:
             continue
         if kind in ALONG_THE_RUN:
@@ -381,7 +381,7 @@ def test_an_axis_that_means_nothing_to_a_kind_is_refused(tmp_path) -> None:
 
 
 def test_kinds_are_those_that_are_named() -> None:
-    assert tuple(KINDS) == KIND_NAMES
+    assert tuple(FIGURES) == KIND_NAMES
 
 
 def test_a_run_with_nothing_to_draw_says_why_for_each_kind(tmp_path) -> None:
@@ -389,7 +389,7 @@ def test_a_run_with_nothing_to_draw_says_why_for_each_kind(tmp_path) -> None:
     r.metrics = r.metrics.iloc[:0]
     with pytest.raises(InputError) as caught:
         draw(r)
-    assert len(caught.value.faults) == 1 + len(KINDS)
+    assert len(caught.value.faults) == 1 + len(FIGURES)
 
 
 def test_a_folder_that_cannot_be_made_is_an_input_error(tmp_path) -> None:

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 import p2psim
 from p2psim.data.sources import Arrays
 from p2psim.errors import SimulationError
-from p2psim.report import draw, kinds
-from p2psim.report.kinds import KINDS
+from p2psim.figures import FIGURES
+from p2psim.report import draw
 from p2psim.report.source import source
 from p2psim.report.style import look, save
 
@@ -71,7 +71,7 @@ def test_one_kind_that_fails_does_not_lose_the_others(
     def broken(_: object) -> dict[str, object]:
         raise ValueError("negative values")
 
-    monkeypatch.setitem(kinds.KINDS, "epsilon", broken)
+    monkeypatch.setattr(FIGURES["epsilon"], "draw", broken)
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0]}, commits=20)
     with pytest.raises(SimulationError, match=r"epsilon could not be drawn: ValueError: negative values"):
         draw(r, kind="all")
@@ -91,7 +91,7 @@ STAR = {
 def timing(scenario: dict[str, object], tmp_path: Path) -> tuple[np.ndarray, np.ndarray, str]:
     """Commits and agents of the marks that the figure shows, and what it calls an agent."""
     result = p2psim.run(p2psim.Scenario.from_dict(scenario), tmp_path / "run", jobs=1, progress=False)
-    figure = KINDS["timing"](source(result))["timing"]
+    figure = FIGURES["timing"].draw(source(result))["timing"]
     FigureCanvasAgg(figure).draw()
     marks = figure.axes[0].collections[0].get_offsets()
     shares = [bar.get_width() for bar in figure.axes[1].patches]

@@ -1,0 +1,168 @@
+"""What a figure says of itself, and those of p2psim, whose code is loaded when one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from p2psim.figure_names import AGAINST_A_KEY, ALONG_THE_RUN, KIND_NAMES, WITH_LOG, WITH_QUANTILES
+from p2psim.registry import parts, register_all
+
+if TYPE_CHECKING:
+    from matplotlib import figure
+
+
+class Figure:
+    """Base of all figures: what `p2psim plot --kind` and a scenario's `figure` can name.
+
+    A figure of your own is a subclass that is registered and never instantiated: ``draw`` is a static method, which
+    imports Matplotlib and pandas itself, so that naming figures does not wait for them.
+
+    Attributes
+    ----------
+    name : str
+        By which scenarios and commands name it.
+    meaning : str
+        What it shows, in a line.
+    needs : str
+        What a run must have for it, in words; empty where any run will do.
+    along_the_run : bool
+        Whether it has an axis of the run, so that ``against`` may be one of `p2psim.figure_names.AGAINST`.
+    against_a_key : bool
+        Whether ``against`` may be a swept key.
+    has_facets : bool
+        Whether ``facet`` gives a figure for each value of a swept key.
+    keys : frozenset of str
+        Those of ``target``, ``reference``, ``agent``, ``log`` and ``quantile`` that it heeds.
+    requires : mapping
+        Keys that must be given, and what they say, in words.
+    draws : str
+        The only metric that it draws; empty where there is a choice.
+    records : tuple of str
+        Metrics that the scenario must record.
+    needs_events : bool
+        Whether the scenario must record events.
+    """
+
+    part_kind: ClassVar[str] = "figure"
+
+    name: ClassVar[str]
+    meaning: ClassVar[str]
+    needs: ClassVar[str] = ""
+    along_the_run: ClassVar[bool] = False
+    against_a_key: ClassVar[bool] = False
+    has_facets: ClassVar[bool] = True
+    keys: ClassVar[frozenset[str]] = frozenset()
+    requires: ClassVar[Mapping[str, str]] = {}
+    draws: ClassVar[str] = ""
+    records: ClassVar[tuple[str, ...]] = ()
+    needs_events: ClassVar[bool] = False
+
+    @staticmethod
+    def draw(source: Any) -> dict[str, figure.Figure]:
+        """Draw it.
+
+        Parameters
+        ----------
+        source : p2psim.report.source.Source
+            The tables of a run and what was asked for. Rows of a metric: ``source.rows(name)``, with a column for
+            each swept key, then ``cell``, ``replica``, ``step``, ``time``, ``agent``, ``metric``, ``model``, ``value``.
+
+        Returns
+        -------
+        dict
+            Figures by the stem of their files; `p2psim.report.style.new_figure` makes one that no window owns.
+
+        Raises
+        ------
+        InputError
+            That says what the run lacks.
+        """
+        raise NotImplementedError
+
+
+#: All figures that are registered, by name.
+FIGURES: Mapping[str, type[Figure]] = parts("figure")
+
+
+def having(key: str) -> tuple[str, ...]:
+    """Names of the figures that heed a key, or of which an attribute holds."""
+    return tuple(name for name, one in FIGURES.items() if key in one.keys or getattr(one, key, False) is True)
+
+
+#: What those of p2psim show and need, and what else they say of themselves.
+_OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "fitness": ("bands of ψ along the run, a line for each swept value", "relative_fitness", {}),
+    "timing": ("whose work each commit used", "events", {"needs_events": True}),
+    "epsilon": ("final ψ against the privacy budget ε, with the power law", "a sweep of privacy.epsilon", {}),
+    "size": ("final ψ against the number of records n, with the power law", "a sweep over records", {}),
+    "curves": ("bands of any metric along the run", "a metric that changes", {}),
+    "finals": ("last values of metrics, of all cells", "a metric besides ψ", {}),
+    "agents": (
+        "last values of single agents against their numbers of records",
+        "a metric under record.per_agent",
+        {},
+    ),
+    "groups": (
+        "a metric of all agents, of each group and of the worst tenth",
+        "record.by: group, or worst_decile_accuracy",
+        {},
+    ),
+    "targets": (
+        "share of the replicas that have reached a target",
+        "metric and target",
+        {
+            "keys": frozenset({"target"}),
+            "requires": {"target": "", "metric": "what is to reach the target"},
+        },
+    ),
+    "paired": (
+        "differences of all cells from a reference cell, paired by replica",
+        "reference",
+        {"keys": frozenset({"reference"}), "requires": {"reference": ""}, "has_facets": False},
+    ),
+    "network": ("metrics of the network along the run, and why messages fail", "a metric of the network", {}),
+    "load": (
+        "last values against a swept number of the network, a panel for each metric",
+        "a sweep of a number of the network",
+        {},
+    ),
+    "collaboration": (
+        "final ψ against a swept number, beside that of an owner alone",
+        "relative_fitness, isolated_fitness and against",
+        {
+            "keys": frozenset({"agent"}),
+            "requires": {"against": "the swept key to draw against"},
+            "draws": "relative_fitness",
+            "records": ("isolated_fitness",),
+        },
+    ),
+    "alone": (
+        "ψ of each owner alone against its records, beside that of all together",
+        "relative_fitness and isolated_fitness",
+        {"draws": "relative_fitness", "records": ("isolated_fitness",)},
+    ),
+}
+
+
+def _figure(name: str) -> type[Figure]:
+    def draw(source: Any) -> dict[str, figure.Figure]:
+        home = import_module(f"p2psim.report.kinds.{name}")
+        drawn: dict[str, figure.Figure] = getattr(home, f"draw_{name}")(source)
+        return drawn
+
+    meaning, needs, facts = _OWN[name]
+    keys = {key for key, names in (("quantile", WITH_QUANTILES), ("log", WITH_LOG)) if name in names}
+    known = {
+        "name": name,
+        "meaning": meaning,
+        "needs": needs,
+        "along_the_run": name in ALONG_THE_RUN,
+        "against_a_key": name in AGAINST_A_KEY,
+        "draw": staticmethod(draw),
+    }
+    return type(name, (Figure,), known | facts | {"keys": facts.get("keys", frozenset()) | keys})
+
+
+register_all(map(_figure, KIND_NAMES))
