@@ -166,13 +166,12 @@ def test_run_says_what_the_folder_holds_beside_what_was_asked(
 
 
 def test_help_of_plot_lists_kinds_and_axes(capsys: pytest.CaptureFixture[str]) -> None:
-    from p2psim.figure_names import AGAINST
-    from p2psim.figures import FIGURES
+    from p2psim.figure_names import AGAINST, KIND_NAMES
 
     with pytest.raises(SystemExit):
         main(["plot", "--help"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert ", ".join(FIGURES) in printed
+    assert ", ".join(KIND_NAMES) in printed
     assert ", ".join(AGAINST) in printed
 
 

@@ -22,25 +22,6 @@ sys.path.append(str(PLUGINS))
 from p2psim_example_parts.caveman import Caveman  # noqa: E402
 from p2psim_example_parts.huber import Huber  # noqa: E402
 
-# Taken out again: other tests compare what is registered with what ships.
-EXAMPLES = [
-    part
-    for kind in registry.KINDS
-    for part in list(registry.parts(kind).values())
-    if registry.package_of(part) == "p2psim_example_parts"
-]
-for part in EXAMPLES:
-    registry.forget(registry.kind_of(part), registry.name_of(part))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def examples() -> Iterator[None]:
-    registry.register_all(EXAMPLES)
-    yield
-    for part in EXAMPLES:
-        registry.forget(registry.kind_of(part), registry.name_of(part))
-
-
 GOOD = [
     Ring(), Complete(), Grid(shape=(3, 4)), RandomRegular(degree=3), SmallWorld(neighbours=4, rewire=0.5),
     Caveman(cliques=3, members=4), Huber(), Huber(delta=0.1),
