@@ -85,7 +85,7 @@ def test_figures_are_drawn_where_they_are_wanted(tmp_path: Path, capsys: pytest.
         (["--topology", "ring", "--steps", "2", *AT], "--topology.agents: "),
         (
             ["--topology", "{kind: ring, agents: 5}", "--steps", "-1", *AT],
-            "--steps: must be a whole number of at least 0, got '-1'",
+            "--steps: must be at least 0, got -1",
         ),
         (
             ["--topology", "{kind: ring, agents: 5}", "--steps", "2", "--sigma", "0", "--delta", "1e-5"],
@@ -109,11 +109,7 @@ def test_figures_are_drawn_where_they_are_wanted(tmp_path: Path, capsys: pytest.
 def test_bad_input_ends_in_2_and_one_message(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        code = main(["account", "network", *arguments])
-    except SystemExit as stop:  # argparse
-        code = int(str(stop.code))
-    assert code == 2
+    assert main(["account", "network", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert re.search(message, captured.err)
