@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,9 @@ def components(links: Links) -> int:
     return int(connected_components(matrix, directed=False)[0])
 
 
-def checked_links(links: Links, key: str = "", allow_disconnected: bool = False) -> Links:
+def checked_links(
+    links: Links, key: str = "", allow_disconnected: bool = False, name_of: Callable[[int], str] = str
+) -> Links:
     """Return the links, if everyone has a neighbour and everyone can hear of everyone.
 
     Raises
@@ -155,7 +157,7 @@ def checked_links(links: Links, key: str = "", allow_disconnected: bool = False)
     alone = without_links(links)
     if alone.size:
         more = f" (and {alone.size - 1} others)" if alone.size > 1 else ""
-        raise MeaningError(key, f"agent {alone[0]}{more} is linked with nobody")
+        raise MeaningError(key, f"agent {name_of(int(alone[0]))}{more} is linked with nobody")
     if not allow_disconnected:
         parts = components(links)
         if parts > 1:
@@ -167,7 +169,11 @@ def checked_links(links: Links, key: str = "", allow_disconnected: bool = False)
 
 
 def links(
-    graph: nx.Graph[Any], key: str = "", weight: str = "weight", allow_disconnected: bool = False
+    graph: nx.Graph[Any],
+    key: str = "",
+    weight: str = "weight",
+    allow_disconnected: bool = False,
+    name_of: Callable[[int], str] = str,
 ) -> Links:
     """Arrays of an undirected graph whose nodes are 0 … n − 1, and −1 where there is a learner.
 
@@ -181,6 +187,8 @@ def links(
         The edges' attribute that holds W_ij; 1 where it is absent.
     allow_disconnected : bool
         Whether there may be parts that no link joins.
+    name_of : callable
+        What errors call an agent.
 
     Raises
     ------
@@ -198,20 +206,20 @@ def links(
     ends, weights = [], []
     for a, b, value in graph.edges(data=weight, default=1):
         if a == b:
-            who = "the learner" if a == LEARNER else f"agent {a}"
+            who = "the learner" if a == LEARNER else f"agent {name_of(a)}"
             raise MeaningError(key, f"{who} is linked with itself")
         ends.append((a, b) if a < b else (b, a))
-        weights.append(_weight(value, a, b, key))
+        weights.append(_weight(value, name_of(a), name_of(b), key))
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     values = np.array(weights, dtype=np.float64)
     attributes = _attributes(graph)
     if star or graph.is_multigraph():
         attributes = _alike(pairs, attributes)
-        pairs, values = _once(pairs, values, key)
+        pairs, values = _once(pairs, values, key, name_of)
     if star:
         return _star(graph, agents, values, attributes, key)
     arrays = from_edges(agents, pairs[:, 0], pairs[:, 1], values, attributes)
-    return checked_links(arrays, key, allow_disconnected)
+    return checked_links(arrays, key, allow_disconnected, name_of)
 
 
 def _attributes(graph: nx.Graph[Any]) -> dict[str, np.ndarray]:
@@ -247,7 +255,7 @@ def _alike(pairs: np.ndarray, attributes: Mapping[str, np.ndarray]) -> dict[str,
     }
 
 
-def _weight(value: Any, a: int, b: int, key: str) -> float:
+def _weight(value: Any, a: str, b: str, key: str) -> float:
     if not (_is_finite(value) and value > 0):
         got = repr(value.item() if isinstance(value, np.generic) else value)
         got = got if len(got) <= 60 else f"{got[:57]}..."
@@ -281,14 +289,16 @@ def digits(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _once(pairs: np.ndarray, values: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray]:
+def _once(
+    pairs: np.ndarray, values: np.ndarray, key: str, name_of: Callable[[int], str]
+) -> tuple[np.ndarray, np.ndarray]:
     """Take each link once."""
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     pairs, values = pairs[order], values[order]
     again = np.flatnonzero((pairs[1:] == pairs[:-1]).all(axis=1)) + 1
     differs = again[unlike(values[again], values[again - 1])]
     if differs.size:
-        a, b = pairs[differs[0]]
+        a, b = (name_of(int(end)) for end in pairs[differs[0]])
         one, other = values[differs[0] - 1], values[differs[0]]
         raise MeaningError(
             key, f"the link {a} – {b} is given twice, with weights {digits(one)} and {digits(other)}"

@@ -16,6 +16,7 @@ from p2psim.study import made, notices
 from p2psim.study import manifest as manifests
 from p2psim.study.archives import RunArrays
 from p2psim.study.faults import given, path_of
+from p2psim.study.locks import is_running
 from p2psim.study.seals import damage
 
 if TYPE_CHECKING:
@@ -84,9 +85,8 @@ class Result:
             raise FolderError(f"{folder}: there is no such run folder{_meant(folder)}")
         manifest = manifests.read(folder)
         if not manifest.files:
-            raise FolderError(
-                f"{folder}: its run has not finished; run it again to go on from where it stopped"
-            )
+            cure = "wait for it" if is_running(folder) else "run it again to go on from where it stopped"
+            raise FolderError(f"{folder}: its run has not finished; {cure}")
         return cls(folder, manifests.of_tables(manifest))
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ from p2psim.study import aside, made, manifest
 from p2psim.study.archives import write_archive
 from p2psim.study.earlier import Earlier
 from p2psim.study.event_format import check_event_format
+from p2psim.study.locks import LOCK
 from p2psim.study.manifest import Manifest, RunEntry
 from p2psim.study.notices import Warned
 from p2psim.study.parts import TABLES, Part, RunKey, StoredPart, read_part
@@ -30,7 +31,6 @@ from p2psim.study.seals import damage
 
 SCENARIO = "scenario.yaml"
 RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "models.npz")
-LOCK = ".lock"
 PARTS = "parts"
 FINAL = "final"
 DATA = "data"

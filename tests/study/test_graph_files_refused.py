@@ -77,3 +77,46 @@ def test_an_ambiguous_table_of_spans(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().err
     assert "zero_based.csv:3: '1' is the label of agent 0" in told
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('node [ id 0 label 7 ] node [ id 1 label "7" ] edge [ source 0 target 1 ]', "same label '7'"),
+        (
+            'node [ id 0 label "x" ] node [ id 1 label "y" ] edge [ source 0 target 1 weight -1 ]',
+            "the link x – y must be a positive number, got -1",
+        ),
+        (
+            'node [ id 0 label "x" ] node [ id 1 label "y" ] edge [ source 0 target 1 ] edge [ source 1 target 1 ]',
+            "agent y is linked with itself",
+        ),
+        (
+            'node [ id 0 label "x" ] node [ id 1 label "y" ] node [ id 2 label "z" ] edge [ source 0 target 1 ]',
+            "agent z is linked with nobody",
+        ),
+    ],
+)
+def test_faults_of_links_are_said_once_and_by_name(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owners = sorted({word for word in "xyz7" if f'"{word}"' in text})
+    rows = "".join(f"{owner},{i}.5,{i}.25\n" for owner in owners for i in range(4))
+    (tmp_path / "data.csv").write_text(f"owner,x,y\n{rows}")
+    (tmp_path / "net.gml").write_text(f"graph [ {text} ]")
+    (tmp_path / "net.yaml").write_text(
+        """
+name: net
+network: {topology: {kind: file, path: net.gml}, exchange: broadcast}
+data: {source: {kind: csv, path: data.csv, y: y}, partition: {kind: column, column: owner}}
+learning:
+  algorithm: {kind: coordinate-descent, mu: 1.0, updates_per_agent: 2}
+  loss: squared
+  regularizer: {l2: 0.1}
+privacy: {mechanism: none}
+"""
+    )
+    assert main(["check", str(tmp_path / "net.yaml"), "--no-pilot"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "network.topology" in line and said in line] == lines[:1]
+    assert len(lines) == 1

@@ -13,6 +13,7 @@ import p2psim
 from p2psim.errors import FolderError
 from p2psim.study import manifest, runner, store
 from p2psim.study.cells import cells
+from p2psim.study.locks import is_running
 
 #: What may be said to those that come second.
 REFUSALS = ("another run is writing into it", "another run has just begun in it")
@@ -163,3 +164,11 @@ def test_any_interleaving_lets_one_in(
     assert most == 1
     assert entered + refused == 50
     assert refused > 0
+
+
+def test_a_reader_of_a_run_that_goes_on_is_told_to_wait(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    assert not is_running(tmp_path / "run")
+    with store.lock(tmp_path / "run"):
+        assert is_running(tmp_path / "run")
+    assert not is_running(tmp_path / "run")

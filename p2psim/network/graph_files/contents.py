@@ -151,6 +151,11 @@ def file_graph(
         found = [str(node if name == "" else table.get(name, "")) for node, table in nodes.items()]
         if name == "" or ("" not in found and len(set(found)) == len(found)):
             known.append(found)
+    if not known:
+        name = next(name for name in names if any(name in table for table in nodes.values()))
+        seen = [str(table.get(name, "")) for table in nodes.values()]
+        twice = next((one for one in seen if one and seen.count(one) > 1), None)
+        raise ValueError(f"two nodes have the same {name} {twice!r}" if twice else f"a node has no {name}")
     return FileGraph(graph, known)
 
 

@@ -105,7 +105,8 @@ class FromFile(Topology):
                 f"no link of {self.path} has the attribute {self.weight}; they have "
                 f"{', '.join(sorted(known)) or 'none'}",
             )
-        return links(graph, KEY, self.weight, self.allow_disconnected)
+        name = dict(zip(agent_of, found.names[0], strict=True))
+        return links(graph, KEY, self.weight, self.allow_disconnected, name.__getitem__)
 
     def size_and_names(self) -> tuple[int, tuple[str, ...] | None]:
         """How many agents there are, and the names of those whom the data does not name; None: 0 … n − 1.
