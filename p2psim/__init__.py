@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from p2psim.network.metrics import NetworkMetric
     from p2psim.network.topologies.base import Topology
     from p2psim.parts import load_parts
+    from p2psim.privacy.accounting.accountant import Accountant
+    from p2psim.privacy.allocation import Allocation
+    from p2psim.privacy.mechanisms.protocol import Mechanism
     from p2psim.registry import register
     from p2psim.study.assembly import assemble
     from p2psim.study.result import Result
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Accountant",
+    "Allocation",
     "DataSource",
     "Feature",
     "Figure",
     "GraphMetric",
     "Loss",
+    "Mechanism",
     "NetworkMetric",
     "Partition",
     "Result",
@@ -44,11 +50,14 @@ __all__ = [
 
 # Loaded when first used: importing the package must not wait for the libraries that a run needs.
 _HOMES = {
+    "Accountant": "p2psim.privacy.accounting.accountant",
+    "Allocation": "p2psim.privacy.allocation",
     "DataSource": "p2psim.data.sources.base",
     "Feature": "p2psim.data.features.base",
     "Figure": "p2psim.figures",
     "GraphMetric": "p2psim.learning.graph_metrics",
     "Loss": "p2psim.learning.losses.protocol",
+    "Mechanism": "p2psim.privacy.mechanisms.protocol",
     "NetworkMetric": "p2psim.network.metrics",
     "Partition": "p2psim.data.partitions.base",
     "Result": "p2psim.study.result",

@@ -59,32 +59,13 @@ class MeaningError(InputError):
         super().__init__(Fault(message, key))
 
 
-class MissingPartError(MeaningError):
-    """A file names a part of a module that the user has not let in.
+class MissingPartError(InputError):
+    """A run folder names parts of modules that made its results, and that the user has not let in."""
 
-    Attributes
-    ----------
-    name : str
-        The part, ``package.module:OBJECT``.
-    """
-
-    def __init__(self, key: str, name: str, failure: str = ""):
-        self.name, module = name, name.partition(":")[0]
-        super().__init__(
-            key,
-            failure
-            or f"{name} is code that p2psim does not run because a file says so; "
-            f"if you trust {module}, add --parts {module} (Python: p2psim.load_parts({module!r}))",
-        )
-
-    @classmethod
-    def of_modules(cls, faults: list[Fault], modules: list[str]) -> "MissingPartError":
-        """Faults of a file that names parts of modules that made its results, and that the user has not let in."""
+    def __init__(self, faults: list[Fault], modules: list[str]):
         names, options = ", ".join(modules), " ".join(f"--parts {module}" for module in modules)
-        error = cls("", names, f"the results were made with parts of {names}; if you trust it, add {options}")
-        error.faults = [*faults, *error.faults]
-        error.args = ("\n".join(map(str, error.faults)),)
-        return error
+        told = f"the results were made with parts of {names}; if you trust it, add {options}"
+        super().__init__(*faults, told)
 
 
 class MissingSourceError(InputError):

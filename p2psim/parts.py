@@ -1,20 +1,20 @@
 """Parts from outside p2psim: the modules that a user has let in, and what a scenario may name of them.
 
 Nothing is imported because a file says so. The user lets a module in: by installing a package that declares it (entry
-points of the group ``p2psim.parts``), by ``--parts MODULE``, or by `load_parts` in Python. A file can name only what
-such a module defines.
+points of the group ``p2psim.parts``), by ``--parts MODULE``, or by `load_parts` in Python. A file can name only parts
+that such a module has registered (`p2psim.register`).
 """
 
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from p2psim.errors import InputError, MeaningError, MissingPartError, first_line
+from p2psim.errors import InputError, first_line
 from p2psim.registry import modules, registering
 
 #: Entry points of installed packages that declare modules with parts.
@@ -58,38 +58,9 @@ def _registered() -> list[str]:
     ]
 
 
-def find_part(name: str, key: str) -> Any:
-    """Return the part that a file names.
-
-    Parameters
-    ----------
-    name : str
-        ``package.module:OBJECT``.
-    key : str
-        The scenario key, named in errors.
-
-    Raises
-    ------
-    MissingPartError
-        If the module has not been let in.
-    MeaningError
-        If the module does not define the object.
-    """
-    module, _, attribute = name.partition(":")
-    if module not in _LOADED:
-        failures = _load_installed()
-        if module not in _LOADED:
-            raise MissingPartError(key, name, failures.get(module, ""))
-    try:
-        found = getattr(_LOADED[module], attribute)
-    except AttributeError as error:
-        raise MeaningError(key, f"{name} does not exist: {error}") from None
-    # What a module has merely imported, such as a function of `os`, was not let in with it.
-    home, allowed = getattr(found, "__module__", None), _LOADED[module].__name__
-    if not isinstance(home, str) or not f"{home}.".startswith(f"{allowed}."):
-        where = f"; it comes from {home}" if isinstance(home, str) else ""
-        raise MeaningError(key, f"{name} is not defined in {module}{where}")
-    return found
+def missing_of(made_by: Mapping[str, Any]) -> list[str]:
+    """Modules that made results, as a manifest has it, and that have not been let in."""
+    return [name for name in made_by.get("parts", {}) if name not in loaded()]
 
 
 def origins(used: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -120,7 +91,7 @@ def _belongs(name: str, module: str) -> bool:
 def load_installed() -> bool:
     """Load what installed packages declare, once; returns whether that registered a part."""
     before = modules()
-    _load_installed()
+    failures()
     return modules() != before
 
 
@@ -131,18 +102,18 @@ def version_of(module: str) -> tuple[str | None, str | None]:
 
 
 @cache
-def _load_installed() -> dict[str, str]:
-    """Load what installed packages declare, once; returns why a module could not be imported."""
+def failures() -> tuple[str, ...]:
+    """Load what installed packages declare, once; returns why modules could not be imported."""
     # Here and not above: most studies name no such part.
     from importlib.metadata import entry_points
 
-    failures: dict[str, str] = {}
+    found = []
     for point in entry_points(group=GROUP):
         try:
             load_parts(point.module)
         except InputError as error:
-            failures[point.module] = str(error)
-    return failures
+            found.append(str(error))
+    return tuple(found)
 
 
 def _imported(name: str) -> ModuleType:

@@ -58,9 +58,11 @@ def register(part: _T) -> _T:
     Raises
     ------
     InputError
-        If it is no part, has no name, or a part of this kind and name exists.
+        If it is no part, has no name, lacks what its base class wants of it, or a part of this kind and name exists.
     """
     kind, name = kind_of(part), name_of(part)
+    if lacking := sorted(getattr(part, "__abstractmethods__", ())):
+        raise InputError(f"the {kind} {name!r} of {package_of(part)} lacks {', '.join(lacking)}")
     known = _PARTS[kind].get(name)
     if known is not None and not _same(known, part):
         mine, other = package_of(part), package_of(known)
@@ -203,4 +205,4 @@ class NameOf(AnyOf):
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Build the schema of the names of what is registered now."""
         self._built = len(self.parts)
-        return core_schema.literal_schema(list(_PARTS[self._kind]))
+        return core_schema.literal_schema(list(_PARTS[self._kind]), metadata={"part_kind": self._kind})

@@ -1,4 +1,4 @@
-"""Which modules a scenario may name parts of, and which objects of them."""
+"""Which modules scenarios may name parts of."""
 
 import sys
 from collections.abc import Iterator
@@ -7,36 +7,24 @@ from pathlib import Path
 import pytest
 
 from p2psim import parts
-from p2psim.errors import InputError, MeaningError, MissingPartError
-
-MODULE = """
-import os
-from os import system
-from subprocess import run
-import numpy as np
-from mine.inner import Inside
-class Own: pass
-def make(): return Own()
-made = Own()
-"""
+from p2psim.errors import InputError
+from p2psim.study.scenario import Scenario
 
 
 @pytest.fixture(autouse=True)
 def nothing_let_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A process into which nothing has been let in, with a package of one's own on its path."""
     monkeypatch.setattr(parts, "_LOADED", {})
-    parts._load_installed.cache_clear()
+    parts.failures.cache_clear()
     package = tmp_path / "mine"
     package.mkdir()
-    (package / "__init__.py").write_text(MODULE)
-    (package / "inner.py").write_text("class Inside: pass\n")
-    (package / "beside.py").write_text("class Beside: pass\n")
+    (package / "__init__.py").write_text("class Own: pass\n")
     (tmp_path / "broken.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield
     for name in [name for name in sys.modules if name.split(".")[0] in ("mine", "broken", "declared")]:
         del sys.modules[name]
-    parts._load_installed.cache_clear()
+    parts.failures.cache_clear()
 
 
 def declare(folder: Path, value: str) -> None:
@@ -48,38 +36,6 @@ def declare(folder: Path, value: str) -> None:
     (information / "entry_points.txt").write_text(f"[p2psim.parts]\nany = {value}\n")
     (information / "top_level.txt").write_text("declared\n")
     (information / "RECORD").write_text("declared.py,,\n")
-
-
-@pytest.mark.parametrize(
-    "name", ["os:system", "builtins:eval", "subprocess:run", "mine:Own", "mine.inner:Inside"]
-)
-def test_no_name_imports(name: str) -> None:
-    loaded = set(sys.modules)
-    with pytest.raises(MissingPartError, match=f"key: {name} .* add --parts {name.split(':')[0]} "):
-        parts.find_part(name, "key")
-    assert "mine" not in sys.modules
-    assert set(sys.modules) - loaded <= {
-        name for name in sys.modules if name.startswith(("importlib", "email", "zip"))
-    }
-
-
-def test_a_module_that_was_let_in_gives_what_it_defines_and_nothing_else() -> None:
-    parts.load_parts("mine")
-    module = sys.modules["mine"]
-    given = set()
-    for name in dir(module):
-        try:
-            assert parts.find_part(f"mine:{name}", "key") is getattr(module, name)
-            given.add(name)
-        except MeaningError as error:
-            assert f"mine:{name} is not defined in mine" in str(error)  # noqa: PT017
-    assert given == {"Own", "Inside", "make", "made"}
-    with pytest.raises(MeaningError, match="mine:absent does not exist"):
-        parts.find_part("mine:absent", "key")
-    # Letting in a package lets in no module of it by its own name.
-    for other in ("mine.inner:Inside", "mine.beside:Beside"):
-        with pytest.raises(MissingPartError):
-            parts.find_part(other, "key")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +68,7 @@ def test_a_file_in_the_current_folder_is_named_in_the_message(
 @pytest.mark.parametrize("value", ["declared", "declared:Part"])
 def test_an_installed_package_lets_in_what_it_declares(tmp_path: Path, value: str) -> None:
     declare(tmp_path, value)
-    assert parts.find_part("declared:Part", "key") is sys.modules["declared"].Part
+    parts.load_installed()
     origin = parts.origins(["declared:Part"])["declared"]
     assert (origin["package"], origin["version"]) == ("declared-parts", "1.2")
     assert origin["used"] == ["declared:Part"]
@@ -120,10 +76,11 @@ def test_an_installed_package_lets_in_what_it_declares(tmp_path: Path, value: st
 
 def test_an_installed_package_that_is_broken_hinders_nobody_else(tmp_path: Path) -> None:
     declare(tmp_path, "broken")
-    with pytest.raises(MissingPartError, match="add --parts mine "):
-        parts.find_part("mine:Own", "key")
-    with pytest.raises(MissingPartError, match="the module broken cannot be imported"):
-        parts.find_part("broken:Own", "key")
+    parts.load_parts("mine")
+    assert parts.loaded() == ("mine",)
+    with pytest.raises(InputError) as error:
+        Scenario.parse("network: {topology: {kind: unheard-of}}")
+    assert "the module broken cannot be imported" in str(error.value)
 
 
 def test_the_manifest_is_told_which_file_a_module_was(tmp_path: Path) -> None:

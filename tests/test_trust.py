@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import os
 import pickle
 import shutil
@@ -16,11 +15,10 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from p2psim import parts
+from p2psim import parts, registry
 from p2psim.cli import main
 from p2psim.command_line import parser
 from p2psim.errors import FolderError
-from p2psim.privacy.mechanisms import registered
 from p2psim.study.aside import write_text
 from p2psim.study.result import Result
 from p2psim.study.verification import verify_result
@@ -40,7 +38,7 @@ STUDY: dict[str, Any] = {
         "regularizer": {"l2": 1e-1},
     },
     "privacy": {
-        "mechanism": {"kind": "registered", "name": "stranger:Logistic"},
+        "mechanism": {"kind": "logistic", "stretch": 1.0},
         "epsilon": 10,
         "delta": 1e-6,
         "sensitivity": {"kind": "clip", "norm": "l1", "bound": 1.0},
@@ -66,9 +64,13 @@ def write(path: Path, mechanism: Any = None, **changes: Any) -> Path:
 
 def forget() -> None:
     """Be a process into which nothing has been let in."""
-    registered._made.cache_clear()
-    parts._load_installed.cache_clear()
+    parts.failures.cache_clear()
     sys.modules.pop("stranger", None)
+    with registry.registering():
+        for kind in registry.KINDS:
+            for name, part in list(registry.parts(kind).items()):
+                if registry.package_of(part) == "stranger":
+                    registry.forget(kind, name)
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +153,8 @@ def test_no_command_imports_what_a_file_names(
     assert "stranger" not in sys.modules
     assert "Traceback" not in err
     if command in NEED_THE_PART:
-        assert "privacy.mechanism.name: stranger:Logistic is code that p2psim does not run" in err
-        assert "--parts stranger" in err
+        assert "privacy.mechanism: unknown kind 'logistic'" in err
+        assert ("--parts stranger" in err) == (code == 1)
         assert "new" not in os.listdir()
 
 
@@ -174,25 +176,25 @@ def test_a_command_that_was_given_the_module_does_all(
     code = ended([*called(command), "--parts", "stranger"])
     err = capsys.readouterr().err
     assert (strangers / "MARK").read_text() == "stranger"
-    assert "does not run because a file says so" not in err
+    assert "unknown kind" not in err
     if command in ("verify", "account run", "run", "check"):
         assert code == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    "part",
     [
-        ("os:system", {"command": "touch MARK"}),
-        ("builtins:eval", {"source": "open('MARK', 'w')"}),
-        ("subprocess:run", {"args": ["touch", "MARK"]}),
-        ("stranger:Logistic", {}),
-        ("p2psim.privacy.mechanisms:Laplace", {}),
+        {"kind": "os:system", "command": "touch MARK"},
+        {"kind": "builtins.eval", "source": "open('MARK', 'w')"},
+        {"kind": "registered", "name": "subprocess:run", "options": {"args": ["touch", "MARK"]}},
+        {"kind": "stranger:Logistic"},
+        {"kind": "stranger"},
+        {"kind": "p2psim.privacy.mechanisms:Laplace"},
     ],
 )
 def test_no_name_in_a_scenario_or_run_folder_runs_code(
-    name: str, options: dict[str, Any], here: Path, capsys: pytest.CaptureFixture[str]
+    part: dict[str, Any], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    part = {"kind": "registered", "name": name, "options": options}
     write(here / "study.yaml", part)
     text = (here / "study" / "scenario.yaml").read_text()
     tree = YAML(typ="safe").load(text)
@@ -203,57 +205,23 @@ def test_no_name_in_a_scenario_or_run_folder_runs_code(
         code = ended(called(command))
         assert code in ((2,) if command in ("check", "run", "audit", "forecast") else (0, 1, 2))
         assert not (here / "MARK").exists()
+        assert "stranger" not in sys.modules
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_verify_checks_what_needs_no_part(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", "both", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["wrong"], told["not_verified"]) == (0, 2)
-    assert [(row["cell"], row["verdict"]) for row in told["checked"]] == [
-        (0, "right"), (0, "right"), (1, "not verified"), (1, "not verified"),
-    ]  # fmt: skip
-    assert [text.count("--parts stranger") for text in told["missing"]] == [1]
-
-
-@pytest.mark.parametrize("changed", ["release", "time", "ledger", "present"])
-def test_without_the_part_wrong_events_and_ledgers_are_seen(changed: str, here: Path) -> None:
-    result = Result.load("study")
-    assert [one.verdict for one in verify_result(result)] == ["not verified", "not verified"]
-    events, ledger, metrics = result.events.copy(), result.ledger.copy(), result.metrics.copy()
-    if changed == "release":
-        made = events.index[(events["kind"] == "send") & (events["release"] >= 0)]
-        events.loc[made[-1], "release"] += 1
-    elif changed == "time":
-        events.loc[len(events) - 1, "time"] = 0.0
-    elif changed == "ledger":
-        ledger.loc[len(ledger) - 1, "releases"] += 1
-    else:
-        metrics.loc[(metrics["metric"] == "present") & (metrics["replica"] == 1), "value"] = 0.5
-    result.__dict__ |= {"events": events, "ledger": ledger, "metrics": metrics}
-    assert [one.verdict for one in verify_result(result)] == ["not verified", "wrong"]
-
-
-@pytest.mark.parametrize("start", ["zero", "local", {"kind": "private", "epsilon": 1.0}])
-def test_starts_of_a_graph_are_counted_without_the_part(start: Any, here: Path) -> None:
-    graph = {
-        "network": {"topology": {"kind": "ring", "agents": 5}, "exchange": "broadcast"},
-        "data": {"source": {"kind": "linear-classification", "dimension": 2}},
-        "learning": {
-            "algorithm": {"kind": "coordinate-descent", "updates_per_agent": 6, "mu": 1.0, "start": start},
-            "loss": "logistic",
-            "regularizer": {"l2": 0.1},
-        },
-        "privacy": STUDY["privacy"]
-        | {"sensitivity": {"kind": "declared", "bound": 3.0}, "allocation": {"kind": "cap", "releases": 3}},
-        "record": {"events": True, "metrics": ["objective_gap", "present"]},
-    }
-    write(here / "graph.yaml", replicas=1, **graph)
-    assert main(["run", "graph.yaml", "--out", "graph", "--quiet", "--parts", "stranger"]) == 0
-    assert [one.verdict for one in verify_result(Result.load("graph"))] == ["right"]
-    parts._LOADED.clear()
-    forget()
-    assert [one.verdict for one in verify_result(Result.load("graph"))] == ["not verified"]
+@pytest.mark.parametrize("folder", ["study", "both"])
+@pytest.mark.parametrize("command", ["verify", "account run"])
+def test_without_the_part_hashes_are_checked(
+    command: str, folder: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), folder]) == 1
+    err = capsys.readouterr().err
+    assert "the results were made with parts of stranger; if you trust it, add --parts stranger" in err
+    assert "only the hashes of the " in err
+    ledger = here / folder / "ledger.parquet"
+    ledger.write_bytes(ledger.read_bytes()[:-1] + b"?")
+    assert main([*command.split(), folder]) == 2
+    assert "ledger.parquet: damaged" in capsys.readouterr().err
 
 
 def test_the_manifest_says_where_a_part_came_from(here: Path) -> None:
@@ -263,11 +231,22 @@ def test_the_manifest_says_where_a_part_came_from(here: Path) -> None:
     assert len(told["stranger"]["sha256"]) == 64
 
 
-def test_a_run_that_leaves_a_part_out_of_its_sweep_keeps_its_cells(here: Path) -> None:
-    write(here / "both.yaml", sweep={"privacy.mechanism": ["laplace"]})
-    assert main(["run", "both.yaml", "--out", "both", "--quiet", "--replicas", "3"]) == 0
-    verdicts = [one.verdict for one in verify_result(Result.load("both"))]
-    assert verdicts == ["right"] * 3 + ["not verified"] * 2
+def test_cells_that_were_made_with_a_part_are_kept_with_it_alone(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that leaves the part out of its sweep must write down what its earlier cells were."""
+    write(here / "both.yaml", "laplace", sweep={"privacy.mechanism": ["laplace"]})
+    before = (here / "both" / "manifest.json").read_bytes()
+    run = ["run", "both.yaml", "--out", "both", "--quiet", "--replicas", "3"]
+    assert main(run) == 2
+    assert "add --parts stranger" in capsys.readouterr().err
+    assert (here / "both" / "manifest.json").read_bytes() == before
+    assert main([*run, "--parts", "stranger"]) == 0
+    assert [one.verdict for one in verify_result(Result.load("both"))] == ["right"] * 5
+    forget()
+    parts._LOADED.clear()
+    assert main(["verify", "both"]) == 1
+    assert "add --parts stranger" in capsys.readouterr().err
 
 
 class Evil:

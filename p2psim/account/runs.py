@@ -11,7 +11,7 @@ import numpy as np
 from p2psim.account.numbers import upward
 from p2psim.account.releases import read_at
 from p2psim.account.summing import At, chosen
-from p2psim.errors import InputError, MissingPartError, SimulationError
+from p2psim.errors import InputError, MissingPartError
 from p2psim.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ def account_run(asked: argparse.Namespace) -> int:
     """Print what each cell's agents spent, the most over replicas; return the exit code."""
     from p2psim.study.recounting import recount
     from p2psim.study.result import Result
+    from p2psim.study.verification import hashes_alone
 
     result = Result.load(asked.run)
     try:
         at = _at(asked, result)
         runs = list(recount(result, asked.cell))
     except MissingPartError as error:
-        raise SimulationError(f"{error}\nwhat the releases cost cannot be told; {_checked(result)}") from None
+        raise hashes_alone(result, error) from None
     noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
     accountants, left_out = chosen(asked.accountant, noises)
     sums = [
@@ -64,23 +65,6 @@ def account_run(asked: argparse.Namespace) -> int:
         names = ", ".join(noise.name for noise in noises)
         print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
     return 0
-
-
-def _checked(result: Result) -> str:
-    """Check what needs no part, and say what that was."""
-    from p2psim.study.verification import verify_result
-
-    if result.events is None:
-        return "its events were not recorded and so not checked"
-    try:
-        wrong = [one for one in verify_result(result) if one.verdict == "wrong"]
-    except SimulationError as error:  # the scenario itself cannot be read without the part
-        return str(error).splitlines()[-1]
-    if not wrong:
-        return "the invariants of its events and the releases in its ledger are right"
-    first = wrong[0]
-    what = first.fault or "metrics of the network are not those of its events"
-    return f"cell {first.cell}, replica {first.replica}: {what}"
 
 
 def _at(asked: argparse.Namespace, result: Result) -> At:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2psim.errors import InputError
+from p2psim.parts import load_installed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,9 +51,10 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     Raises
     ------
     InputError
-        If one that was named does not support a noise; says which do.
+        If one that was named is unknown, or does not support a noise; says which do.
     """
     from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+    from p2psim.study.faults import unknown
 
     able = {
         name: accountant
@@ -60,6 +62,8 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
         if all(accountant.supports(noise) for noise in noises)
     }
     for name in named or ():
+        if name not in ACCOUNTANTS and not (load_installed() and name in ACCOUNTANTS):
+            raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
         if name not in able:
             lacking = next(noise.name for noise in noises if not ACCOUNTANTS[name].supports(noise))
             raise InputError(

@@ -1,10 +1,4 @@
-"""How an agent's budget is spread over its releases, and the most releases that it may make.
-
-An allocation offers ``limit``, and either ``weights``, its releases' shares of what adds up of their losses (of Σ ε for
-pure DP, of Σ μ² for Gaussian noise), or those losses themselves, as ``stated_losses``. One that is ``clairvoyant``
-also offers ``logarithms``: its shares are known only after a run's releases are, and its ``weights`` are what is
-expected beforehand. If it is ``even``, all releases of an agent have the same loss.
-"""
+"""How an agent's budget is spread over its releases: each a class, and one name in the list below."""
 
 from __future__ import annotations
 
@@ -13,14 +7,17 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.options import BY_NAME, Count, OneOf, Options, Positive
+from p2psim.options import BY_NAME, Count, OneOf, Positive
 from p2psim.privacy.accounting.names import AccountantName
+from p2psim.privacy.allocation import Allocation, StatedLosses
 from p2psim.privacy.contraction import Contraction
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
+from p2psim.registry import AnyOf, register_all
 
 __all__ = [
     "UNLIMITED",
     "Allocation",
+    "AnyAllocation",
     "Cap",
     "Constant",
     "Contraction",
@@ -29,16 +26,18 @@ __all__ = [
     "Listed",
     "Outlook",
     "Releases",
+    "StatedLosses",
     "Uniform",
     "binomial_cap",
 ]
 
 
-class Horizon(Options):
+class Horizon(Allocation):
     """ε/T for each of at most T releases, T the horizon: a worst case, since an owner of N answers about T/N times."""
 
     kind: Literal["horizon"] = "horizon"
-    clairvoyant: ClassVar[bool] = False
+    sums_to_one: ClassVar[bool] = True
+    for_stars: ClassVar[bool] = True
     even: ClassVar[bool] = True
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
@@ -46,24 +45,15 @@ class Horizon(Options):
         return horizon
 
     def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
-        """Share of its agent's budget that each release takes.
-
-        Parameters
-        ----------
-        releases : Releases
-        limits : ndarray of int64, shape (releases,)
-            The most releases that the agent of each may make.
-        outlook : Outlook
-        power : int
-            The power of the losses that adds up.
-        """
+        """Share of its agent's budget that each release takes."""
         return 1.0 / limits
 
 
-class Cap(OneOf):
+class Cap(Allocation, OneOf):
     """m releases of equal loss, then none: ε/m each, or what composition by an accountant permits."""
 
     kind: Literal["cap"] = "cap"
+    sums_to_one: ClassVar[bool] = True
     alternatives: ClassVar[tuple[str, ...]] = ("releases", "tail")
     releases: Count | None = Field(None, description="m")
     tail: Annotated[float, Field(gt=0, lt=1)] | None = Field(
@@ -76,8 +66,12 @@ class Cap(OneOf):
         description="the accountant by which m releases of the largest equal loss stay within ε at δ; it must be the "
         "one that enforces the budget",
     )
-    clairvoyant: ClassVar[bool] = False
     even: ClassVar[bool] = True
+
+    @property
+    def composed_by(self) -> str | None:
+        """The accountant, where one is named."""
+        return self.compose
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent, which answers a share of the horizon's queries."""
@@ -91,13 +85,12 @@ class Cap(OneOf):
         return 1.0 / limits
 
 
-class Geometric(Options):
+class Geometric(Allocation):
     """ε(1 − r)r^j for release j = 0, 1, …: any number of releases, each with more noise than the one before."""
 
     kind: Literal["geometric"] = "geometric"
+    sums_to_one: ClassVar[bool] = True
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
-    clairvoyant: ClassVar[bool] = False
-    even: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
@@ -108,12 +101,13 @@ class Geometric(Options):
         return (1 - self.ratio) * self.ratio**releases.numbers
 
 
-class Uniform(Options):
+class Uniform(Allocation):
     """Equal parts for all releases that will happen: the budget is spent exactly, by who knows all wakes beforehand."""
 
     kind: Literal["uniform"] = "uniform"
+    sums_to_one: ClassVar[bool] = True
     clairvoyant: ClassVar[bool] = True
-    even: ClassVar[bool] = False
+    alike: ClassVar[bool] = True
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """No limit."""
@@ -128,15 +122,13 @@ class Uniform(Options):
         return np.zeros(releases.agents.size)
 
 
-class Listed(Options):
+class Listed(StatedLosses):
     """Losses one by one, for as many releases as the list is long and the budget allows, then none."""
 
     kind: Literal["list"] = "list"
     losses: Annotated[list[Positive], Field(min_length=1)] = Field(
         description="loss of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian"
     )
-    clairvoyant: ClassVar[bool] = False
-    even: ClassVar[bool] = False
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent."""
@@ -148,14 +140,13 @@ class Listed(Options):
         return np.array(self.losses)[np.minimum(numbers, len(self.losses) - 1)]
 
 
-class Constant(Options):
+class Constant(StatedLosses):
     """The same loss for each release, as many as the budget allows, then none."""
 
     kind: Literal["constant"] = "constant"
     loss: Positive = Field(
         description="of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian noise"
     )
-    clairvoyant: ClassVar[bool] = False
     even: ClassVar[bool] = True
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
@@ -167,11 +158,10 @@ class Constant(Options):
         return np.full(numbers.size, self.loss)
 
 
-Allocation = Annotated[
-    Horizon | Cap | Geometric | Uniform | Contraction | Listed | Constant,
-    Field(discriminator="kind"),
-    BY_NAME,
-]
+register_all([Horizon, Cap, Geometric, Uniform, Contraction, Listed, Constant])
+
+#: Any allocation that is registered.
+AnyAllocation = Annotated[Allocation, AnyOf("allocation"), BY_NAME]
 
 
 def binomial_cap(horizon: int, share: float, tail: float) -> int:

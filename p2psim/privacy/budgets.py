@@ -19,7 +19,7 @@ from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.names import AccountantName
 from p2psim.privacy.accounting.noises import Noise, Subsampled
-from p2psim.privacy.mechanisms import Noisy
+from p2psim.privacy.mechanisms import Mechanism
 
 #: Of a bracket that is at most as wide as four times the number in it: as many as its digits.
 _HALVINGS = 54
@@ -71,7 +71,7 @@ class Limit:
         """Whether an agent's budget limits anything, shape (N,)."""
         return np.isfinite(self.epsilon)
 
-    def before(self, agent: int, mechanism: Noisy) -> Charges | None:
+    def before(self, agent: int, mechanism: Mechanism) -> Charges | None:
         """Charges for an agent's start; None where there is none, or where nothing is guaranteed after it."""
         if self.start is None or not np.isfinite(self.start[agent]):
             return None
@@ -101,12 +101,12 @@ def sampled(noise: Noise, rate: float) -> Noise:
     return noise if rate == 1 else Subsampled(noise, rate)
 
 
-def allowance(mechanism: Noisy, epsilon: np.ndarray, delta: float, enforce: AccountantName) -> np.ndarray:
+def allowance(mechanism: Mechanism, epsilon: np.ndarray, delta: float, enforce: AccountantName) -> np.ndarray:
     """What ε at δ is worth in what adds up of losses, shape (N,): ε itself, or μ̄²; infinite where ε is.
 
     Parameters
     ----------
-    mechanism : Noisy
+    mechanism : Mechanism
     epsilon : ndarray, shape (N,)
         Positive.
     delta : float
@@ -142,7 +142,7 @@ def _of_one_release(noise: Noise, epsilon: np.ndarray, delta: float, enforce: Ac
     return low
 
 
-def allowances(mechanism: Noisy, limit: Limit) -> np.ndarray:
+def allowances(mechanism: Mechanism, limit: Limit) -> np.ndarray:
     """What each agent's releases have in all of what adds up, after its start, shape (N,).
 
     Raises
@@ -164,13 +164,13 @@ def allowances(mechanism: Noisy, limit: Limit) -> np.ndarray:
 
 
 def composed(
-    mechanism: Noisy, limit: Limit, accountant: AccountantName, releases: np.ndarray, rates: np.ndarray
+    mechanism: Mechanism, limit: Limit, accountant: AccountantName, releases: np.ndarray, rates: np.ndarray
 ) -> np.ndarray:
     """Largest loss that each of an agent's equal releases may have, shape (N,); infinite where the budget is.
 
     Parameters
     ----------
-    mechanism : Noisy
+    mechanism : Mechanism
     limit : Limit
     accountant : str
         Who composes.
@@ -201,7 +201,7 @@ def composed(
 
 
 def affordable(
-    mechanism: Noisy,
+    mechanism: Mechanism,
     limit: Limit,
     rates: np.ndarray,
     losses: Callable[[int], np.ndarray],
@@ -211,7 +211,7 @@ def affordable(
 
     Parameters
     ----------
-    mechanism : Noisy
+    mechanism : Mechanism
     limit : Limit
     rates : ndarray, shape (N,)
         Share of the records that each release samples.

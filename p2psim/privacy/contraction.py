@@ -6,13 +6,15 @@ An allocation's weights are shares of what adds up: of Σ ε for pure DP (power 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import MeaningError
-from p2psim.options import Count, Options
+from p2psim.errors import Fault, MeaningError
+from p2psim.options import Count
+from p2psim.privacy.allocation import Allocation
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
 
 _EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
@@ -21,7 +23,7 @@ _EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
 _OF_POWER = {1: "third", 2: "quarter"}
 
 
-class Contraction(Options):
+class Contraction(Allocation):
     """Losses ∝ C^{(T−1−t)/3} for a release at step t (B, Proposition 2): late releases get more, as their noise stays.
 
     The noise of step t is contracted by C^{T−1−t} until the end, so Σ C^{T−1−t}/ε(t)² is least under a given Σ ε(t)
@@ -30,6 +32,7 @@ class Contraction(Options):
     """
 
     kind: Literal["contraction"] = "contraction"
+    sums_to_one: ClassVar[bool] = True
     form: Literal["printed", "corrected"] = Field(
         "corrected", description="printed: ∝ C^{t/3}, as in the paper; corrected: ∝ C^{(T−1−t)/3}"
     )
@@ -50,10 +53,17 @@ class Contraction(Options):
         None, description="wakes: expected alone: the most releases; as many as are expected when left out"
     )
 
-    even: ClassVar[bool] = False
+    def faults(self, star: bool) -> Iterator[Fault]:
+        """Only on graphs does theory say by how much a commit contracts."""
+        if self.rate == "auto" and star:
+            message = "auto is for agents on a graph; give a number between 0 and 1, both excluded"
+            yield Fault(message, "privacy.allocation.rate")
+        if self.wakes == "known" and self.releases is not None:
+            message = "limits what is made at expected wakes; known ones are all used"
+            yield Fault(message, "privacy.allocation.releases")
 
     @property
-    def clairvoyant(self) -> bool:
+    def clairvoyant(self) -> bool:  # type: ignore[override]
         """Whether it knows the wakes that will happen."""
         return self.wakes == "known"
 

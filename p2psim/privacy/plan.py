@@ -11,9 +11,9 @@ import numpy as np
 from p2psim.errors import MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.allocations import Allocation, Constant, Contraction, Listed, Uniform
+from p2psim.privacy.allocations import Allocation, StatedLosses
 from p2psim.privacy.budgets import Limit, before_sampling, sampled
-from p2psim.privacy.mechanisms import Noisy, noise_scales
+from p2psim.privacy.mechanisms import Mechanism, noise_scales
 from p2psim.privacy.overlap import of_shared_record
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases, Totals
 
@@ -27,7 +27,7 @@ class Plan:
 
     Attributes
     ----------
-    mechanism : Noisy
+    mechanism : Mechanism
         The noise.
     allocation
         How a budget is spread.
@@ -52,7 +52,7 @@ class Plan:
         Loss of each release of an agent, where an accountant composed them.
     """
 
-    mechanism: Noisy
+    mechanism: Mechanism
     allocation: Allocation
     limit: Limit
     allowance: np.ndarray
@@ -154,7 +154,7 @@ class Plan:
         if not self.mechanism.is_private:
             return np.full(releases.agents.size, np.inf)
         endless = ~self.limit.finite[releases.agents]
-        if isinstance(self.allocation, Listed | Constant):
+        if isinstance(self.allocation, StatedLosses):
             losses = self.allocation.stated_losses(releases.numbers)
         elif self.equal is not None:
             losses = self.equal[releases.agents]
@@ -169,12 +169,10 @@ class Plan:
         """Share of its agent's allowance that each release takes."""
         if totals is not None:
             return totals.shares(releases.agents, self._logarithms(releases))
-        assert not isinstance(self.allocation, Listed | Constant)
         limits = self.releases[releases.agents]
         return self.allocation.weights(releases, limits, self.outlook, self.mechanism.power)
 
     def _logarithms(self, releases: Releases) -> np.ndarray:
-        assert isinstance(self.allocation, Uniform | Contraction)
         return self.allocation.logarithms(releases, self.outlook, self.mechanism.power)
 
     def scales(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from p2psim.errors import MeaningError
-from p2psim.privacy.allocations import Allocation, Cap, Constant, Listed
+from p2psim.privacy.allocations import Allocation
 from p2psim.privacy.budgets import Limit, affordable, allowances, composed
-from p2psim.privacy.mechanisms import Noisy
+from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
 
@@ -18,7 +18,7 @@ _HORIZONS = 4
 
 
 def plan(
-    mechanism: Noisy,
+    mechanism: Mechanism,
     allocation: Allocation,
     limit: Limit,
     bound: float,
@@ -109,9 +109,9 @@ def _moved(bound: float, divisors: np.ndarray, factors: np.ndarray | None) -> np
 def _within_budgets(made: Plan, limited: np.ndarray, horizon: int) -> Plan:
     """The plan with as many releases, or as large losses, as the accountant that enforces budgets permits."""
     mechanism, allocation, limit, rates = made.mechanism, made.allocation, made.limit, made.rates
-    if isinstance(allocation, Cap) and allocation.compose is not None:
-        return replace(made, equal=composed(mechanism, limit, allocation.compose, made.releases, rates))
-    if mechanism.adds_up and not isinstance(allocation, Listed | Constant):
+    if (compose := allocation.composed_by) is not None:
+        return replace(made, equal=composed(mechanism, limit, compose, made.releases, rates))
+    if mechanism.adds_up and (allocation.clairvoyant or allocation.sums_to_one):
         return made  # the shares' sum is at most one: no accountant finds more than the budget
     made = replace(
         made, releases=np.where(limited, np.minimum(made.releases, _HORIZONS * horizon), made.releases)
@@ -119,6 +119,14 @@ def _within_budgets(made: Plan, limited: np.ndarray, horizon: int) -> Plan:
 
     def losses(agent: int) -> np.ndarray:
         numbers = np.arange(made.releases[agent])
-        return made.claimed(Releases(np.full(numbers.size, agent), numbers, np.zeros(numbers.size, np.int64)))
+        none = np.zeros(numbers.size, np.int64)
+        claimed = made.claimed(Releases(np.full(numbers.size, agent), numbers, none))
+        if not (claimed > 0).all():
+            wrong = int(np.argmin(claimed > 0))
+            message = (
+                f"{allocation.kind} gives release {wrong} of agent {agent} no positive share of its budget"
+            )
+            raise MeaningError("privacy.allocation", message)
+        return claimed
 
     return replace(made, releases=affordable(mechanism, limit, rates, losses, made.releases))

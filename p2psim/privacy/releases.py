@@ -64,7 +64,7 @@ class Book:
 def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) -> np.ndarray:
     """Noise of scale one of some releases, shape (releases, dimension)."""
     out = np.empty((releases.agents.size, dimension))
-    plan.mechanism.fill_unit(key, releases.agents, releases.numbers, out)
+    plan.mechanism.draw(key, releases.agents, releases.numbers, out)
     return out
 
 

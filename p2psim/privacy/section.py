@@ -6,8 +6,8 @@ from pydantic import Field
 
 from p2psim.options import AS_LIST, Options, PerAgent, Positive
 from p2psim.privacy.accounting.names import AccountantName
-from p2psim.privacy.allocations import Allocation, Horizon
-from p2psim.privacy.mechanisms import Mechanism
+from p2psim.privacy.allocations import AnyAllocation, Horizon
+from p2psim.privacy.mechanisms import AnyMechanism
 from p2psim.privacy.overlap import Overlap
 from p2psim.privacy.sensitivity import Sensitivity
 
@@ -15,7 +15,7 @@ from p2psim.privacy.sensitivity import Sensitivity
 class PrivacySection(Options):
     """What is released, and what it costs."""
 
-    mechanism: Mechanism = Field(description="the noise")
+    mechanism: AnyMechanism = Field(description="the noise")
     epsilon: PerAgent | None = Field(None, description="budget of each agent; .inf is no noise")
     delta: Annotated[Positive, Field(lt=1)] | None = Field(
         None, description="δ at which accountants report ε; Gaussian noise needs one"
@@ -23,7 +23,7 @@ class PrivacySection(Options):
     sensitivity: Sensitivity | None = Field(
         None, description="where the bound on one record's gradient comes from"
     )
-    allocation: Allocation = Field(Horizon(), description="how a budget is spread over releases")
+    allocation: AnyAllocation = Field(Horizon(), description="how a budget is spread over releases")
     when_spent: Literal["silent", "coast", "anchored"] = Field(
         "silent",
         description="what an agent does when it may release no more: nothing, average its neighbours' models, or do so "
@@ -45,3 +45,9 @@ class PrivacySection(Options):
     def enforcing(self) -> AccountantName:
         """The accountant whose budget stops releases."""
         return self.enforce or self.accountant[0]
+
+    @property
+    def accountants(self) -> list[str]:
+        """All that are named, each once."""
+        named = [*self.accountant, self.enforcing, self.allocation.composed_by]
+        return list(dict.fromkeys(name for name in named if name is not None))

@@ -7,6 +7,7 @@ from typing import Any
 
 from p2psim.distributions import Distribution
 from p2psim.figures import FIGURES
+from p2psim.registry import parts as registered
 from p2psim.study.choices import CHOICES
 from p2psim.study.core_schema import Schema, Schemas, kind_of
 from p2psim.study.meaning import all_meanings
@@ -64,8 +65,8 @@ def catalogue() -> list[Entry]:
                 dotted = f"{part.key}.{key}".lstrip(".")
                 known = CHOICES.get(dotted, {})
                 description = part.schema["cls"].model_fields[key].description or ""
-                for name in _choices(schemas, schema):
-                    entries.append(Entry(dotted, name, known.get(name, description)))
+                for name, meaning in _choices(schemas, schema):
+                    entries.append(Entry(dotted, name, known.get(name, meaning or description)))
     entries += [Entry("record.metrics", name, meaning) for name, meaning in all_meanings().items()]
     entries += [Entry("figure", name, f"{one.meaning}; needs {one.needs}") for name, one in FIGURES.items()]
     plain = [Entry(one.key, one.name, one.meaning.replace("`", "")) for one in entries]
@@ -139,10 +140,13 @@ def _collect(schemas: Schemas, key: str, schema: Schema, found: list[Part]) -> N
             _collect(schemas, f"{key}.{name}".lstrip("."), field, found)
 
 
-def _choices(schemas: Schemas, schema: Schema) -> Iterator[str]:
+def _choices(schemas: Schemas, schema: Schema) -> Iterator[tuple[str, str]]:
+    """Names that a value can be, and what registered parts that are named say of themselves."""
     bare = schemas.bare(schema)
     if bare["type"] == "literal":
-        yield from map(str, bare["expected"])
+        kind = bare.get("metadata", {}).get("part_kind")
+        named: Any = registered(kind) if kind else {}
+        yield from ((str(name), getattr(named.get(name), "meaning", "")) for name in bare["expected"])
     elif bare["type"] == "list" and "items_schema" in bare:
         yield from _choices(schemas, bare["items_schema"])
     elif bare["type"] == "tagged-union" and not isinstance(bare["discriminator"], str):

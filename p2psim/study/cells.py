@@ -85,7 +85,7 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
         except InputError as error:
             faults += error.faults
             continue
-        faults += [one.locate(fault) for fault in contradictions(one, recorded=scenario.recorded)]
+        faults += [one.locate(fault) for fault in contradictions(one)]
         hashed = _content_of_cell(one, combination)
         if hashed in seen:
             place = next((value.place for _, value in reversed(combination.values())), node.place)

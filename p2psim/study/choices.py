@@ -7,17 +7,6 @@ _REDUCTION = {
     "sum": "λ_i‖θ‖² is added to the sum of an agent's losses",
 }
 
-_ACCOUNTANTS = {
-    "basic": "ε of several releases add up",
-    "advanced": "advanced composition (Dwork, Rothblum, Vadhan 2010)",
-    "kov": "the three-way minimum of Kairouz, Oh, Viswanath 2017",
-    "rdp": "Rényi DP at the best real order",
-    "zcdp": "zero-concentrated DP",
-    "gaussian": "exact; Gaussian noise alone",
-    "pld": "the distribution of the privacy loss of the noise itself",
-    "best": "the least of all that know the noise",
-}
-
 #: Meaning of each name, by dotted key. Others have the meaning of their key.
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "independent": {
@@ -162,9 +151,6 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "coast": "the agent averages its neighbours' models",
         "anchored": "the agent averages towards its own last model that touched its data",
     },
-    "privacy.accountant": _ACCOUNTANTS,
-    "privacy.enforce": _ACCOUNTANTS,
-    "privacy.allocation.compose": _ACCOUNTANTS,
     "privacy.sensitivity.norm": {"l1": "the sum of absolute values", "l2": "the Euclidean norm"},
     "privacy.overlap.form": {
         "printed": "ε_i/κ: the loss of a record is at most the mean of its holders' promises",

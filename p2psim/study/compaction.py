@@ -148,7 +148,7 @@ def keep_figures(folder: Path, described: Manifest, scenario: "Scenario") -> Non
     """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
     from p2psim.study.scenario import Scenario
 
-    kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True, recorded=True)
+    kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
     if kept.figure != scenario.figure:
         changed = kept.model_copy(update={"figure": scenario.figure})
         building = _building(folder)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from p2psim import parts
-from p2psim.errors import InputError
+from p2psim.errors import InputError, MissingPartError
 from p2psim.printing import key_values
+from p2psim.registry import parts as registered
 from p2psim.registry import place_of
 from p2psim.study import manifest, store
 from p2psim.study.arithmetic import differing
@@ -49,7 +50,9 @@ def describe(
     origins = parts.origins(name for cell in grid for name in _parts_of(cell))
     if old is not None:
         origins = old.made_by.get("parts", {}) | origins
-        entries += _left_over([cell for cell in old.cells if cell.content not in present], folder)
+        entries += _left_over(
+            [cell for cell in old.cells if cell.content not in present], folder, old.made_by
+        )
     return Manifest(
         name=scenario.name,
         identity=scenario.identity(),
@@ -90,11 +93,14 @@ def version_warnings(content: store.Content | None) -> list[str]:
 
 def _parts_of(cell: "Cell") -> list[str]:
     """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
-    mechanism = cell.scenario.privacy.mechanism
-    named = [mechanism.name] if mechanism.kind == "registered" else []
     record = cell.scenario.record
-    used = [*_models_in(cell.scenario), *map(metric_named, (*record.metrics, *record.per_agent))]
-    return named + [place for part in used if part is not None and (place := place_of(part)) is not None]
+    accountants = [registered("accountant")[name] for name in cell.scenario.privacy.accountants]
+    used = [
+        *_models_in(cell.scenario),
+        *map(metric_named, (*record.metrics, *record.per_agent)),
+        *accountants,
+    ]
+    return [place for part in used if part is not None and (place := place_of(part)) is not None]
 
 
 def _models_in(value: Any) -> "Iterator[type]":
@@ -115,16 +121,18 @@ def _notes(cell: "Cell") -> tuple[str, ...]:
     return ("form: printed",) if printed else ()
 
 
-def _left_over(cells: Sequence[CellEntry], folder: Path) -> list[CellEntry]:
+def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, Any]) -> list[CellEntry]:
     """Earlier cells, each with its own scenario, since the grid no longer says what it was."""
     if all(cell.scenario for cell in cells):
         return list(cells)
     from p2psim.study.cells import cells as cells_of
     from p2psim.study.scenario import Scenario
 
+    if missing := parts.missing_of(made_by):
+        raise MissingPartError([], missing)
     texts: dict[str, str] = {}
     with contextlib.suppress(InputError, OSError):
-        old = Scenario.load(folder / store.SCENARIO, confirm_cells=True, recorded=True)
+        old = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
         texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old, confirm_cells=True)}
     return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
 

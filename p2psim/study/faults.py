@@ -27,6 +27,13 @@ _OF_THE_VALUE = {
 }
 
 
+#: Kinds that there were, and what to give instead.
+_FORMER = {
+    "registered": "there is no kind 'registered' any more: a mechanism of your own is a class with a kind of its own, "
+    "registered by p2psim.register; give {kind: ITS_NAME}, and --parts MODULE (docs/privacy.md shows one)"
+}
+
+
 def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> list[Fault]:
     """Translate all errors of a failed validation.
 
@@ -172,7 +179,8 @@ def _fault(detail: Any, spot: Spot, schemas: Schemas, node: Node) -> Fault:
         return at(place_of(node, steps[:-1]), ".".join(steps), f"is required{expected}")
     if problem == "union_tag_invalid":
         known = list(schemas.bare(spot.schema)["choices"]) if spot.schema is not None else []
-        message = unknown("kind", detail["ctx"]["tag"], known)
+        kind = detail["ctx"]["tag"]
+        message = _FORMER.get(kind) or unknown("kind", kind, known)
         return at(place_of(node, (*steps, "kind")), ".".join(steps), message)
     if problem == "union_tag_not_found" and spot.schema is not None:
         known = list(schemas.bare(spot.schema)["choices"])

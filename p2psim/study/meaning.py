@@ -7,7 +7,7 @@ itself, such as sizes, is judged where the data is prepared.
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from p2psim.errors import Fault, MeaningError, MissingPartError
+from p2psim.errors import Fault, MeaningError
 from p2psim.learning.graph_metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
@@ -25,22 +25,18 @@ from p2psim.study.scenario import Scenario
 Rule = Callable[[Scenario], Iterator[Fault]]
 
 
-def contradictions(scenario: Scenario, recorded: bool = False) -> list[Fault]:
+def contradictions(scenario: Scenario) -> list[Fault]:
     """Return everything in a scenario that contradicts something else in it.
 
-    Where it was `recorded` with results, a part that is missing now is no fault. Of a scenario without some of its
-    sections or keys (see :mod:`p2psim.study.partly`), what the others contradict.
+    Of a scenario without some of its sections or keys (see :mod:`p2psim.study.partly`), what the others contradict.
     """
-    return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario, recorded)))
+    return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario)))
 
 
-def _found(rule: Rule, scenario: Scenario, recorded: bool) -> Iterator[Fault]:
+def _found(rule: Rule, scenario: Scenario) -> Iterator[Fault]:
     """What a rule finds, or what is wrong with a part of the user's own that it asked."""
     try:
         yield from rule(scenario)
-    except MissingPartError as error:
-        if not recorded:
-            yield from error.faults
     except MeaningError as error:
         yield from error.faults
     except AttributeError:
@@ -148,8 +144,9 @@ def _graph_learning(scenario: Scenario) -> Iterator[Fault]:
     if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
         message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
         yield Fault(message, "learning.algorithm.inner")
-    if scenario.privacy.mechanism.is_private and scenario.privacy.allocation.kind == "horizon":
-        message = "horizon is for a star, whose horizon it divides by; give another allocation, such as cap"
+    allocation = scenario.privacy.allocation
+    if scenario.privacy.mechanism.is_private and allocation.for_stars:
+        message = f"{allocation.kind} is for a star, whose horizon it divides by; give another allocation, such as cap"
         yield Fault(message, "privacy.allocation")
     if scenario.record.by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")

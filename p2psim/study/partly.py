@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OF_DATA = ("data", "network", "seed")
 
 
-def further_faults(node: Node, axes: Sequence[Axis], recorded: bool = False) -> list[Fault]:
+def further_faults(node: Node, axes: Sequence[Axis]) -> list[Fault]:
     """Faults between those parts of a scenario that are well formed; of a sweep the first cell is judged.
 
     Parameters
@@ -36,8 +36,6 @@ def further_faults(node: Node, axes: Sequence[Axis], recorded: bool = False) -> 
         The scenario as it was written.
     axes : sequence of Axis
         Its sweep.
-    recorded : bool
-        Whether it was recorded with results; see :func:`p2psim.study.meaning.contradictions`.
     """
     from p2psim.study.meaning import contradictions
     from p2psim.study.scenario import Scenario, attempted, located, with_metrics
@@ -58,7 +56,7 @@ def further_faults(node: Node, axes: Sequence[Axis], recorded: bool = False) -> 
         vars(partly)["record"] = with_metrics(partly)
     except AttributeError:
         vars(partly).pop("record", None)
-    faults = contradictions(partly, recorded)
+    faults = contradictions(partly)
     with suppress(AttributeError):
         faults += figure_faults(partly, swept)
     if not any(steps_of(key)[0] in _OF_DATA for key in swept):

@@ -19,6 +19,8 @@ def _noise(scenario: Scenario) -> Iterator[Fault]:
     ):
         if getattr(privacy, key) is None:
             yield Fault(f"the {privacy.mechanism.kind} mechanism needs {what}", f"privacy.{key}")
+    if (norm := privacy.mechanism.norm) not in ("l1", "l2"):
+        yield Fault(f"{privacy.mechanism.kind} has the norm {norm!r}; must be l1 or l2", "privacy.mechanism")
 
 
 def _norm(scenario: Scenario) -> Iterator[Fault]:
@@ -31,9 +33,7 @@ def _norm(scenario: Scenario) -> Iterator[Fault]:
     elif sensitivity.kind == "clip" and sensitivity.norm == "l2":
         mechanism = scenario.privacy.mechanism
         if mechanism.is_private and mechanism.norm == "l1":
-            named = {"laplace": "Laplace noise", "discrete-laplace": "discrete Laplace noise"}
-            what = named.get(mechanism.kind, f"the {mechanism.kind} mechanism")
-            message = f"{what} needs l1: beside l2 clipping the loss is up to √p times the claim"
+            message = f"{mechanism.title} needs l1: beside l2 clipping the loss is up to √p times the claim"
             hint = ", or give gaussian noise" if star else "; as-printed makes that claim, flagged"
             yield Fault(message + hint, "privacy.sensitivity.norm")
 
@@ -51,7 +51,7 @@ def _accountants(scenario: Scenario) -> Iterator[Fault]:
         noise = Subsampled(noise, 0.5)
     named = [(f"privacy.accountant.{i}", name) for i, name in enumerate(privacy.accountant)]
     named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
-    compose = getattr(privacy.allocation, "compose", None)
+    compose = getattr(privacy.allocation, "composed_by", None)
     named += [("privacy.allocation.compose", compose)] if compose else []
     what = "releases of batches of records" if isinstance(noise, Subsampled) else "noise"
     for key, name in named:
@@ -70,16 +70,9 @@ def _accountants(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message, "privacy.allocation.compose")
 
 
-def _contraction(scenario: Scenario) -> Iterator[Fault]:
-    """Only on graphs does theory say by how much a commit contracts."""
-    allocation = scenario.privacy.allocation
-    star = scenario.learning.algorithm.kind in STARS
-    if allocation.kind == "contraction" and allocation.rate == "auto" and star:
-        message = "auto is for agents on a graph; give a number between 0 and 1, both excluded"
-        yield Fault(message, "privacy.allocation.rate")
-    if allocation.kind == "contraction" and allocation.wakes == "known" and allocation.releases is not None:
-        message = "limits what is made at expected wakes; known ones are all used"
-        yield Fault(message, "privacy.allocation.releases")
+def _allocation(scenario: Scenario) -> Iterator[Fault]:
+    """What an allocation says of its keys."""
+    yield from scenario.privacy.allocation.faults(scenario.learning.algorithm.kind in STARS)
 
 
 def _overlap(scenario: Scenario) -> Iterator[Fault]:
@@ -107,7 +100,7 @@ PRIVACY_RULES: tuple[Callable[[Scenario], Iterator[Fault]], ...] = (
     _noise,
     _norm,
     _accountants,
-    _contraction,
+    _allocation,
     _overlap,
     _tail,
 )

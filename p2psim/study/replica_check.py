@@ -50,16 +50,6 @@ class Differences:
     drift: float = 0.0
 
 
-def largest_of_network(
-    scenario: Scenario, case: Case, replica: int, events: np.ndarray, series: tuple[Series, ...]
-) -> float:
-    """Largest difference of recorded metrics of the network from a plain reading of the events."""
-    network = family_of(scenario).cell(scenario, case, replica).stage.network
-    counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
-    compared = compare_network(network, scenario.record, events, counted)
-    return max((one.difference for one in compared), default=0.0)
-
-
 def recompute(
     scenario: Scenario,
     case: Case,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
@@ -11,7 +12,7 @@ from pydantic import AfterValidator
 
 from p2psim.errors import FolderError, InputError, MissingPartError
 from p2psim.options import AS_LIST, AS_TUPLE, Fraction, Index, Options
-from p2psim.parts import loaded
+from p2psim.parts import missing_of
 from p2psim.study import made, notices
 from p2psim.study import manifest as manifests
 from p2psim.study.archives import RunArrays
@@ -118,11 +119,21 @@ class Result:
         """The resolved scenario."""
         from p2psim.study.scenario import Scenario
 
+        return self.read(lambda: Scenario.load(self.whole("scenario.yaml"), confirm_cells=True))
+
+    def read(self, load: Callable[[], "Scenario"]) -> "Scenario":
+        """Load a scenario of this folder.
+
+        Raises
+        ------
+        MissingPartError
+            If it cannot be read without parts that made the results.
+        """
         try:
-            return Scenario.load(self.whole("scenario.yaml"), confirm_cells=True, recorded=True)
+            return load()
         except InputError as error:
-            if missing := [name for name in self.described.made_by.get("parts", {}) if name not in loaded()]:
-                raise MissingPartError.of_modules(error.faults, missing) from None
+            if missing := missing_of(self.described.made_by):
+                raise MissingPartError(error.faults, missing) from None
             raise
 
     @cached_property

@@ -16,7 +16,7 @@ from p2psim.errors import Fault, InputError
 from p2psim.learning.section import STARS, LearningSection
 from p2psim.network.section import NetworkSection
 from p2psim.options import OneOf, Options, Whole
-from p2psim.parts import load_installed
+from p2psim.parts import failures, load_installed
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.randomness import PURPOSES
@@ -42,7 +42,6 @@ class _Origin:
     """Where a scenario was written. No part of what it says: two of them are always equal."""
 
     node: Node | None = field(default=None, compare=False)
-    recorded: bool = field(default=False, compare=False)
 
     def __reduce__(self) -> tuple[type[_Origin], tuple[()]]:
         """Stay behind: only the process that read the file speaks of places in it."""
@@ -88,7 +87,6 @@ class Scenario(Options):
         overrides: Sequence[str] = (),
         *,
         confirm_cells: bool = False,
-        recorded: bool = False,
     ) -> Scenario:
         """Read a scenario file.
 
@@ -99,8 +97,6 @@ class Scenario(Options):
             ``dotted.key=YAML value``, as ``--set`` takes them.
         confirm_cells : bool
             Accept a sweep of any size.
-        recorded : bool
-            Accept parts whose modules have not been let in: the scenario says what was run. Running it again raises.
 
         Raises
         ------
@@ -108,7 +104,7 @@ class Scenario(Options):
             With everything that is wrong, each with its place.
         """
         data = yaml_reader.contents(path_of("path", path))
-        return cls.parse(data, str(path), overrides, confirm_cells=confirm_cells, recorded=recorded)
+        return cls.parse(data, str(path), overrides, confirm_cells=confirm_cells)
 
     @classmethod
     def parse(
@@ -118,7 +114,6 @@ class Scenario(Options):
         overrides: Sequence[str] = (),
         *,
         confirm_cells: bool = False,
-        recorded: bool = False,
     ) -> Scenario:
         """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
         if not isinstance(text, str | bytes):
@@ -131,7 +126,7 @@ class Scenario(Options):
         if isinstance(node.content, dict):
             node, wrong = command_line.override(node, overrides)
             faults += wrong
-        return _build(node, confirm_cells, faults, recorded)
+        return _build(node, confirm_cells, faults)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
@@ -163,11 +158,6 @@ class Scenario(Options):
         from p2psim.study.cells import identity
 
         return identity(self)
-
-    @property
-    def recorded(self) -> bool:
-        """Whether it was read as a record of what was run, so that parts may be missing."""
-        return self._origin.recorded
 
     def locate(self, fault: Fault) -> Fault:
         """Add to a fault that has a key the place where the key's value was written, if it is known."""
@@ -259,7 +249,8 @@ def validated(node: Node) -> Scenario:
         raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
     scenario, _, _ = attempted(node)
     if isinstance(scenario, ValidationError):
-        raise InputError(*faults_of(scenario, Scenario, node)) from None
+        broken = failures() if _names_a_stranger(scenario) else ()
+        raise InputError(*faults_of(scenario, Scenario, node), *broken) from None
     record = with_metrics(scenario)
     if record is not scenario.record:
         scenario = scenario.model_copy(update={"record": record})
@@ -285,10 +276,9 @@ def attempted(node: Node) -> tuple[Scenario | ValidationError, Any, dict[str, An
 
 
 def _names_a_stranger(error: ValidationError) -> bool:
-    """Whether a kind is unknown, which an installed package may declare."""
+    """Whether a kind or name is unknown, which an installed package may declare."""
     return any(
-        detail["type"] == "union_tag_invalid" or detail["loc"][-1:] == ("kind",)
-        for detail in error.errors(include_url=False)
+        detail["type"] in ("union_tag_invalid", "literal_error") for detail in error.errors(include_url=False)
     )
 
 
@@ -302,7 +292,7 @@ def with_metrics(scenario: Scenario) -> RecordSection:
     return record.model_copy(update={"metrics": ["objective_gap", *test]})
 
 
-def _build(node: Node, confirm_cells: bool, faults: list[Fault], recorded: bool = False) -> Scenario:
+def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
     """Check everything, and make the values of the sweep explicit; `faults` are those of reading."""
     from p2psim.study.cells import cells
     from p2psim.study.partly import further_faults
@@ -321,10 +311,9 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault], recorded: bool 
     # Checking so many values one by one would take longer than anyone waits to be told that they are too many.
     explicit_values = {} if excess is not None and not confirm_cells else _values_of(node, axes, faults)
     if faults:
-        raise InputError(*ordered(faults + further_faults(node, axes, recorded)))
+        raise InputError(*ordered(faults + further_faults(node, axes)))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
-    scenario._origin = replace(scenario._origin, recorded=recorded)
     faults += map(base.locate, figure_faults(scenario, [key for axis in axes for key in axis.keys]))
     if excess is None:
         try:
@@ -332,7 +321,7 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault], recorded: bool 
         except InputError as error:
             faults += error.faults
     if faults:
-        raise InputError(*ordered(faults + further_faults(node, axes, recorded)))
+        raise InputError(*ordered(faults + further_faults(node, axes)))
     return scenario
 
 

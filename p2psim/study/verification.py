@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,10 @@ import numpy as np
 from p2psim.data.prepare import public_bounds
 from p2psim.errors import FolderError, InputError, MissingPartError, SimulationError
 from p2psim.printing import key_values
-from p2psim.privacy.mechanisms import NoNoise
 from p2psim.study.event_format import check_event_format
 from p2psim.study.manifest import check_format
 from p2psim.study.parts import EVENT_COLUMNS
-from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, largest_of_network, recompute
+from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
 from p2psim.study.result import Result
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ class Checked:
         How far two plain replays part whose data differ by rounding; zero where that was not asked.
     fault : str
         The invariant that the events break, or what of the other tables does not follow from them; empty when nothing.
-    missing : str
-        The part of the scenario that has not been let in, and the option that lets it in; then only what does not
-        need it was checked, and `largest` is of the metrics of the network.
     """
 
     cell: int
@@ -53,16 +50,12 @@ class Checked:
     largest: float
     drift: float = 0.0
     fault: str = ""
-    missing: str = ""
 
     @property
     def verdict(self) -> str:
-        """``right``; ``wrong``; or why neither can be said.
-
-        ``not comparable`` where rounding, amplified, explains the difference; ``not verified`` where a part is missing.
-        """
+        """``right``; ``wrong``; or ``not comparable`` where rounding, amplified, explains the difference."""
         if self.largest <= TOLERANCE:
-            return "not verified" if self.missing else "right"
+            return "right"
         return "not comparable" if not self.fault and self.largest <= SLACK * self.drift else "wrong"
 
     @property
@@ -90,11 +83,16 @@ def verify_result(result: Result) -> list[Checked]:
         if damaged:
             raise FolderError(*damaged) from error
         if isinstance(error, MissingPartError):
-            number = len(result.described.files)
-            raise SimulationError(
-                f"{error}\nnot verified: only the hashes of the {number} files could be checked; they are right"
-            ) from None
+            raise hashes_alone(result, error) from None
         raise
+
+
+def hashes_alone(result: Result, error: MissingPartError) -> FolderError | SimulationError:
+    """What a command says that cannot do its work for want of a part: whether files are as they were written."""
+    if damaged := damaged_files(result):
+        return FolderError(*damaged)
+    number = len(result.described.files)
+    return SimulationError(f"{error}\nonly the hashes of the {number} files could be checked; they are right")
 
 
 def damaged_files(result: Result) -> list[str]:
@@ -127,13 +125,9 @@ def _check_all(result: Result) -> "Iterator[Checked]":
             stream = _stream(events[run])
             case = _case(result, scenario, run)
             series = tuple(_series(metrics[run])) if run in metrics else ()
-            missing = missing_part(scenario)
-            known = without_mechanism(scenario) if missing else scenario
-            staged = family_of(known).cell(known, case, replica)
-            fault = _broken_invariant(known, staged, stream)
-            if missing and not fault:
-                fault = _miscounted(scenario, tables["ledger"][run], stream)
-            elif not fault:
+            staged = family_of(scenario).cell(scenario, case, replica)
+            fault = _broken_invariant(scenario, staged, stream)
+            if not fault:
                 rows = {
                     name: tables[name][run].loc[:, first:].sort_values(first)
                     for name, first in (("ledger", "agent"), ("agents", "index"))
@@ -141,11 +135,7 @@ def _check_all(result: Result) -> "Iterator[Checked]":
                 fault = "; ".join(faults(scenario, replica, staged, stream, result.noise[run], rows))
             if fault:
                 # What cannot have happened cannot be replayed.
-                yield Checked(cell, replica, len(stream), math.inf, fault=fault, missing=missing)
-                continue
-            if missing:
-                largest = largest_of_network(known, case, replica, stream, series)
-                yield Checked(cell, replica, len(stream), largest, missing=missing)
+                yield Checked(cell, replica, len(stream), math.inf, fault=fault)
                 continue
             try:
                 differences = recompute(
@@ -155,21 +145,6 @@ def _check_all(result: Result) -> "Iterator[Checked]":
                 yield Checked(cell, replica, len(stream), math.inf, fault=str(error))
                 continue
             yield Checked(cell, replica, len(stream), differences.largest, differences.drift)
-
-
-def missing_part(scenario: "Scenario") -> str:
-    """Which part of a scenario has not been let in, and the option that lets it in; empty where none is missing."""
-    try:
-        _ = scenario.privacy.mechanism.norm
-    except MissingPartError as error:
-        return str(error)
-    return ""
-
-
-def without_mechanism(scenario: "Scenario") -> "Scenario":
-    """Return a scenario with the same network, whose releases have no noise and no limit."""
-    privacy = scenario.privacy.model_copy(update={"mechanism": NoNoise()})
-    return scenario.model_copy(update={"privacy": privacy})
 
 
 def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame]":
@@ -189,7 +164,7 @@ def scenarios_of(result: Result) -> "Iterator[tuple[int, Scenario]]":
         if entry.content in grid:
             yield number, grid[entry.content]
         elif entry.scenario:
-            yield number, Scenario.parse(entry.scenario, f"{result.path}/manifest.json", recorded=True)
+            yield number, result.read(partial(Scenario.parse, entry.scenario, f"{result.path}/manifest.json"))
         else:
             raise FolderError(
                 f"{result.path}: it is not known any more what cell {number} was ({key_values(entry.swept)})"
@@ -236,21 +211,6 @@ def _case(result: Result, scenario: "Scenario", run: tuple[int, int]) -> "Case":
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
     bounds = public_bounds(scenario.data, arrays["y"])
     return Case("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
-
-
-def _miscounted(scenario: "Scenario", ledger: "pd.DataFrame", stream: np.ndarray) -> str:
-    """Count the releases in the stream; returns how the ledger differs."""
-    from p2psim.network.events import COMMIT, SEND
-
-    # A start that depends on data is a release before the first event.
-    start = getattr(scenario.learning.algorithm, "start", None)
-    starts = 1 if start is not None and start.kind in ("local", "private") else 0
-    made = stream[np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)]
-    for agent, recorded in zip(ledger["agent"].tolist(), ledger["releases"].tolist(), strict=True):
-        counted = int(made["release"][made["agent"] == agent].max(initial=-1)) + 1 + starts
-        if counted != recorded:
-            return f"the ledger has {recorded} releases of agent {agent}, its events {counted}"
-    return ""
 
 
 def _broken_invariant(scenario: "Scenario", cell: "FamilyCell", stream: np.ndarray) -> str:

@@ -11,6 +11,7 @@ from p2psim.errors import P2PSimError
 from p2psim.options import Options
 from p2psim.registry import kind_of, name_of, parts
 from p2psim.testing.losses import check_loss
+from p2psim.testing.privacy import check_accountant, check_allocation, check_mechanism
 from p2psim.testing.records import check_feature, check_partition
 from p2psim.testing.topologies import check_topology
 
@@ -20,6 +21,9 @@ CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "loss": check_loss,
     "feature": check_feature,
     "partition": check_partition,
+    "mechanism": check_mechanism,
+    "allocation": check_allocation,
+    "accountant": check_accountant,
 }
 
 
@@ -60,7 +64,7 @@ def check_part(part: Any) -> None:
 
 def _of_any_part(part: Any, kind: str) -> Iterator[str]:
     name = name_of(part)
-    if parts(kind).get(name) is not type(part):
+    if not any(parts(kind).get(name) is one for one in (part, type(part))):
         yield f"it is not registered as the {kind} {name!r}: put @p2psim.register above the class"
     if not (type(part).__doc__ or "").strip():
         yield "its class has no docstring; p2psim list shows the first paragraph"

@@ -1,18 +1,22 @@
 """An audit of noise that a user wrote: its law is not known, and its claim is held to what it shows all the same."""
 
 import pytest
+from own_parts import let_in
 from star_cases import scenario
 
-from p2psim.parts import load_parts
 from p2psim.study.auditing.driver import audit
 
-load_parts("own_noise")
+
+@pytest.fixture(autouse=True, scope="module")
+def noise_of_ones_own():
+    with let_in("own_noise"):
+        yield
 
 
-def changed(noise="Logistic", **options):
+def changed(noise="logistic", **options):
     return scenario(
         {
-            "privacy.mechanism": {"kind": "registered", "name": f"own_noise:{noise}", "options": options},
+            "privacy.mechanism": {"kind": noise, **options},
             "privacy.allocation": {"kind": "cap", "releases": 2},
         }
     )
@@ -33,7 +37,7 @@ def test_noise_that_is_smaller_than_its_scale_says_is_refuted(stretch):
     assert one.trial.faults == ("more is shown than claimed",)
 
 
-@pytest.mark.parametrize(("noise", "samples"), [("Silent", 500), ("Bounded", 2000), ("Normal", 10_000)])
+@pytest.mark.parametrize(("noise", "samples"), [("silent", 500), ("bounded", 2000), ("normal", 10_000)])
 def test_noise_that_cannot_be_pure_is_refuted(noise, samples):
     """It claims pure DP at loss 1: no noise, uniform noise on ±2 scales, Gaussian noise."""
     (one,) = audit(changed(noise), samples=samples).audited
@@ -42,7 +46,7 @@ def test_noise_that_cannot_be_pure_is_refuted(noise, samples):
 
 def test_nine_tenths_of_the_noise_are_refuted_and_all_of_it_stands():
     small, right = (
-        audit(changed("DoubleExponential", stretch=stretch), samples=80_000).audited[0].trial
+        audit(changed("double-exponential", stretch=stretch), samples=80_000).audited[0].trial
         for stretch in (0.9, 1.0)
     )
     assert small.faults == ("more is shown than claimed",)

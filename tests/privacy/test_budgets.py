@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_parts import let_in
 
 from p2psim.errors import MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
@@ -23,9 +24,12 @@ from p2psim.privacy.allocations import (
     Uniform,
 )
 from p2psim.privacy.budgets import Limit, allowance, before_sampling
-from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, Registered
+from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from p2psim.privacy.planning import plan
 from p2psim.privacy.shares import Releases
+
+with let_in("own_noise"):
+    from own_noise import Logistic
 
 DELTA = 1e-5
 HORIZON = 40
@@ -34,7 +38,7 @@ NORMAL = ("rdp", "zcdp", "gaussian", "best")
 MECHANISMS = {
     "laplace": (Laplace(), PURE),
     "discrete": (DiscreteLaplace(grid=1e-3), PURE),
-    "own": (Registered(name="own_noise:Logistic"), PURE),
+    "own": (Logistic(), PURE),
     "gaussian": (Gaussian(), NORMAL),
 }
 PRINTED = Contraction(rate=0.97, form="printed")
@@ -250,7 +254,7 @@ def test_a_start_that_takes_it_all_is_refused():
 
 def test_what_nobody_can_foresee_needs_losses_that_add_up():
     with pytest.raises(
-        MeaningError, match=r"privacy\.allocation: uniform spreads .* registered noise has none"
+        MeaningError, match=r"privacy\.allocation: uniform spreads .* logistic noise has none"
     ):
         plans(MECHANISMS["own"][0], Uniform(), [1.0])
 

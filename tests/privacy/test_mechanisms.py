@@ -2,20 +2,23 @@
 
 import inspect
 import math
+import sys
 from decimal import Decimal, getcontext
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from own_noise import Logistic
+from own_parts import let_in
 from scipy import stats
 from star_cases import scenario
 
+import p2psim
 from p2psim.errors import InputError, MeaningError
-from p2psim.parts import load_parts
-from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, NoNoise, Registered
+from p2psim.privacy.accounting.noises import PURE
+from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, NoNoise
 from p2psim.randomness import stream_key
 from p2psim.study.simulate import simulate
 from p2psim.study.workspace import Workspace
@@ -23,8 +26,14 @@ from p2psim.study.workspace import Workspace
 #: Each test of a law rejects a right one with this probability; seeds are fixed.
 LEVEL = 1e-4
 
-load_parts("own_noise")
-OWN = {"kind": "registered", "name": "own_noise:Logistic"}
+with let_in("own_noise"):
+    from own_noise import Logistic
+
+
+@pytest.fixture(autouse=True, scope="module")
+def noise_of_ones_own():
+    with let_in("own_noise"):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +54,8 @@ class TestLaws:
         [
             (Laplace(), stats.laplace(scale=0.3)),
             (Gaussian(), stats.norm(scale=0.3)),
-            (Registered(name="own_noise:Logistic"), stats.logistic(scale=0.3)),
-            (Registered(name="own_noise:Logistic", options={"stretch": 2.0}), stats.logistic(scale=0.6)),
+            (Logistic(), stats.logistic(scale=0.3)),
+            (Logistic(stretch=2.0), stats.logistic(scale=0.6)),
         ],
         ids=["laplace", "gaussian", "own", "own with options"],
     )
@@ -79,7 +88,7 @@ class TestLaws:
         assert np.mean(values**2) == pytest.approx(variance, rel=6 * math.sqrt(8 / values.size))
 
     def test_none_is_known_of_ones_own(self):
-        assert np.isnan(Registered(name="own_noise:Logistic").variance(np.ones(2))).all()
+        assert np.isnan(Logistic().variance(np.ones(2))).all()
 
 
 class TestGrid:
@@ -156,11 +165,11 @@ class TestGrid:
 class TestOnesOwn:
     def test_is_the_one_that_the_page_shows(self):
         page = Path(__file__).parents[2] / "docs" / "privacy.md"
-        assert inspect.getsource(Logistic) in page.read_text()
+        assert inspect.getsource(sys.modules["own_noise"].Logistic) in page.read_text()
 
     def test_is_scaled_and_accounted_like_any_other(self, workspace):
         changes = {"privacy.allocation": {"kind": "cap", "releases": 9}, "privacy.epsilon": 20.0}
-        own = simulate(scenario({"privacy.mechanism": OWN, **changes}), 0, workspace)
+        own = simulate(scenario({"privacy.mechanism": "logistic", **changes}), 0, workspace)
         laplace = simulate(scenario(changes), 0, workspace)
         np.testing.assert_allclose(own.ledger["epsilon_basic"], laplace.ledger["epsilon_basic"], rtol=1e-12)
         # Both turn the same uniform draws into noise of the same scale, 2Ξ·9/(n·ε): logistic of Laplace quantiles.
@@ -170,48 +179,48 @@ class TestOnesOwn:
 
     def test_ends_when_the_enforcing_accountant_says_so(self, workspace):
         """Any number of geometric parts would be within ε by basic composition; here the plan counts them anyway."""
-        one = scenario({"privacy.mechanism": OWN, "privacy.allocation": {"kind": "geometric", "ratio": 0.5}})
+        one = scenario(
+            {"privacy.mechanism": "logistic", "privacy.allocation": {"kind": "geometric", "ratio": 0.5}}
+        )
         assert (simulate(one, 0, workspace).ledger["epsilon_basic"] <= 500.0).all()
 
     @pytest.mark.parametrize(
         ("mechanism", "message"),
         [
             (
-                {"name": "no_such_module:Thing"},
-                "name: no_such_module:Thing is code that p2psim does not run because a file says so; if you trust",
+                "absent",
+                ": unknown kind 'absent'; known: none, laplace, gaussian, discrete-laplace, logistic, ",
             ),
+            ("other-norm", ": other-norm has the norm 'l3'; must be l1 or l2"),
+            ({"kind": "logistic", "stretch": -1.0}, ".stretch: must be "),
+            ({"kind": "logistic", "other": 1}, ".other: unknown key; "),
             (
-                {"name": "own_noise:Absent"},
-                "name: own_noise:Absent does not exist: module 'own_noise' has no",
+                {"kind": "registered", "name": "own_noise:Logistic"},
+                ": there is no kind 'registered' any more: a mechanism of your own is a class with a kind of its own",
             ),
-            (
-                {"name": "own_noise:Nameless"},
-                "name: own_noise:Nameless gives something without noise, fill_unit: no",
-            ),
-            (
-                {"name": "own_noise:OtherNorm"},
-                "name: own_noise:OtherNorm has the norm 'l3'; must be l1 or l2",
-            ),
-            (
-                {"name": "own_noise:Logistic", "options": {"stretch": -1}},
-                "options: own_noise:Logistic refuses its",
-            ),
-            (
-                {"name": "own_noise:Logistic", "options": {"other": 1}},
-                "options: own_noise:Logistic refuses its",
-            ),
-            ({"name": "own_noise"}, "name: "),
         ],
     )
     def test_what_is_none_is_refused(self, mechanism, message):
         with pytest.raises(InputError) as error:
-            scenario({"privacy.mechanism": {"kind": "registered", **mechanism}})
+            scenario({"privacy.mechanism": mechanism})
         (fault,) = error.value.faults
-        assert str(fault).startswith(f"privacy.mechanism.{message}")
+        assert str(fault).startswith(f"privacy.mechanism{message}")
+
+    @pytest.mark.parametrize("lacking", ["norm", "noise", "fill_unit"])
+    def test_a_class_that_lacks_something_is_not_registered(self, lacking):
+        has = {
+            "norm": property(lambda _: "l1"),
+            "noise": property(lambda _: PURE),
+            "fill_unit": Logistic.fill_unit,
+        }
+        del has[lacking]
+        kind = {"kind": "lacking", "__annotations__": {"kind": Literal["lacking"]}}
+        with pytest.raises(InputError, match=f"the mechanism 'lacking' of .* lacks {lacking}$"):
+            p2psim.register(type("Lacking", (p2psim.Mechanism,), {"__module__": __name__} | kind | has))
 
     def test_draws_that_are_no_numbers_are_refused(self, workspace):
-        broken = scenario({"privacy.mechanism": {"kind": "registered", "name": "own_noise:Broken"}})
-        with pytest.raises(MeaningError, match="own_noise:Broken drew noise that is not a finite number"):
+        broken = scenario({"privacy.mechanism": "broken"})
+        with pytest.raises(MeaningError, match="broken drew noise that is not a finite number"):
             simulate(broken, 0, workspace)
 
 
@@ -229,9 +238,9 @@ KOV = {"kind": "cap", "releases": 3, "compose": "kov"}
             "discrete Laplace noise needs l1: beside l2 clipping the loss is up to √p times the claim",
         ),
         (
-            {"privacy.mechanism": OWN, "privacy.sensitivity": L2},
+            {"privacy.mechanism": "logistic", "privacy.sensitivity": L2},
             "privacy.sensitivity.norm",
-            "the registered mechanism needs l1",
+            "the logistic mechanism needs l1",
         ),
         (
             {**GAUSSIAN, "privacy.accountant": "basic"},

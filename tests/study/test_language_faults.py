@@ -113,7 +113,7 @@ TOPOLOGIES = (
             "mechanism: laplace",
             "mechanism: gausian",
             "privacy.mechanism",
-            "unknown kind 'gausian'; known: none, laplace, gaussian, discrete-laplace, registered; "
+            "unknown kind 'gausian'; known: none, laplace, gaussian, discrete-laplace; "
             "did you mean gaussian?",
         ),
         (

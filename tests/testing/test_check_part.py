@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from own_parts import let_in
 from pydantic import Field
 
 import p2psim
@@ -19,8 +20,16 @@ from p2psim.testing import PartError, check_part
 PLUGINS = Path(__file__).parents[1] / "plugins"
 sys.path.append(str(PLUGINS))
 
-from p2psim_example_parts.caveman import Caveman  # noqa: E402
-from p2psim_example_parts.huber import Huber  # noqa: E402
+with let_in("p2psim_example_parts"):
+    from p2psim_example_parts.caveman import Caveman
+    from p2psim_example_parts.huber import Huber
+
+
+@pytest.fixture(autouse=True, scope="module")
+def example_parts() -> Iterator[None]:
+    with let_in("p2psim_example_parts"):
+        yield
+
 
 GOOD = [
     Ring(), Complete(), Grid(shape=(3, 4)), RandomRegular(degree=3), SmallWorld(neighbours=4, rewire=0.5),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,30 +20,57 @@ _MOST_ANSWERS = 64
 _MOST_KEPT = 4096
 
 
-@dataclass(frozen=True)
-class Accountant:
-    """Turns releases into ε at δ, and δ at ε; it refuses releases that it does not know.
+class Accountant(ABC):
+    """Base of all accountants: turns releases into ε at δ, and δ at ε, and refuses releases that it does not know.
 
     It says no less than what is true of the dominating pairs of the noises, also where each release was chosen after
     the ones before it, and it says the smaller of its own bound and that of basic composition. The order of releases
     does not matter.
 
+    An accountant of your own is a subclass, made without arguments, with ``name``, ``meaning``, ``supports``,
+    ``epsilon_bound`` and ``delta_bound``.
+
     Attributes
     ----------
     name, meaning : str
-    supports : callable
-        Whether it can account for a noise.
+        Its ε is the column ``epsilon_NAME`` of ledgers.
     needs_delta : bool
         Whether it gives more at a δ above 0 than at 0.
     """
 
+    part_kind: ClassVar[str] = "accountant"
+
     name: str
     meaning: str
-    supports: Callable[[Noise], bool]
-    needs_delta: bool
-    # Bounds on condensed charges whose losses are positive and finite; one that overflows is infinite and says nothing.
-    _epsilon: Callable[[Charges, float], np.ndarray]
-    _delta: Callable[[Charges, float], np.ndarray]
+    needs_delta: bool = True
+
+    @abstractmethod
+    def supports(self, noise: Noise) -> bool:
+        """Whether it can account for a noise (`p2psim.privacy.accounting.noises`); say no to any that is not known."""
+
+    @abstractmethod
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε of each agent at δ, shape (N,), rounded up; infinite says nothing.
+
+        Parameters
+        ----------
+        charges : Charges
+            Of noises that are supported; losses are positive and finite, equal releases are one with a count.
+        delta : float
+            In (0, 1).
+        """
+
+    @abstractmethod
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ of each agent at ε, shape (N,), rounded up; 1 says nothing.
+
+        Parameters
+        ----------
+        charges : Charges
+            As in `epsilon_bound`.
+        epsilon : float
+            Not negative, finite.
+        """
 
     def epsilon(self, charges: Charges, delta: float) -> np.ndarray:
         """ε of each agent at δ, shape (N,): never less than the truth; infinite where nothing is guaranteed.
@@ -62,11 +91,11 @@ class Accountant:
 
         def capped(sane: Charges) -> np.ndarray:
             simple = basic_sums(sane)
-            return np.maximum(np.minimum(simple, self._epsilon(sane, delta)) if delta else simple, 0.0)
+            return np.maximum(np.minimum(simple, self.epsilon_bound(sane, delta)) if delta else simple, 0.0)
 
         if max(charges.loss.size, charges.agents) > _MOST_KEPT:
             return self._guarded(charges, capped, np.inf)
-        question = self._epsilon, delta, charges.content
+        question = self, delta, charges.content
         answer = _ANSWERS.get(question)
         if answer is None:
             answer = self._guarded(charges, capped, np.inf)
@@ -96,7 +125,7 @@ class Accountant:
             return np.zeros(charges.agents)
 
         def capped(sane: Charges) -> np.ndarray:
-            found = np.clip(self._delta(sane, epsilon), 0.0, 1.0)
+            found = np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
             return np.where(basic_sums(sane) <= epsilon, 0.0, found)
 
         return self._guarded(charges, capped, 1.0)
@@ -119,6 +148,30 @@ class Accountant:
         if np.isnan(found).any():
             raise ArithmeticError(f"{self.name} finds no number for some releases")
         return found[places]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula(Accountant):
+    """An accountant of functions: whether it supports a noise, ε at δ, and δ at ε, as the methods of an accountant."""
+
+    name: str
+    meaning: str
+    knows: Callable[[Noise], bool]
+    of_delta: Callable[[Charges, float], np.ndarray]
+    of_epsilon: Callable[[Charges, float], np.ndarray]
+    needs_delta: bool = True
+
+    def supports(self, noise: Noise) -> bool:
+        """Whether it can account for a noise."""
+        return self.knows(noise)
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε of each agent at δ."""
+        return self.of_delta(charges, delta)
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ of each agent at ε."""
+        return self.of_epsilon(charges, epsilon)
 
 
 def basic_sums(charges: Charges) -> np.ndarray:

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from p2psim.privacy.accounting import best
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
+from p2psim.registry import parts, register_all
 
 __all__ = ["ACCOUNTANTS", "Accountant", "trade_off", "type_two_error"]
 
-ACCOUNTANTS: dict[str, Accountant] = {one.name: one for one in (*best.ALL, best.ACCOUNTANT)}
+register_all([*best.ALL, best.ACCOUNTANT])
+
+
+class _Registered(Mapping[str, Accountant]):
+    """Accountants that are registered, by name."""
+
+    def __getitem__(self, name: str) -> Accountant:
+        return _made(parts("accountant")[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(parts("accountant"))
+
+    def __len__(self) -> int:
+        return len(parts("accountant"))
+
+
+@cache
+def _made(part: Any) -> Accountant:
+    accountant: Accountant = part() if isinstance(part, type) else part
+    return accountant
+
+
+ACCOUNTANTS: Mapping[str, Accountant] = _Registered()
 
 
 def trade_off(accountant: Accountant, charges: Charges, epsilons: np.ndarray) -> np.ndarray:

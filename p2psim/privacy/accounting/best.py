@@ -1,4 +1,7 @@
-"""The least of all accountants that support every release."""
+"""The least of all accountants of p2psim that support every release.
+
+Those of others are asked by their names alone: what ``best`` says must not depend on which modules have been loaded.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from p2psim.privacy.accounting import gaussian, pld, rdp
-from p2psim.privacy.accounting.accountant import Accountant
+from p2psim.privacy.accounting.accountant import Accountant, Formula
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import ADVANCED, BASIC, KOV, ZCDP
 
@@ -36,11 +39,10 @@ def _least(charges: Charges, measure: Callable[[Accountant, Charges], np.ndarray
     return found
 
 
-ACCOUNTANT = Accountant(
+ACCOUNTANT = Formula(
     "best",
     "the least of all that support every release",
     lambda noise: any(one.supports(noise) for one in ALL),
-    True,
     lambda charges, delta: _least(charges, lambda one, own: one.epsilon(own, delta)),
     lambda charges, epsilon: _least(charges, lambda one, own: one.delta(own, epsilon)),
 )

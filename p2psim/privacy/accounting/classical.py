@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from p2psim.privacy.accounting import formulas
-from p2psim.privacy.accounting.accountant import Accountant, basic_sums
+from p2psim.privacy.accounting.accountant import Formula, basic_sums
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import ConcentratedNoise, Noise, PureNoise, is_pure
 
@@ -79,35 +79,32 @@ def _zcdp_delta(charges: Charges, epsilon: float) -> np.ndarray:
     return _gaussian_tail(epsilon - rho, 2 * rho)
 
 
-BASIC = Accountant(
+BASIC = Formula(
     "basic",
     "ε of several releases add up, at δ = 0 (Dwork et al. 2006)",
     is_pure,
-    False,
     lambda charges, _: basic_sums(charges),
     lambda charges, _: np.ones(charges.agents),
+    needs_delta=False,
 )
-ADVANCED = Accountant(
+ADVANCED = Formula(
     "advanced",
     "advanced composition (Dwork, Rothblum, Vadhan 2010), or basic where that is less",
     is_pure,
-    True,
     _advanced_epsilon,
     _advanced_delta,
 )
-KOV = Accountant(
+KOV = Formula(
     "kov",
     "the three-way minimum of Kairouz, Oh, Viswanath 2017",
     is_pure,
-    True,
     _kov_epsilon,
     _kov_delta,
 )
-ZCDP = Accountant(
+ZCDP = Formula(
     "zcdp",
     "zero-concentrated DP (Bun, Steinke 2016), or basic where that is less",
     lambda noise: isinstance(noise, ConcentratedNoise),
-    True,
     _zcdp_epsilon,
     _zcdp_delta,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2psim.privacy.accounting.accountant import Accountant
+from p2psim.privacy.accounting.accountant import Formula
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.curves import gaussian_delta
 from p2psim.privacy.accounting.noises import GaussianNoise
@@ -82,11 +82,10 @@ def _mu(charges: Charges) -> np.ndarray:
     return scale * np.sqrt(charges.sums((charges.loss / scale[charges.owners]) ** 2))
 
 
-ACCOUNTANT = Accountant(
+ACCOUNTANT = Formula(
     "gaussian",
     "exact, for Gaussian releases alone: squares of losses add up",
     lambda noise: isinstance(noise, GaussianNoise),
-    True,
     lambda charges, delta: gaussian_epsilon(_mu(charges), delta),
     lambda charges, epsilon: gaussian_delta(_mu(charges), np.full(charges.agents, epsilon)),
 )

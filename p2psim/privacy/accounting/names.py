@@ -1,7 +1,10 @@
-"""Names of the accountants; cheap to import."""
+"""Names of accountants in scenarios."""
 
-from typing import Literal, get_args
+from typing import Annotated
 
-AccountantName = Literal["basic", "advanced", "kov", "rdp", "zcdp", "gaussian", "pld", "best"]
+# Registers those of p2psim.
+from p2psim.privacy.accounting import accountants as _accountants  # noqa: F401
+from p2psim.registry import NameOf
 
-ACCOUNTANT_NAMES: tuple[str, ...] = get_args(AccountantName)
+#: The name of any accountant that is registered.
+AccountantName = Annotated[str, NameOf("accountant")]

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from p2psim.privacy.accounting.accountant import Accountant
+from p2psim.privacy.accounting.accountant import Accountant, Formula
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.convolution import NOTHING, Curve, Tilted
 from p2psim.privacy.accounting.convolution import curve as of_sum
@@ -277,11 +277,10 @@ def _by_agent(charges: Charges, measure: Callable[[Released], float]) -> np.ndar
 
 def accountant(fineness: Fineness) -> Accountant:
     """Accountant by loss distributions on grids so fine."""
-    return Accountant(
+    return Formula(
         "pld",
         "loss distributions of the noise itself, discretised pessimistically (Doroshenko et al. 2022), by FFT",
         lambda noise: isinstance(noise, Noise),
-        True,
         lambda charges, delta: _by_agent(charges, lambda own: epsilon_of(own, delta, fineness)),
         lambda charges, epsilon: _by_agent(charges, lambda own: delta_of(own, epsilon, fineness)),
     )

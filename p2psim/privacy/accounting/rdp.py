@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from p2psim.privacy.accounting import formulas
-from p2psim.privacy.accounting.accountant import Accountant
+from p2psim.privacy.accounting.accountant import Formula
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, RenyiNoise
 from p2psim.privacy.accounting.searches import least
@@ -63,11 +63,10 @@ def supports(noise: Noise) -> bool:
     return isinstance(noise, RenyiNoise)
 
 
-ACCOUNTANT = Accountant(
+ACCOUNTANT = Formula(
     "rdp",
     "Rényi DP at the best real order (Mironov 2017; Canonne, Kamath, Steinke 2020), or basic where that is less",
     supports,
-    True,
     lambda charges, delta: optimal_order(charges, delta)[0],
     _delta,
 )

@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.errors import MeaningError
-from p2psim.options import Options, Positive
+from p2psim.options import Positive
+from p2psim.privacy.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
     from p2psim.privacy.accounting.noises import Noise
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _FINEST = 2.0**46
 
 
-class DiscreteLaplace(Options):
+class DiscreteLaplace(Mechanism):
     """Values are rounded to a grid, and whole numbers of its steps g added, against the L1 sensitivity there.
 
     P(k steps) ∝ exp(−|k|·g/b) in each coordinate (Ghosh, Roughgarden, Sundararajan 2009). A release whose rounded
@@ -26,10 +27,9 @@ class DiscreteLaplace(Options):
 
     kind: Literal["discrete-laplace"] = "discrete-laplace"
     grid: Positive = Field(description="g, the step of the grid")
-    is_private: ClassVar[bool] = True
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
-    power: ClassVar[int] = 1
     adds_up: ClassVar[bool] = True
+    title: ClassVar[str] = "discrete Laplace noise"
 
     @property
     def lattice(self) -> float | None:

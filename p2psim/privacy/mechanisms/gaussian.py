@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from p2psim.options import Options
-from p2psim.privacy.mechanisms.protocol import Scaled
+from p2psim.privacy.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
     from p2psim.privacy.accounting.noises import Noise
 
 
-class Gaussian(Scaled, Options):
+class Gaussian(Mechanism):
     """Independent normal noise in each coordinate, against the L2 sensitivity; needs a δ.
 
     A release of L2 sensitivity Δ with standard deviation s has the loss μ = Δ/s: telling the two data sets apart is as
@@ -22,7 +21,6 @@ class Gaussian(Scaled, Options):
     """
 
     kind: Literal["gaussian"] = "gaussian"
-    is_private: ClassVar[bool] = True
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
     power: ClassVar[int] = 2
     adds_up: ClassVar[bool] = True

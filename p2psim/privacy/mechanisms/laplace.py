@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from p2psim.options import Options
-from p2psim.privacy.mechanisms.protocol import Scaled
+from p2psim.privacy.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
     from p2psim.privacy.accounting.noises import Noise
 
 
-class Laplace(Scaled, Options):
+class Laplace(Mechanism):
     """Independent Laplace noise in each coordinate, against the L1 sensitivity.
 
     Density exp(−|x|/b)/(2b). A release of L1 sensitivity Δ has the loss ε₀ = Δ/b and is ε₀-DP (Dwork, McSherry, Nissim,
@@ -21,10 +20,9 @@ class Laplace(Scaled, Options):
     """
 
     kind: Literal["laplace"] = "laplace"
-    is_private: ClassVar[bool] = True
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
-    power: ClassVar[int] = 1
     adds_up: ClassVar[bool] = True
+    title: ClassVar[str] = "Laplace noise"
 
     @property
     def noise(self) -> Noise:

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from p2psim.options import Options
-from p2psim.privacy.mechanisms.protocol import Scaled
+from p2psim.privacy.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
     from p2psim.privacy.accounting.noises import Noise
 
 
-class NoNoise(Scaled, Options):
+class NoNoise(Mechanism):
     """Releases go out as they are: nothing is guaranteed."""
 
     kind: Literal["none"] = "none"
     is_private: ClassVar[bool] = False
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
-    power: ClassVar[int] = 1
     adds_up: ClassVar[bool] = True
 
     @property

@@ -132,5 +132,5 @@ def _perturbed(scenario: Scenario, alone: np.ndarray, scales: np.ndarray, replic
     mechanism, agents = scenario.privacy.mechanism, np.arange(len(alone))
     unit = np.empty_like(alone)
     key = streams_of(scenario, replica).key("start")
-    mechanism.fill_unit(key, agents, np.zeros(agents.size, np.int64), unit)
+    mechanism.draw(key, agents, np.zeros(agents.size, np.int64), unit)
     return on_grid(alone + mechanism.of_scale(unit, scales), mechanism.lattice)

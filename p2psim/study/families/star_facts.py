@@ -57,7 +57,7 @@ def assess(cell: StarCell) -> Assessment:
         }
         warnings += _step_warnings(h, contraction)
         # Theory knows the noise of releases, of equal size, and not that of batches.
-        known = plan.allocation.kind not in ("geometric", "contraction", "list") and not plan.sampled
+        known = plan.allocation.alike and not plan.sampled
         variances = plan.mechanism.variance(np.array([one.scale for one in private]))
         if known and problem.loss.is_squared_error and np.isfinite(variances).all():
             moved = (steps * weighting.at_learner) ** 2 * variances

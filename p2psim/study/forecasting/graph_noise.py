@@ -95,7 +95,9 @@ def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps
 
 def _ratio(plan: Plan) -> float:
     """ω: a release at step t weighs ω^{−t}."""
-    assert isinstance(plan.allocation, Uniform | Contraction)
+    if not isinstance(plan.allocation, Uniform | Contraction):
+        message = f"weights of {plan.allocation.kind} are not known to be powers of one number: nothing can be forecast"
+        raise MeaningError("privacy.allocation", message)
     both = Releases(np.zeros(2, np.int64), np.zeros(2, np.int64), np.arange(2))
     weights = plan.allocation.logarithms(both, plan.outlook, plan.mechanism.power)
     return float(np.exp(weights[0] - weights[1]))
