@@ -156,6 +156,7 @@ def _figure(name: str) -> type[Figure]:
     keys = {key for key, names in (("quantile", WITH_QUANTILES), ("log", WITH_LOG)) if name in names}
     known = {
         "name": name,
+        "__doc__": meaning,
         "meaning": meaning,
         "needs": needs,
         "along_the_run": name in ALONG_THE_RUN,

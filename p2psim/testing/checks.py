@@ -10,6 +10,7 @@ from typing import Any
 from p2psim.errors import P2PSimError
 from p2psim.options import Options
 from p2psim.registry import kind_of, name_of, parts
+from p2psim.testing.described import check_figure, check_metric
 from p2psim.testing.losses import check_loss
 from p2psim.testing.privacy import check_accountant, check_allocation, check_mechanism
 from p2psim.testing.records import check_feature, check_partition
@@ -24,6 +25,8 @@ CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "mechanism": check_mechanism,
     "allocation": check_allocation,
     "accountant": check_accountant,
+    "metric": check_metric,
+    "figure": check_figure,
 }
 
 
@@ -36,8 +39,9 @@ def check_part(part: Any) -> None:
 
     Parameters
     ----------
-    part : Options
-        A part with its keys, such as ``Caveman(cliques=3, members=4)``. It must be registered.
+    part : Options or type
+        A part with its keys, such as ``Caveman(cliques=3, members=4)``; the class of a metric or a figure. It must be
+        registered.
 
     Raises
     ------
@@ -59,14 +63,18 @@ def check_part(part: Any) -> None:
             wrong.append(f"a check ended with {type(error).__name__}: {error}")
     if wrong:
         lines = "\n".join(f"- {what}" for what in wrong)
-        raise PartError(f"{type(part).__name__} is no {kind} that p2psim can use:\n{lines}")
+        raise PartError(f"{_class_of(part).__name__} is no {kind} that p2psim can use:\n{lines}")
+
+
+def _class_of(part: Any) -> type:
+    return part if isinstance(part, type) else type(part)
 
 
 def _of_any_part(part: Any, kind: str) -> Iterator[str]:
     name = name_of(part)
     if not any(parts(kind).get(name) is one for one in (part, type(part))):
         yield f"it is not registered as the {kind} {name!r}: put @p2psim.register above the class"
-    if not (type(part).__doc__ or "").strip():
+    if not (_class_of(part).__doc__ or "").strip():
         yield "its class has no docstring; p2psim list shows the first paragraph"
     if not isinstance(part, Options):
         return
