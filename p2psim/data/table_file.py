@@ -208,8 +208,21 @@ def read_csv(
         for _ in lines():  # which stops where the fault is
             pass
         raise MeaningError(key, f"{place} cannot be read as CSV: {first_line(error)}") from None
+    if _may_swallow(place, len(table)):
+        for _ in lines():  # which refuses a quotation mark that is out of place
+            pass
     unnamed = tuple(name for name, given in zip(named, header, strict=True) if not given)
     return TableFile(place, table, unnamed, begins, left_out)
+
+
+def _may_swallow(place: Path, rows: int) -> bool:
+    """Whether a quotation mark that is never closed may have made one cell of many rows: pyarrow does not tell."""
+    quotes = ends = 0
+    with opened(place) as stream:
+        while piece := stream.read(1 << 20):
+            quotes += piece.count(b'"')
+            ends += piece.count(b"\n")
+    return quotes % 2 == 1 or (quotes > 0 and ends > rows + 1)
 
 
 def read_parquet(path: str, key: str) -> TableFile:

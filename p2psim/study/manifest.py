@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from p2psim import __version__
 from p2psim.errors import FolderError
+from p2psim.paths import fault_of
 from p2psim.printing import plain
 from p2psim.study.arithmetic import arithmetic
 from p2psim.study.aside import write_text
@@ -226,6 +227,8 @@ def read(folder: Path) -> Manifest:
         If it is missing, damaged, or of another format.
     """
     path = folder / NAME
+    if (fault := fault_of(path)) is not None:
+        raise FolderError(f"{fault}; restore it from a copy, or run into another folder with --out")
     try:
         tree = parse(path.read_text(encoding="utf-8"))
         version = tree["format"]

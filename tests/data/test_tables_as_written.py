@@ -251,6 +251,9 @@ BAD_TABLES = {
     "twice": (b"a,a,y,owner\n1,2,3,4\n", "t.csv:1: two columns are called 'a'"),
     "digits": (b"a,y,owner\n" + b"1" * 10_000 + b",2,3\n", "'a' must hold finite numbers"),
     "quote": (b'a,y,owner\n"1,2,3\n', "t.csv:2: "),
+    "quote at the end of a row": (b'a,y,owner\n1,2,"3\n1,2,4\n1,2,5\n', "t.csv:2: "),
+    "quote in the last row": (b'a,y,owner\n1,2,3\n1,2,"4\n', "t.csv:3: "),
+    "two quotes": (b'a,y,owner\n1,2,"3\n1,2,4\n1,2,"5\n', "t.csv:2: "),
     "empty": (b"", "is empty"),
     "no rows": (b"a,y,owner", "has no rows"),
 }

@@ -1,6 +1,7 @@
 """Whose a run folder is, and that nothing is ever lost in it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -259,3 +260,9 @@ def test_dask_missing_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_names_of_folders_are_plain() -> None:
     assert runner.default_folder(small.scenario(name="a study v1.2")) == Path("runs/a-study-v1.2")
     assert executors.available_cores() >= 1
+
+
+def test_a_pipe_in_the_place_of_the_manifest_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / manifest.NAME)
+    with pytest.raises(FolderError, match="is a pipe, not a file"):
+        manifest.read(tmp_path)
