@@ -26,14 +26,14 @@ def account_run(asked: argparse.Namespace) -> int:
     """Print what each cell's agents spent, the most over replicas; return the exit code."""
     from p2psim.study.recounting import recount
     from p2psim.study.result import Result
-    from p2psim.study.verification import hashes_alone
+    from p2psim.study.verification import checked_partly
 
     result = Result.load(asked.run)
     try:
         at = _at(asked, result)
         runs = list(recount(result, asked.cell))
     except MissingPartError as error:
-        raise hashes_alone(result, error) from None
+        raise checked_partly(result, error) from None
     noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
     accountants, left_out = chosen(asked.accountant, noises)
     sums = [

@@ -16,6 +16,7 @@ from p2psim.study.manifest import check_format
 from p2psim.study.parts import EVENT_COLUMNS
 from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE, recompute
 from p2psim.study.result import Result
+from p2psim.study.verify_partly import broken_invariant, miscounted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,16 +84,29 @@ def verify_result(result: Result) -> list[Checked]:
         if damaged:
             raise FolderError(*damaged) from error
         if isinstance(error, MissingPartError):
-            raise hashes_alone(result, error) from None
+            raise checked_partly(result, error) from None
         raise
 
 
-def hashes_alone(result: Result, error: MissingPartError) -> FolderError | SimulationError:
-    """What a command says that cannot do its work for want of a part: whether files are as they were written."""
+def checked_partly(result: Result, error: MissingPartError) -> FolderError | SimulationError:
+    """What a command that lacks a part says: what could be checked without it, and whether that is right."""
     if damaged := damaged_files(result):
         return FolderError(*damaged)
-    number = len(result.described.files)
-    return SimulationError(f"{error}\nonly the hashes of the {number} files could be checked; they are right")
+    right = f"the hashes of its {len(result.described.files)} files"
+    if result.events is not None:
+        from ruamel.yaml import YAML
+
+        tree = YAML(typ="safe", pure=True).load(result.whole("scenario.yaml").read_text(encoding="utf-8"))
+        events, ledgers = _by_run(result.events), _by_run(result.ledger)
+        for (number, replica), rows in sorted(events.items()):
+            stream, cell, ledger = _stream(rows), result.described.cells[number], ledgers[number, replica]
+            fault = broken_invariant(stream, len(ledger), tree, cell) or miscounted(
+                stream, ledger, tree, cell
+            )
+            if fault:
+                return SimulationError(f"{error}\ncell {number}, replica {replica}: {fault}")
+        right += f", and invariants of the events and releases in the ledger of {len(events)} simulations"
+    return SimulationError(f"{error}\nnot fully verified without it; right are {right}")
 
 
 def damaged_files(result: Result) -> list[str]:

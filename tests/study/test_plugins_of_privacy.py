@@ -45,7 +45,7 @@ def test_readers_without_them_say_which_are_missing(command: tuple[str, ...], fi
     assert "unknown kind 'halving'; known: horizon, cap, " in done.stderr
     assert "unknown accountant 'gdp'; known: basic, advanced, " in done.stderr
     assert "--parts p2psim_example_parts" in done.stderr
-    assert "only the hashes" in done.stderr
+    assert "the hashes of its" in done.stderr
 
 
 def test_the_calculator_takes_the_accountant() -> None:
