@@ -11,7 +11,7 @@ import graph_cases
 import numpy as np
 import pytest
 import star_cases
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from own_losses import Huber
 from scipy.optimize import minimize
@@ -50,6 +50,9 @@ STARS = {
 
 @settings(max_examples=150)
 @given(**STARS)
+@example(loss=Hinge(), seed=866, l2=1e-6, theta_max=1.0, scale=1.0)
+@example(loss=Hinge(), seed=20, l2=1e-6, theta_max=1.0, scale=1.0)
+@example(loss=Hinge(), seed=22, l2=1e-6, theta_max=0.1, scale=30.0)
 def test_no_model_of_a_star_beats_the_optimum(
     loss: Loss, seed: int, l2: float, theta_max: float, scale: float
 ) -> None:
