@@ -1,8 +1,43 @@
-"""What all tests share: property tests draw the same examples in every run, however slow the machine."""
+"""What all tests share: the same examples of properties in every run, and only the parts that ship unless asked for."""
 
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "p2psim", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("p2psim")
+
+#: The package whose parts some tests register by importing it, which other tests must not see.
+EXAMPLES = "p2psim_example_parts"
+
+_forgotten: list[Any] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
+    """Collecting tests imports all their modules: what one of them registers, every other would see."""
+    if EXAMPLES not in sys.modules:
+        return
+    from p2psim import registry
+
+    text = Path(request.module.__file__).read_text(encoding="utf-8")
+    if EXAMPLES in text or "from registered import" in text or "import registered" in text:
+        registry.register_all(_forgotten)
+        _forgotten.clear()
+        return
+    seen = [
+        (kind, name, part)
+        for kind in registry.KINDS
+        for name, part in registry.parts(kind).items()
+        if registry.package_of(part) == EXAMPLES
+    ]
+    if seen:
+        with registry.registering():
+            for kind, name, part in seen:
+                registry.forget(kind, name)
+                _forgotten.append(part)

@@ -45,6 +45,10 @@ def _agents(scenario: Scenario) -> Iterator[Fault]:
                 yield from error.faults
 
 
+#: Agents beyond which names are not judged one by one.
+_MOST_LABELS = 10_000_000
+
+
 def _numbers(scenario: Scenario) -> Iterator[tuple[str, int]]:
     """Numbers of agents that the data section gives, each by its key."""
     data = scenario.data
@@ -66,7 +70,10 @@ def _labels(scenario: Scenario, number: int, names: Sequence[str] | None) -> Seq
         return data.groups.names
     if data.partition.divides_by is not None if data.partition is not None else not data.source.generated:
         return None
-    return names if names is not None else [str(i) for i in range(number)]
+    if names is not None:
+        return names
+    # So many do not fit into memory, which is said elsewhere.
+    return [str(i) for i in range(number)] if number <= _MOST_LABELS else None
 
 
 def _checks(scenario: Scenario, labels: Sequence[str]) -> Iterator[Callable[[], Any]]:

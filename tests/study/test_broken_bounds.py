@@ -33,7 +33,7 @@ def test_rows_of_earlier_versions_say_nothing():
 
 
 def test_a_run_says_it(tmp_path, capsys):
-    from p2psim.__main__ import main
+    from p2psim.cli import main
 
     one = scenario({"privacy.sensitivity": {"kind": "declared", "bound": 1e-3}, "replicas": 2})
     path = tmp_path / "small.yaml"
