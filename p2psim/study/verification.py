@@ -78,6 +78,8 @@ def verify_result(result: Result) -> list[Checked]:
     """
     check_format(result.path, result.described)
     damaged = damaged_files(result)
+    if not all((result.path / name).is_file() for name in result.described.files):
+        raise FolderError(*damaged)  # nobody opens what is no file: a pipe would wait for ever
     try:
         return list(_check_all(Result(result.path, result.described, trusting=True) if damaged else result))
     except Exception as error:
