@@ -1,4 +1,4 @@
-"""A pipe in the place of any file of a run folder is refused at once by every reader: nobody would ever write into it."""
+"""A pipe in the place of a file of a run folder is refused at once: nobody would ever write into it."""
 
 import os
 import shutil
