@@ -8,7 +8,7 @@ from star_cases import scenario, small_tree
 
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
-from p2psim.errors import InputError, MeaningError, SimulationError
+from p2psim.errors import InputError, MeaningError
 from p2psim.learning.star_reference import replay_plainly
 from p2psim.network.events import COMMIT
 from p2psim.study import simulate as module
@@ -348,10 +348,10 @@ def test_what_the_data_does_not_allow_is_named(workspace):
         simulate(scenario(steep), 0, workspace)
 
 
-def test_a_model_that_is_not_finite_is_an_error(workspace, monkeypatch):
+def test_noise_that_is_not_finite_is_an_error(workspace, monkeypatch):
     monkeypatch.setattr(
         "p2psim.privacy.mechanisms.Laplace.fill_unit",
         lambda mechanism, key, agents, numbers, out: out.fill(np.nan),
     )
-    with pytest.raises(SimulationError, match="the model is not finite from commit 7 on"):
+    with pytest.raises(MeaningError, match="laplace drew noise that is not a finite number"):
         simulate(scenario({"seed": 99}), 0, workspace)
