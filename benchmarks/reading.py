@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 from measuring import Row, child, rounds, spread, table
 
@@ -83,7 +84,9 @@ def with_result(path: Path) -> Callable[[], object]:
     from p2psim.study.result import Result
 
     def read() -> object:
-        metrics = Result._table(Result(path.parent, None), "metrics")  # type: ignore[arg-type]
+        # A table without a run around it: there is no manifest to hold it against.
+        described = SimpleNamespace(files={})
+        metrics = Result(path.parent, described)._table("metrics")  # type: ignore[arg-type]
         return metrics.groupby(["privacy.epsilon", "step"])["value"].median()
 
     return read
