@@ -1,6 +1,7 @@
 """What all tests share: the same examples of properties in every run, and only the parts that ship unless asked for."""
 
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,12 @@ EXAMPLES = "p2psim_example_parts"
 _forgotten: list[Any] = []
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
-    """Collecting tests imports all their modules: what one of them registers, every other would see."""
+def _show_examples_only_where_they_are_named(module: Path) -> None:
     if EXAMPLES not in sys.modules:
         return
     from p2psim import registry
 
-    text = Path(request.module.__file__).read_text(encoding="utf-8")
+    text = module.read_text(encoding="utf-8")
     if EXAMPLES in text or "from registered import" in text or "import registered" in text:
         registry.register_all(_forgotten)
         _forgotten.clear()
@@ -41,3 +40,16 @@ def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
             for kind, name, part in seen:
                 registry.forget(kind, name)
                 _forgotten.append(part)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Importing a module may register the examples, and the next one's parameters may be all that is registered."""
+    if isinstance(collector, pytest.Module):
+        _show_examples_only_where_they_are_named(collector.path)
+    return (yield)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
+    _show_examples_only_where_they_are_named(Path(request.module.__file__))

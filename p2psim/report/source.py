@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.errors import FolderError, InputError
+from p2psim.errors import FolderError, InputError, first_line
 from p2psim.figure_names import AGAINST, MEASURED_AXES
 
 if TYPE_CHECKING:
@@ -289,6 +289,10 @@ def _scenario(result: Any) -> Mapping[str, Any]:
     if not file.is_file():
         return {}
     from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
-    tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    try:
+        tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (YAMLError, ValueError) as error:
+        raise FolderError(f"{file}: damaged ({first_line(error)})") from error
     return tree if isinstance(tree, Mapping) else {}

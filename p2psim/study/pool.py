@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ _MOST_STILLBORN = 3
 #: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
 #: folder first. Each worker takes this process's path before it does anything.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+#: A path of a socket has at most 104 bytes on some systems, 108 on others; 32 of them are the socket's own.
+_LONGEST_SOCKET_FOLDER = 70
 _GO_ON = "what was finished is kept, run again to go on, perhaps with fewer --jobs"
 #: Of workers: one thread each.
 _OF_WORKERS = (
@@ -146,8 +149,10 @@ def _deaf() -> Iterator[None]:
 
 def _context() -> Any:
     """What starts workers: a server that has imported what they need, once for all, and is forked for each."""
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
+    methods = multiprocessing.get_all_start_methods()
+    # The server listens in the folder of temporary files, and the path of a socket is short.
+    can_listen = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_SOCKET_FOLDER
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods and can_listen else "spawn")
     context.set_forkserver_preload(["__main__", "p2psim.study.simulate", "p2psim.study.workspace"])
     return context
 

@@ -161,7 +161,7 @@ RELEASES = [
     (["--loss", "1", "--rate", "2", "--delta", "1e-5"], "--rate: must be above 0 and at most 1, got 2"),
     (["--loss", "1", "--count", "10000001", "--delta", "1e-5"], "at most 10,000,000 releases"),
     (["--loss", "1", "--delta", "1e-5", "--accountant", "gaussian"], "gaussian cannot account for laplace"),
-    (["--loss", "1", "--delta", "1e-5", "--accountant", "rpd"], "invalid choice: 'rpd'"),
+    (["--loss", "1", "--delta", "1e-5", "--accountant", "rpd"], "unknown accountant 'rpd'; known: "),
     (["--loss", "1", "--delta", "1e-5", "--plot", "growth.pdf"], "--plot: a file NAME.png"),
     (["--loss", "1", "--delta", "1e-5", "--plot", "nowhere/growth.png"], "--plot: a file NAME.png"),
 ]

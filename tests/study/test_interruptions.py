@@ -111,7 +111,7 @@ def stopped(study: Path, folder: Path, jobs: int, batches_kept: int) -> "Iterato
     try:
         status = Path(f"/proc/{process.pid}/status")
         wait_until(lambda: "State:\tT" in status.read_text(), lambda: process.poll() is not None)
-        assert process.poll() is None
+        assert process.poll() is None, process.communicate()[1]
         assert parts(folder) == batches_kept
         yield process
     finally:
