@@ -12,7 +12,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -130,10 +130,30 @@ def header_of(place: Path, key: str, delimiter: str = ",", skip: int = 0) -> lis
     line, header = next(lines_of(place, key, delimiter, skip), (1, []))
     if not header:
         raise MeaningError(key, f"{place} is empty")
-    repeated = next((name for name in header if name and header.count(name) > 1), None)
-    if repeated is not None:
-        raise MeaningError(key, f"{place}:{line}: two columns are called {repeated!r}")
+    refuse_repeated(header, key, f"{place}:{line}")
     return header
+
+
+def refuse_repeated(names: Sequence[str], key: str, place: object) -> None:
+    """Raise if two columns have the same name; those without a name are told apart by their places.
+
+    Raises
+    ------
+    MeaningError
+    """
+    again = repeated(names)
+    if again is not None:
+        raise MeaningError(key, f"{place}: two columns are called {names[again]!r}")
+
+
+def repeated(names: Sequence[str]) -> int | None:
+    """Place, from 0, of the first name that was there before; None where all differ. Empty names do not count."""
+    seen = {""}
+    for i, name in enumerate(names):
+        if name and name in seen:
+            return i
+        seen.add(name)
+    return None
 
 
 def as_wide(

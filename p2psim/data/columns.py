@@ -6,11 +6,12 @@ dictionary is. Missing values become constants for the same reason: nothing is f
 
 import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from p2psim.data.records import row_name
 from p2psim.errors import MeaningError
 
 #: What a missing number becomes: "months since the last delinquency" is missing when there was none.
@@ -36,7 +37,7 @@ def require(known: Iterable[object], name: str, key: str) -> None:
     raise MeaningError(key, f"no column is called {name!r}{hint}; the columns are {shown or 'none'}")
 
 
-def numeric(frame: Any, names: Iterable[str], key: str) -> np.ndarray:
+def numeric(frame: Any, names: Iterable[str], key: str, where: Callable[[int], str] = row_name) -> np.ndarray:
     """Take columns that are numbers already.
 
     Parameters
@@ -46,6 +47,8 @@ def numeric(frame: Any, names: Iterable[str], key: str) -> np.ndarray:
         Columns of the frame.
     key : str
         The dotted scenario key, named in errors.
+    where : callable
+        Place of a row, which counts from 0, for errors.
 
     Returns
     -------
@@ -64,11 +67,13 @@ def numeric(frame: Any, names: Iterable[str], key: str) -> np.ndarray:
         if not is_numeric_dtype(frame[name].dtype):
             raise MeaningError(key, f"column {name!r} must hold numbers, it holds {frame[name].dtype}")
         values[:, j] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    check_finite(values, names, key)
+    check_finite(values, names, key, where)
     return values
 
 
-def check_finite(values: np.ndarray, names: Iterable[str], key: str) -> None:
+def check_finite(
+    values: np.ndarray, names: Iterable[str], key: str, where: Callable[[int], str] = row_name
+) -> None:
     """Raise if a value is missing or infinite.
 
     Parameters
@@ -78,11 +83,13 @@ def check_finite(values: np.ndarray, names: Iterable[str], key: str) -> None:
         The p columns.
     key : str
         The dotted scenario key, named in errors.
+    where : callable
+        Place of a row, which counts from 0, for errors.
 
     Raises
     ------
     MeaningError
-        Naming the first such column, and its first such row counted from one.
+        Naming the first such column, and the place of its first such row.
     """
     for j, name in enumerate(names):
         bad = ~np.isfinite(values[:, j])
@@ -90,11 +97,13 @@ def check_finite(values: np.ndarray, names: Iterable[str], key: str) -> None:
             raise MeaningError(
                 key,
                 f"column {name!r} must hold finite numbers; {int(bad.sum())} are missing or infinite, "
-                f"the first in row {int(np.argmax(bad)) + 1}",
+                f"the first in {where(int(np.argmax(bad)))}",
             )
 
 
-def encode(frame: Any, key: str) -> tuple[np.ndarray, dict[str, object]]:
+def encode(
+    frame: Any, key: str, where: Callable[[int], str] = row_name
+) -> tuple[np.ndarray, dict[str, object]]:
     """Turn every column into numbers.
 
     Numbers stay, a missing one becomes 0. Text that always reads as a number, a percentage (``13.5%``) or
@@ -106,6 +115,8 @@ def encode(frame: Any, key: str) -> tuple[np.ndarray, dict[str, object]]:
     frame : pandas.DataFrame
     key : str
         The dotted scenario key, named in errors.
+    where : callable
+        Place of a row, which counts from 0, for errors.
 
     Returns
     -------
@@ -139,7 +150,7 @@ def encode(frame: Any, key: str) -> tuple[np.ndarray, dict[str, object]]:
         else:
             values = np.where(absent, MISSING_NUMBER, values)
         X[:, j] = values
-    check_finite(X, map(str, frame.columns), key)
+    check_finite(X, map(str, frame.columns), key, where)
     return X, {"missing": missing, "categories": categories}
 
 

@@ -21,6 +21,7 @@ from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
 from p2psim.errors import MeaningError
 from p2psim.randomness import generator, stream_key
+from p2psim.text_tables import refuse_repeated
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def prepare(
     # One thread: sums must not depend on how many a worker may use. Overflow is reported, by key, below.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         loaded = section.source.load(request)
+        refuse_repeated(loaded.names, "data.source", section.source.kind)
         steps: dict[str, object] = {}
         warnings: tuple[str, ...] = ()
         if isinstance(loaded, Held):

@@ -15,7 +15,7 @@ from p2psim.data.columns import require
 from p2psim.data.labels import labels_in
 from p2psim.errors import MeaningError, first_line
 from p2psim.paths import checked
-from p2psim.text_tables import DAMAGED, as_wide, header_of, lines_of, opened
+from p2psim.text_tables import DAMAGED, as_wide, header_of, lines_of, opened, refuse_repeated
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,15 @@ class TableFile(Mapping[str, Any]):
         """Place of a row, which counts from 0."""
         if self.lines is None:
             return f"row {row + 1} of {self.place}"
-        return f"row {row + 1} ({self.place}:{next(itertools.islice(self.lines(), row, None))})"
+        return f"row {row + 1} ({self.place}:{self._line(row)})"
+
+    def where_inside(self, row: int) -> str:
+        """Place of a row, which counts from 0, for readers who know the file: its line, where rows are lines."""
+        return f"row {row + 1}" if self.lines is None else f"line {self._line(row)}"
+
+    def _line(self, row: int) -> int:
+        assert self.lines is not None
+        return next(itertools.islice(self.lines(), row, None))
 
     def numbers(self, name: str) -> np.ndarray:
         """Values of a column as numbers, shape (n,), NaN where missing; see `numbers_in`."""
@@ -236,8 +244,6 @@ def read_parquet(path: str, key: str) -> TableFile:
             table = file.read()
     except (pa.ArrowException, ValueError, OSError) as error:
         raise MeaningError(key, f"{place} cannot be read as Parquet: {first_line(error)}") from None
-    repeated = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
-    if repeated is not None:
-        raise MeaningError(key, f"{place}: two columns are called {repeated!r}")
+    refuse_repeated(table.column_names, key, place)
     written = (table.schema.pandas_metadata or {}).get("index_columns", [])
     return TableFile(place, table, tuple(name for name in written if isinstance(name, str)))

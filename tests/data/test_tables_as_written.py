@@ -144,7 +144,7 @@ def test_the_files_on_which_faults_were_seen(tmp_path):
         assert text.X.tobytes() == binary.X.tobytes()
     uci = prepared(FAULTS / "uci.csv")
     assert uci.fitted["source"]["dropped"] == ["dose"]
-    assert any("dose ('?' in row 6)" in warning for warning in uci.warnings)
+    assert any("dose ('?' in line 7)" in warning for warning in uci.warnings)
     assert "uci.csv:7) has '?'" in refusal(prepared, FAULTS / "uci.csv", x=["dose"])
 
 
@@ -376,3 +376,56 @@ def test_compressed_tables_are_read(tmp_path):
         assert set(prepared(path).labels) == {"007", "07", "7", "01001"}
         path.write_bytes(path.read_bytes()[:40])
         assert str(path) in refusal(prepared, path)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    columns=st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=5),
+    kind=st.sampled_from(["csv", "parquet"]),
+)
+def test_a_list_of_columns_names_each_once(columns, kind):
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in "abcy"} | {"owner": ["u", "v"]})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t")
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+        if len(set(columns)) == len(columns):
+            assert columns_of(prepared(path, kind, columns)).keys() == set(columns)
+            return
+        told = refusal(prepared, path, kind, columns)
+    again = next(i for i, name in enumerate(columns) if name in columns[:i])
+    assert told == f"data.source.x.{again}: {columns[again]} is named twice"
+
+
+def test_names_of_features_differ_whatever_the_source(tmp_path):
+    text = (FAULTS / "sparcs.csv").read_text().replace("Gender", "Age Group ")
+    (tmp_path / "s.csv").write_text(text)
+    source = {"kind": "hospital", "path": str(tmp_path / "s.csv")}
+    section = DataSection.model_validate({"source": source, "partition": {"kind": "equal", "agents": 2}})
+    assert "two columns are called 'Age Group'" in refusal(prepare, section, 0, None)
+
+
+def test_numbers_that_are_not_finite_are_placed_by_the_line_of_the_file(tmp_path):
+    head, *rows = (FAULTS / "sparcs.csv").read_text().splitlines()
+    before, charges = rows[2].split(',"$')
+    rows[2] = f'{before.rpartition(",")[0]},inf,"${charges}'
+    (tmp_path / "s.csv").write_text("\n".join([head, "", *rows]))
+    source = {"kind": "hospital", "path": str(tmp_path / "s.csv")}
+    section = DataSection.model_validate({"source": source, "partition": {"kind": "equal", "agents": 2}})
+    assert "s.csv:5)" in refusal(prepare, section, 0, None)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    rows=st.lists(st.sampled_from(["1,0,2,u", '"3\n",0,4,v', "5,0,6,u\n"]), max_size=5),
+    word=WORDS,
+    blank=st.booleans(),
+)
+def test_a_column_left_out_is_explained_by_the_line_of_the_file(rows, word, blank):
+    text = "\n".join(["a,b,y,owner", *([""] if blank else []), *rows, f'"{word}",0,7,u', ""])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        path.write_text(text, encoding="utf-8")
+        data = prepared(path)
+    assert data.fitted["source"]["columns"] == ["b"]
+    line = text.count("\n", 0, text.index(f'"{word}"')) + 1
+    assert any(f"in line {line})" in warning for warning in data.warnings)

@@ -11,6 +11,7 @@ from p2psim.data.records import Request, Table
 from p2psim.data.table_file import TableFile
 from p2psim.errors import MeaningError
 from p2psim.paths import sha256_of
+from p2psim.text_tables import repeated
 
 
 def fingerprint(path: str | Path) -> dict[str, object]:
@@ -55,6 +56,8 @@ def numeric_table(file: TableFile, y: str, x: list[str] | None, request: Request
         raise MeaningError(
             "data.source.x", "; ".join(("there must be at least one column of numbers beside y", *warnings))
         )
+    if (again := repeated(x)) is not None:
+        raise MeaningError(f"data.source.x.{again}", f"{x[again]} is named twice")
     if y in x:
         raise MeaningError("data.source.x", f"y ({y!r}) cannot be a feature as well")
     if request.held_by in x:
@@ -91,7 +94,7 @@ def _features(
         try:
             values = file.numbers(name)
         except NotNumbersError as error:
-            why[name] = error.what if error.row is None else f"{error.what} in row {error.row + 1}"
+            why[name] = error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
             continue
         if np.isnan(values).all():
             why[name] = "no values"

@@ -14,6 +14,7 @@ from p2psim.data.sources.packaged import coded_table, packaged
 from p2psim.data.table_file import read_csv
 from p2psim.errors import MeaningError
 from p2psim.paths import DataPath
+from p2psim.text_tables import refuse_repeated
 
 # The hospital is who holds the record, not what it says.
 DROP = ("rownames", "hospital")
@@ -64,7 +65,9 @@ def _sparcs(path: str, request: Request) -> Table:
     key = "data.source.path"
     file = read_csv(path, key)
     labels, values = file.frame(words=("",)), file.frame()
-    labels.columns = values.columns = [name.strip() for name in file]
+    names = [name.strip() for name in file]
+    refuse_repeated(names, key, path)
+    labels.columns = values.columns = names
     if STAY not in labels.columns:
         raise MeaningError(
             key, f"{path} has no column {STAY!r}: it is no file of SPARCS inpatient discharges"
@@ -80,7 +83,7 @@ def _sparcs(path: str, request: Request) -> Table:
         name for name in values if name != STAY and (LEFT_OUT.search(name) or name in (*file.index, *empty))
     ]
     values[STAY] = days[known].astype(float).to_numpy()
-    coded = coded_table(values, STAY, dropped, request)
+    coded = coded_table(values, STAY, dropped, request, lambda row: file.where(int(rows[row])))
     left_out = len(known) - len(rows)
     notes = {**coded.notes, "rows_without_stay": left_out, **fingerprint(path)}
     warnings = [f"{left_out} rows of {path} have no length of stay and were left out"] if left_out else []
@@ -89,5 +92,4 @@ def _sparcs(path: str, request: Request) -> Table:
         columns=labels[known],
         notes=notes,
         warnings=(*warnings, *left_out_of(path, dropped)),
-        where=lambda row: file.where(int(rows[row])),
     )

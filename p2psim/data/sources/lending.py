@@ -81,19 +81,20 @@ def _original(path: str, request: Request) -> Table:
     if without.all():
         raise MeaningError(key, f"no row has a value in column {y!r}")
     frame = frame.assign(**{y: rates})[~without].reset_index(drop=True)
+    rows = np.flatnonzero(~without)
     empty = frame.columns[frame.isna().all()]
-    coded = coded_table(frame.drop(columns=[*file.index, *empty]), y, (), request)
+    coded = coded_table(
+        frame.drop(columns=[*file.index, *empty]), y, (), request, lambda row: file.where(int(rows[row]))
+    )
     dropped = [name for name in header if name != y and name not in coded.names]
     left_out = int(without.sum()) + file.notes
     notes = {**coded.notes, "dropped": dropped, "rows_without_rate": left_out, **fingerprint(path)}
     warnings = [f"{left_out} rows of {path} have no interest rate and were left out"] if left_out else []
-    rows = np.flatnonzero(~without)
     return replace(
         coded,
         columns=file.keep(~without),
         notes=notes,
         warnings=(*warnings, *left_out_of(path, dropped)),
-        where=lambda row: file.where(int(rows[row])),
     )
 
 

