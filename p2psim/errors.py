@@ -1,15 +1,31 @@
 """Errors that are meant for the person who wrote the scenario, and the exit codes they end in."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from json import JSONDecodeError
+from typing import Any
 
 
 class P2PSimError(Exception):
     """Base of all errors that p2psim raises on purpose."""
 
 
+#: What some errors of Python mean; the others say it themselves.
+_IN_WORDS: tuple[tuple[type[BaseException], Callable[[Any], str]], ...] = (
+    (UnicodeError, lambda error: "it is not UTF-8 text"),
+    (JSONDecodeError, lambda error: f"line {error.lineno}, column {error.colno} is not JSON"),
+    (RecursionError, lambda error: "it is nested too deep"),
+    (KeyError, lambda error: f"{error} is missing"),
+    (OSError, lambda error: error.strerror or str(error)),
+    (MemoryError, lambda error: str(error) or "not enough memory"),
+    (EOFError, lambda error: str(error) or "it ends too early"),
+)
+
+
 def first_line(error: BaseException) -> str:
-    """What an error says first; its kind where it says nothing."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """What an error says first, in words: Python's names of errors say nothing to most readers."""
+    said = next((say(error) for kind, say in _IN_WORDS if isinstance(error, kind)), str(error))
+    return (said.strip() or "no reason is given").splitlines()[0]
 
 
 @dataclass(frozen=True)

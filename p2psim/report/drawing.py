@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import InputError, SimulationError
+from p2psim.errors import InputError, SimulationError, first_line
 from p2psim.figure_names import AGAINST, EVERYTHING
 from p2psim.figures import FIGURES, having
 from p2psim.parts import load_installed
@@ -177,7 +177,7 @@ def _drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figu
     except InputError as error:
         raise InputError(*(f"{asked.kind}: {fault.message}" for fault in error.faults)) from error
     except Exception as error:  # whatever it is, it must not lose the other figures
-        failed.append(f"the figure {asked.kind} could not be drawn: {type(error).__name__}: {error}")
+        failed.append(f"the figure {asked.kind} could not be drawn: {first_line(error)}")
         return {}
 
 

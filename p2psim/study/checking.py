@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import Fault, InputError
+from p2psim.errors import Fault, InputError, first_line
 from p2psim.printing import MOST_ROWS, complain, counted, key_values, print_table
 from p2psim.study.needs import refuse_excess, refuse_length
 from p2psim.study.notices import in_order, lines
@@ -167,7 +167,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
             # Numbers that no rule refuses and that linear algebra cannot take.
             swept = key_values(cell.swept)
             which = f"cell {cell.index} ({swept})" if swept else "it"
-            what = f"{which} cannot be prepared ({type(error).__name__}: {error})"
+            what = f"{which} cannot be prepared ({first_line(error)})"
             faults[scenario.locate(Fault(what))] = None
     if faults:
         raise InputError(*faults)
@@ -222,6 +222,6 @@ def check_scenario(
         try:
             found = fly(scenario, grid, facts, workspace, jobs or available_cores())
         except Exception as error:
-            why = f"the pilot failed ({type(error).__name__}: {error}), as a run will"
+            why = f"the pilot failed ({first_line(error)}), as a run will"
             return Checked(path, scenario, grid, facts, labels, None, why)
         return Checked(path, scenario, grid, facts, labels, found)

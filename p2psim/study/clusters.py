@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim import parts
-from p2psim.errors import InputError, MissingSourceError, SimulationError
+from p2psim.errors import InputError, MissingSourceError, SimulationError, first_line
 from p2psim.study.arithmetic import arithmetic, differing
 from p2psim.study.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.study.manifest import versions
@@ -201,12 +201,12 @@ def run_dask(
                 continue
             except (OSError, distributed.CancelledError) as error:
                 raise SimulationError(
-                    f"the cluster has lost a batch ({type(error).__name__}: {error}); what was finished is kept, "
+                    f"the cluster has lost a batch ({first_line(error)}); what was finished is kept, "
                     "run again to go on"
                 ) from None
             except Exception as error:
                 raise SimulationError(
-                    f"the cluster cannot do a batch ({type(error).__name__}: {error}); is p2psim installed there?"
+                    f"the cluster cannot do a batch ({first_line(error)}); is p2psim installed there?"
                 ) from None
             schedule.learn(result)
             yield result

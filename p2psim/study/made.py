@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from p2psim.study.aside import write_text
-from p2psim.study.seals import Print, damage, parse, print_of, sealed
+from p2psim.study.seals import DamagedError, Print, damage, opened, print_of, sealed
 
 FIGURES = "figures"
 #: Beside the manifest, which a run that goes on may replace at any moment.
@@ -39,7 +39,7 @@ def remove(folder: Path) -> None:
 def _listed(folder: Path) -> dict[str, Print]:
     """Nothing where there is no list that is whole: then nothing is known to be made."""
     try:
-        entries = parse((folder / LISTING).read_text(encoding="utf-8"))["figures"]
-        return {name: (size, sha) for name, (size, sha) in entries.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        with opened(folder / LISTING) as listing:
+            return {name: (size, sha) for name, (size, sha) in listing["figures"].items()}
+    except (OSError, DamagedError):
         return {}

@@ -20,7 +20,7 @@ from p2psim.study.invocations import Invocation, from_tree, to_tree
 from p2psim.study.notices import Warned
 from p2psim.study.parts import RunKey
 from p2psim.study.ranges import from_ranges, to_ranges
-from p2psim.study.seals import parse, sealed
+from p2psim.study.seals import DamagedError, opened, sealed
 
 #: Raised whenever the layout of a run folder changes.
 FOLDER_FORMAT = 2
@@ -230,16 +230,15 @@ def read(folder: Path) -> Manifest:
     if (fault := fault_of(path)) is not None:
         raise FolderError(f"{fault}; restore it from a copy, or run into another folder with --out")
     try:
-        tree = parse(path.read_text(encoding="utf-8"))
-        version = tree["format"]
-        if version in _READ and (version == 1 or tree["sha256"]):
-            return _from_tree(tree)
+        with opened(path) as tree:
+            version = tree["format"]
+            if version in _READ and (version == 1 or tree["sha256"]):
+                return _from_tree(tree)
     except FileNotFoundError:
         raise FolderError(f"{folder}: not a run folder (it has no {NAME})") from None
-    except (IsADirectoryError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except DamagedError as error:
         raise FolderError(
-            f"{path}: damaged ({type(error).__name__}: {error}); restore it from a copy, "
-            "or run into another folder with --out"
+            f"{path}: damaged ({error}); restore it from a copy, or run into another folder with --out"
         ) from None
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror or error})") from None

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.errors import FolderError
+from p2psim.errors import FolderError, first_line
 from p2psim.study.archives import read_member, write_archive
 from p2psim.study.notices import Warned
-from p2psim.study.seals import parse, sealed
+from p2psim.study.seals import DamagedError, opened, sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -301,15 +301,15 @@ def read_part(path: Path) -> StoredPart:
     """
     listing_path = path / LISTING
     try:
-        listing = parse(listing_path.read_text(encoding="utf-8"))
-        version, entries, _ = listing["format"], listing["files"], listing["sha256"]
-        runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
-        warnings = {
-            message: Warned(sum(times.values()), frozenset(times))
-            for message, times in listing["warnings"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FolderError(f"{listing_path}: damaged ({error}); {_cure(path)}") from None
+        with opened(listing_path) as listing:
+            version, entries, _ = listing["format"], listing["files"], listing["sha256"]
+            runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
+            warnings = {
+                message: Warned(sum(times.values()), frozenset(times))
+                for message, times in listing["warnings"].items()
+            }
+    except (OSError, DamagedError) as error:
+        raise FolderError(f"{listing_path}: damaged ({first_line(error)}); {_cure(path)}") from None
     if version != PART_FORMAT:
         raise FolderError(f"{listing_path}: format {version}, this p2psim reads {PART_FORMAT}; {_cure(path)}")
     for name, (size, checksum) in entries.items():

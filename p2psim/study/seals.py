@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from p2psim.errors import first_line
 from p2psim.paths import sha256_of
 
 _MARK, _END = ',\n  "sha256": "', '"\n}\n'
@@ -19,24 +22,38 @@ def sealed(text: str) -> str:
     return f"{body}{_MARK}{_hash(body)}{_END}"
 
 
-def parse(text: str) -> dict[str, Any]:
-    """The object, with its seal as ``sha256`` if it has one.
+class DamagedError(ValueError):
+    """A file is not what was written; says why in words."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a JSON object, with its seal as ``sha256`` if it has one; the block takes from it what it needs.
 
     Raises
     ------
-    ValueError
-        If it is not JSON, not an object, or not what was sealed.
+    DamagedError
+        If it is not JSON, not an object, not what was sealed, or the block does not find what it needs.
+    OSError
+        If it cannot be read.
     """
-    body, mark, rest = text.rpartition(_MARK)
-    if mark and rest != _hash(body) + _END:
-        raise ValueError("it is not what was written")
     try:
-        tree = json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        text = path.read_text(encoding="utf-8")
+        body, mark, rest = text.rpartition(_MARK)
+        sealed_so = not mark or rest == _hash(body) + _END
+        tree = json.loads(text) if sealed_so else None
+    except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
+        raise DamagedError(first_line(error)) from None
+    except ValueError:
+        raise DamagedError("it holds a number that is too long") from None
     if not isinstance(tree, dict) or ("sha256" in tree) != bool(mark):
-        raise ValueError("it is not what was written")
-    return tree
+        raise DamagedError("it is not what was written")
+    try:
+        yield tree
+    except KeyError as error:
+        raise DamagedError(f"the entry {error} is missing") from None
+    except (ValueError, TypeError, AttributeError, IndexError):
+        raise DamagedError("an entry is not of the form that p2psim writes") from None
 
 
 def _hash(body: str) -> str:

@@ -1,7 +1,10 @@
 """A damaged run folder: each command refuses it in one message, or gives what it gave before the damage."""
 
+import json
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import small_study as small
@@ -10,8 +13,12 @@ from hypothesis import strategies as st
 
 import p2psim
 from p2psim.cli import main
-from p2psim.study import batches, store
+from p2psim.errors import FolderError, first_line
+from p2psim.study import batches, manifest, store
+from p2psim.study.seals import sealed
 
+#: What only programmers of Python understand.
+JARGON = re.compile(r"\w*(Error|Exception)\b|Errno|codec|NoneType|Expecting|recursion|np\.|traceback", re.I)
 FILES = (*small.RESULTS, "models.npz", "scenario.yaml", "manifest.json")
 RECORD = {"metrics": ["relative_fitness"], "every": 10, "events": True, "models": True}
 READERS = {
@@ -111,6 +118,7 @@ def refused_or_as_before(
         assert said.out == ""
         assert named in said.err
         assert len(said.err.splitlines()) == 1
+        assert not JARGON.search(said.err.replace(str(folder), ""))
     else:
         # What can still be read was recomputed, and is wrong.
         assert (command, code) == ("verify", 1)
@@ -180,3 +188,45 @@ def test_a_damaged_file_of_a_run_that_was_interrupted(
     code = refused_or_as_before(command, interrupted / "study.yaml", folder, before, capsys, named)
     if command == "run" and code == 0:
         assert small.everything(folder) == small.everything(interrupted / "whole")
+
+
+@SETTINGS
+@given(data=st.data(), change=st.sampled_from(["removed", None, True, -1, "x", [], {}]))
+def test_an_entry_of_the_manifest_that_is_not_what_it_was(
+    finished: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, change: object
+) -> None:
+    tree = json.loads((finished / "run" / "manifest.json").read_text())
+    del tree["sha256"]
+    place: Any = tree
+    while True:
+        step = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[step], dict | list) or not place[step] or data.draw(st.booleans()):
+            break
+        place = place[step]
+    if change == "removed":
+        del place[step]
+    else:
+        place[step] = change
+    folder = tmp_path_factory.mktemp("entry")
+    (folder / "manifest.json").write_text(sealed(json.dumps(tree, indent=2)))
+    try:
+        manifest.read(folder)
+    except FolderError as error:
+        assert len(str(error).splitlines()) == 1
+        assert not JARGON.search(str(error).replace(str(folder), ""))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"{]", b"[" * 100_000, b"1" * 5000, b"", b"null"])
+def test_no_name_of_an_error_is_said_of_a_manifest_that_cannot_be_read(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(FolderError, match=r"manifest\.json: damaged \(") as caught:
+        manifest.read(tmp_path)
+    assert not JARGON.search(str(caught.value).replace(str(tmp_path), ""))
+
+
+@pytest.mark.parametrize("kind", [MemoryError, EOFError, RecursionError, OSError, ValueError, AssertionError])
+def test_errors_of_python_are_said_in_words(kind: type[Exception]) -> None:
+    assert first_line(kind())
+    assert not JARGON.search(first_line(kind()))
