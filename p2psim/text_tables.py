@@ -23,6 +23,13 @@ from p2psim.errors import MeaningError, first_line
 #: Errors of damaged compressed files.
 DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 
+#: What is wrong with a row, by words of the csv module.
+_DAMAGED_ROWS = {
+    "new-line": "a carriage return stands inside the row; save the file with line ends LF or CR LF",
+    "field larger": "a field has more than 131,072 characters; a quotation mark may never be closed",
+}
+_MISQUOTED = "a quotation mark is out of place, or never closed"
+
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(inf|infinity)", re.IGNORECASE)
 
 
@@ -98,7 +105,8 @@ def lines_of(place: Path, key: str, delimiter: str = ",", skip: int = 0) -> Iter
                         yield begins, cells
                     begins = skip + reader.line_num + 1
             except csv.Error as error:
-                raise MeaningError(key, f"{place}:{begins}: {error}") from None
+                why = next((why for words, why in _DAMAGED_ROWS.items() if words in str(error)), _MISQUOTED)
+                raise MeaningError(key, f"{place}:{begins}: {why}") from None
     except UnicodeDecodeError:
         raise MeaningError(key, _undecodable(place)) from None
     except DAMAGED as error:
@@ -184,8 +192,7 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
     MeaningError
         With the line, if a cell is no number or a row is shorter or longer than the first.
     """
-    rows = ((line, _uncommented(cells)) for line, cells in lines_of(place, key))
-    rows = ((line, cells) for line, cells in rows if cells)
+    rows = rows_of(place, key)
     first = next(rows, None)
     if first is None:
         raise MeaningError(key, f"{place} is empty")
@@ -196,6 +203,12 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
             raise MeaningError(key, f"{place}:{line}: {shown(cells[values.index(None)])} is not a number")
         found.append(values)
     return np.array(found, dtype=np.float64)
+
+
+def rows_of(place: Path, key: str) -> Iterator[tuple[int, list[str]]]:
+    """Read rows as `lines_of` does, without what follows ``#``, and without rows that are empty then."""
+    rows = ((line, _uncommented(cells)) for line, cells in lines_of(place, key))
+    return ((line, cells) for line, cells in rows if cells)
 
 
 def _uncommented(cells: list[str]) -> list[str]:

@@ -184,7 +184,7 @@ def links(
     key : str
         The dotted scenario key, named in errors.
     weight : str
-        The edges' attribute that holds W_ij; 1 where it is absent.
+        The edges' attribute that holds W_ij; they are 1 where no edge has it.
     allow_disconnected : bool
         Whether there may be parts that no link joins.
     name_of : callable
@@ -193,9 +193,9 @@ def links(
     Raises
     ------
     MeaningError
-        If the graph is directed, its nodes are not numbered so, a weight is not a positive finite number, an agent
-        is linked with itself or with nobody, the graph is not connected, or there is a learner and the graph is
-        not a star.
+        If the graph is directed, its nodes are not numbered so, a weight is not a positive finite number or only
+        some edges have one, an agent is linked with itself or with nobody, the graph is not connected, or there is a
+        learner and the graph is not a star.
     """
     if graph.is_directed():
         raise MeaningError(key, "the graph is directed; links must go both ways")
@@ -203,15 +203,21 @@ def links(
     agents = graph.number_of_nodes() - star
     if agents < 1 or not all(agent in graph for agent in range(agents)):
         raise MeaningError(key, f"the graph's nodes must be 0 … {agents - 1} (and {LEARNER} for a learner)")
+    absent: Any = object()
     ends, weights = [], []
-    for a, b, value in graph.edges(data=weight, default=1):
+    for a, b, value in graph.edges(data=weight, default=absent):
         if a == b:
             who = "the learner" if a == LEARNER else f"agent {name_of(a)}"
             raise MeaningError(key, f"{who} is linked with itself")
         ends.append((a, b) if a < b else (b, a))
-        weights.append(_weight(value, name_of(a), name_of(b), key))
+        weights.append(value)
+    if weighted := sum(value is not absent for value in weights):
+        without = f"is not given, but {weighted} of {len(ends)} links have one"
+        for (a, b), one in zip(ends, weights, strict=True):
+            if why := without if one is absent else refusal(one):
+                raise MeaningError(key, f"the {weight} of the link {name_of(a)} – {name_of(b)} {why}")
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    values = np.array(weights, dtype=np.float64)
+    values = np.array(weights, dtype=np.float64) if weighted else np.ones(len(ends))
     attributes = _attributes(graph)
     if star or graph.is_multigraph():
         attributes = _alike(pairs, attributes)
@@ -223,13 +229,13 @@ def links(
 
 
 def _attributes(graph: nx.Graph[Any]) -> dict[str, np.ndarray]:
-    """Finite numbers that every link has, in the order of the graph's links."""
+    """Finite numbers that every link has and doubles hold, in the order of the graph's links."""
     tables = [data for _, _, data in graph.edges(data=True)]
     names = sorted(set.intersection(*(set(map(str, table)) for table in tables))) if tables else []
     found = {}
     for name in names:
         column = [table.get(name) for table in tables]
-        if all(_is_finite(value) for value in column):
+        if all(_is_finite(value) and _is_double(value) for value in column):
             found[name] = np.array(column, dtype=np.float64)
     return found
 
@@ -255,12 +261,18 @@ def _alike(pairs: np.ndarray, attributes: Mapping[str, np.ndarray]) -> dict[str,
     }
 
 
-def _weight(value: Any, a: str, b: str, key: str) -> float:
+def refusal(value: Any) -> str:
+    """Say what is wrong with a weight; empty where nothing is."""
     if not (_is_finite(value) and value > 0):
         got = repr(value.item() if isinstance(value, np.generic) else value)
-        got = got if len(got) <= 60 else f"{got[:57]}..."
-        raise MeaningError(key, f"the weight of the link {a} – {b} must be a positive number, got {got}")
-    return float(value)
+        return f"must be a positive number, got {got if len(got) <= 60 else f'{got[:57]}...'}"
+    if not _is_double(value):
+        return f"is {value}, which no floating-point number equals; write {float(value)!r} if that is near enough"
+    return ""
+
+
+def _is_double(value: Any) -> bool:
+    return float(value) == value
 
 
 def _star(

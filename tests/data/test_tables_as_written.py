@@ -250,10 +250,12 @@ BAD_TABLES = {
     "no owner": (b"a,y,owner\n1,2,1\n1,2,\n", "no value, the first is row 2 ("),
     "twice": (b"a,a,y,owner\n1,2,3,4\n", "t.csv:1: two columns are called 'a'"),
     "digits": (b"a,y,owner\n" + b"1" * 10_000 + b",2,3\n", "'a' must hold finite numbers"),
-    "quote": (b'a,y,owner\n"1,2,3\n', "t.csv:2: "),
+    "quote": (b'a,y,owner\n"1,2,3\n', "t.csv:2: a quotation mark is out of place, or never closed"),
     "quote at the end of a row": (b'a,y,owner\n1,2,"3\n1,2,4\n1,2,5\n', "t.csv:2: "),
     "quote in the last row": (b'a,y,owner\n1,2,3\n1,2,"4\n', "t.csv:3: "),
     "two quotes": (b'a,y,owner\n1,2,"3\n1,2,4\n1,2,"5\n', "t.csv:2: "),
+    "quote inside": (b'a,y,owner\n"1"2,2,3\n', "t.csv:2: a quotation mark is out of place"),
+    "long field": (b'a,y,owner\n"' + b"1\n" * 100_000, "t.csv:2: a field has more than 131,072 characters"),
     "empty": (b"", "is empty"),
     "no rows": (b"a,y,owner", "has no rows"),
 }

@@ -282,15 +282,15 @@ BAD = [
     ("g.gml", PAIR.format("weight 1" + "0" * 400), r"got 10+\.\.\."),
     ("g.gml", "graph [ ] ]", r"g\.gml:1:11: .*unexpected \]"),
     ("g.gml", "graph [ id id ]", "expected the value of id, got 'id'"),
-    ("g.txt", "0 1 {'weight': " + "[" * 5000 + "]" * 5000 + "}", "cannot be read as an edge list"),
+    ("g.txt", "0 1 {'weight': " + "[" * 5000 + "]" * 5000 + "}", r"g\.txt:1: attributes must be a mapping"),
     ("g.graphml", '<graphml><key id="w" for="edge" attr.name="weight" attr.type="double"/><graph><node id="0"/>'
      '<node id="1"/><edge source="0" target="1"><data key="w">1,5</data></edge></graph></graphml>',
-     "weight must be of type double, got '1,5'"),
+     r"weight of the link 0 – 1 must be a number \(double\), got '1,5'"),
     ("g.graphml", '<graphml><graph><node id="0"/><node id="1"/><edge source="0" target="1" directed="true"/></graph>'
      "</graphml>", "the graph is directed"),
     ("g.graphml", "<graphml><graph><node/></graph></graphml>", "a node has no id"),
     ("g.graphml", '<graphml><graph><node id="0"/><node id="1"/><edge source="0" target="1"><data key="k">1</data>'
-     "</edge></graph></graphml>", "the key k of one edge is not declared"),
+     "</edge></graph></graphml>", "the key k of the link 0 – 1 is not declared"),
 ]  # fmt: skip
 
 

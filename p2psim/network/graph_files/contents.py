@@ -175,3 +175,9 @@ def text_of(place: Path) -> str:
         raise MeaningError(
             KEY, f"{place}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
+
+
+def whole_or_real(text: str) -> int | float:
+    """Take a number in decimal notation; whole numbers keep all their digits, so that none is rounded unsaid."""
+    is_whole = text.lstrip("+-").isdigit() and len(text) < 1000
+    return int(text) if is_whole else float(text)

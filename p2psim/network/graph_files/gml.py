@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.errors import MeaningError
-from p2psim.network.graph_files.contents import KEY, FileGraph, file_graph, text_of
+from p2psim.network.graph_files.contents import KEY, FileGraph, file_graph, text_of, whole_or_real
 
 #: Lists within lists; graphs need three or four.
 MOST_DEPTH = 50
@@ -110,13 +110,8 @@ def parse(text: str, place: Path) -> Entries:
             stack.append(inner)
             key = ""
         else:
-            stack[-1].append((key, unescape(match["string"]) if kind == "string" else _number(written)))
+            stack[-1].append((key, unescape(match["string"]) if kind == "string" else whole_or_real(written)))
             key = ""
     if key or len(stack) > 1:
         raise fail("the file ends within a list", len(text))
     return stack[0]
-
-
-def _number(text: str) -> int | float:
-    is_whole = text.lstrip("+-").isdigit() and len(text) < 1000
-    return int(text) if is_whole else float(text)

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.network.graph_files.contents import FileGraph, file_graph
+from p2psim.errors import MeaningError
+from p2psim.network.graph_files.contents import KEY, FileGraph, file_graph, whole_or_real
+from p2psim.text_tables import number, shown
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
-_TYPES: dict[str, Callable[[str], Any]] = {
-    "boolean": lambda text: _TRUTHS[text.strip().lower()],
-    "int": int,
-    "long": int,
-    "float": float,
-    "double": float,
-    "string": str,
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _real(text: str) -> float:
+    """Take a number; whole ones that no double equals keep their digits."""
+    value = math.nan if text.strip().lower() == "nan" else number(text)
+    if value is None:
+        raise ValueError(text)
+    whole = whole_or_real(text.strip())
+    return whole if whole != value and value == value else value
+
+
+#: By type: how a value is read, and what it must be.
+_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "boolean": (lambda text: _TRUTHS[text.strip().lower()], "true or false"),
+    "int": (_whole, "a whole number"),
+    "long": (_whole, "a whole number"),
+    "float": (_real, "a number"),
+    "double": (_real, "a number"),
+    "string": (str, "text"),
 }
 
 
@@ -34,11 +54,19 @@ class _Key:
     of: str
     default: Element | None
 
-    def value(self, element: Element) -> Any:
+    def value(self, element: Element, what: str) -> Any:
+        """Read the text of an element, which errors call `what`."""
+        if self.kind not in _TYPES:
+            raise ValueError(
+                f"{self.name} has the unknown type {shown(self.kind)}; known: {', '.join(_TYPES)}"
+            )
+        read, expected = _TYPES[self.kind]
+        text = element.text or ""
         try:
-            return _TYPES[self.kind](element.text or "")
+            return read(text)
         except (KeyError, ValueError):
-            raise ValueError(f"{self.name} must be of type {self.kind}, got {element.text!r}") from None
+            got = shown(text) if text.strip() else "nothing"
+            raise ValueError(f"{what} must be {expected} ({self.kind}), got {got}") from None
 
 
 def read_graphml(place: Path) -> FileGraph:
@@ -49,9 +77,14 @@ def read_graphml(place: Path) -> FileGraph:
     ValueError
         If it is no graph.
     """
-    from xml.etree.ElementTree import parse
+    from xml.etree.ElementTree import ParseError, parse
 
-    root = parse(place).getroot()
+    try:
+        root = parse(place).getroot()
+    except ParseError as error:
+        line, column = error.position
+        why = str(error).partition(":")[0]
+        raise MeaningError(KEY, f"{place}:{line}:{column + 1}: cannot be read as GraphML: {why}") from None
     graphs = root.findall("{*}graph")
     if len(graphs) != 1:
         raise ValueError(f"there must be one graph, got {len(graphs)}")
@@ -63,9 +96,14 @@ def read_graphml(place: Path) -> FileGraph:
         name = node.get("id", "")
         if not name or name in nodes:
             raise ValueError(f"two nodes have the id {name}" if name else "a node has no id")
-        nodes[name] = _attributes(node, "node", keys)
+        nodes[name] = _attributes(node, "node", f"the node {name}", keys)
+    edges = []
     elements = graphs[0].findall(".//{*}edge")
-    edges = [(edge.get("source"), edge.get("target"), _attributes(edge, "edge", keys)) for edge in elements]
+    for edge in elements:
+        a, b = ends = edge.get("source", ""), edge.get("target", "")
+        if not all(ends):
+            raise ValueError(f"a link needs a source and a target, got {a!r} and {b!r}")
+        edges.append((a, b, _attributes(edge, "edge", f"the link {a} – {b}", keys)))
     usual = graphs[0].get("edgedefault", "undirected")
     directed = any(
         edge.get("directed", str(usual == "directed")).lower() in ("true", "1") for edge in elements
@@ -83,17 +121,17 @@ def _key(element: Element) -> _Key:
     return _Key(name, element.get("attr.type", "string"), element.get("for", "all"), default)
 
 
-def _attributes(element: Element, kind: str, keys: dict[str, _Key]) -> dict[str, Any]:
+def _attributes(element: Element, kind: str, whose: str, keys: dict[str, _Key]) -> dict[str, Any]:
     """Attributes of a node or link, those that it does not have by their defaults."""
     found = {
-        key.name: key.value(key.default)
+        key.name: key.value(key.default, f"the <default> of {key.name}")
         for key in keys.values()
         if key.default is not None and not len(key.default) and key.of in (kind, "all")
     }
     for data in element.findall("{*}data"):
         key = data.get("key", "")
         if key not in keys:
-            raise ValueError(f"the key {key} of one {kind} is not declared")
+            raise ValueError(f"the key {key} of {whose} is not declared")
         if not len(data):  # what has elements inside is how a program draws it
-            found[keys[key].name] = keys[key].value(data)
+            found[keys[key].name] = keys[key].value(data, f"{keys[key].name} of {whose}")
     return found

@@ -44,7 +44,7 @@ class FromFile(Topology):
     )
     weight: str = Field(
         "weight",
-        description="attribute of links that holds W_ij; 1 where a link has none, but any other than weight must occur",
+        description="attribute of links that holds W_ij: of all links, or, if it is weight, of none, which are 1 then",
     )
     nodes: Literal["names", "numbers", "order"] = Field(
         "names",
@@ -138,15 +138,11 @@ class FromFile(Topology):
 @lru_cache(maxsize=4)
 def _read(path: str, form: str, sha256: str) -> FileGraph | Links:
     """Read a file once for all cells and replicas."""
-    from xml.etree.ElementTree import ParseError
-
-    import networkx as nx
-
     name, read = _READERS[form]
     place = Path(path)
     try:
         return read(place)
-    except (nx.NetworkXException, ParseError, ValueError, TypeError, LookupError, SyntaxError) as error:
+    except (ValueError, LookupError) as error:
         raise MeaningError(KEY, f"{place} cannot be read as {name}: {first_line(error)}") from None
     except (RecursionError, MemoryError):
         raise MeaningError(KEY, f"{place} cannot be read as {name}: it is nested too deep") from None
