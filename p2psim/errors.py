@@ -54,7 +54,9 @@ class Fault:
         place = self.path
         if self.line:
             place = f"{place or '<text>'}:{self.line}:{self.column}"
-        return ": ".join(part for part in (place, self.key, self.message) if part)
+        # An option of the command that is named by its key, as `--set KEY` is, has said the key already.
+        is_said = self.path.startswith("--") and f".{self.path.split()[-1]}".endswith(f".{self.key}")
+        return ": ".join(part for part in (place, "" if is_said else self.key, self.message) if part)
 
 
 class InputError(P2PSimError):
