@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from p2psim import __version__
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
-from p2psim.subcommands import Commands, add_command, whole
+from p2psim.subcommands import Commands, add_command, number, whole
 
 
 def parser() -> argparse.ArgumentParser:
@@ -144,7 +144,7 @@ def _add_plot(commands: Commands) -> None:
     plot.add_argument(
         "--quantile",
         nargs=2,
-        type=float,
+        type=number,
         default=(0.25, 0.75),
         metavar=("LOW", "HIGH"),
         help="edges of bands and bars over replicas",
@@ -154,7 +154,7 @@ def _add_plot(commands: Commands) -> None:
     )
     plot.add_argument("--title", metavar="TEXT", help="title of the figures")
     plot.add_argument(
-        "--target", type=float, metavar="X", help="of targets: the value of the metric that is to be reached"
+        "--target", type=number, metavar="X", help="of targets: the value of the metric that is to be reached"
     )
     plot.add_argument(
         "--reference",
@@ -193,7 +193,7 @@ def _add_audit(commands: Commands) -> None:
     )
     audit.add_argument(
         "--gamma",
-        type=float,
+        type=number,
         default=1e-6,
         metavar="G",
         help="probability that a right claim is refuted, at most; 1e-6 by default",
@@ -238,7 +238,7 @@ def _add_compare(commands: Commands) -> None:
         help="instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
     )
     compare.add_argument("--metric", help="the only metric to compare")
-    compare.add_argument("--confidence", type=float, default=0.95, help="of each interval; .95 by default")
+    compare.add_argument("--confidence", type=number, default=0.95, help="of each interval; .95 by default")
 
 
 def _add_account(commands: Commands) -> None:

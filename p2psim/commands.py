@@ -300,7 +300,10 @@ def _references(given: Sequence[str]) -> dict[str, object]:
     for key, equals, value in pairs:
         if not (key and equals and value):
             raise InputError(f"--reference takes KEY=VALUE, got {key}{equals}{value}")
-    return {key: scalar(value) for key, _, value in pairs}
+    try:
+        return {key: scalar(value) for key, _, value in pairs}
+    except ValueError as error:
+        raise InputError(f"--reference: {error}") from None
 
 
 def _account(asked: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
 
+from p2psim.decimals import BeyondFloatError
 from p2psim.options import AS_TUPLE, NonNegative, OneOf, Options, Positive
 from p2psim.paths import DataPath, Seal, absolute, at_home, fault_of, sealed
 from p2psim.text_tables import number, shown
@@ -137,7 +138,10 @@ def _read(path: str, sha256: str) -> np.ndarray:
         text = line.split("#", 1)[0].strip()
         if not text:
             continue
-        value = number(text)
+        try:
+            value = number(text)
+        except BeyondFloatError as error:
+            raise ValueError(f"{path}, line {line_number}: {error}") from None
         if value is None or not (math.isfinite(value) and value >= 0):
             raise ValueError(
                 f"{path}, line {line_number}: expected a finite number from 0 on, got {shown(text)}"

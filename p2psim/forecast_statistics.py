@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import InputError
 from p2psim.printing import print_json, print_table
-from p2psim.subcommands import whole
+from p2psim.subcommands import number, whole
 
 if TYPE_CHECKING:
     from p2psim.study.forecasting.exchange import Party
@@ -29,13 +29,13 @@ def add_statistics(command: argparse.ArgumentParser) -> None:
     command.add_argument("--party", metavar="LABEL", help="with --export-statistics: of this owner alone")
     command.add_argument(
         "--statistics-epsilon",
-        type=float,
+        type=number,
         metavar="E",
         help="with --export-statistics: add noise that makes what is written E-DP",
     )
     command.add_argument(
         "--statistics-delta",
-        type=float,
+        type=number,
         metavar="D",
         help="with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
     )

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeAlias
 
+from p2psim.decimals import BeyondFloatError, decimal
 from p2psim.errors import InputError
 
 #: Parsers of commands are added to this.
@@ -20,6 +21,17 @@ def add_command(
     if json:
         added.add_argument("--json", action="store_true", help=json)
     return added
+
+
+def number(text: str) -> float:
+    """Read an option's argument as a number that a float can hold."""
+    try:
+        return decimal(text)
+    except BeyondFloatError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    except ValueError:
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        raise argparse.ArgumentTypeError(f"must be a number, got {shown!r}") from None
 
 
 def whole(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable[[str], int]:

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from p2psim.decimals import BeyondFloatError, decimal
 from p2psim.errors import MeaningError, first_line
 
 #: Errors of damaged compressed files.
@@ -34,9 +35,19 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(i
 
 
 def number(text: str) -> float | None:
-    """Read a number in plain decimal notation, possibly infinite or with an exponent; None for any other text."""
-    text = text.strip()
-    return float(text) if _NUMBER.fullmatch(text) else None
+    """Read a number in plain decimal notation, possibly infinite or with an exponent; None for any other text.
+
+    Raises
+    ------
+    BeyondFloatError
+        If a float cannot hold it.
+    """
+    return decimal(text) if is_number(text) else None
+
+
+def is_number(text: str) -> bool:
+    """Whether `number` reads a text, whatever a float can hold."""
+    return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def shown(value: object, most: int = 40) -> str:
@@ -198,7 +209,10 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
         raise MeaningError(key, f"{place} is empty")
     found = []
     for line, cells in as_wide(itertools.chain([first], rows), len(first[1]), place, key):
-        values = [number(cell) for cell in cells]
+        try:
+            values = [number(cell) for cell in cells]
+        except BeyondFloatError as error:
+            raise MeaningError(key, f"{place}:{line}: {error}") from None
         if None in values:
             raise MeaningError(key, f"{place}:{line}: {shown(cells[values.index(None)])} is not a number")
         found.append(values)

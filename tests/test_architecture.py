@@ -43,6 +43,7 @@ ALONE = {
     "__version__",
     "agent_names",
     "compiled",
+    "decimals",
     "errors",
     "figure_names",
     "figures",

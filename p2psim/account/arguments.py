@@ -2,7 +2,7 @@
 
 import argparse
 
-from p2psim.subcommands import Commands, add_command, whole
+from p2psim.subcommands import Commands, add_command, number, whole
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -35,8 +35,8 @@ def _add_accountants(action: argparse.ArgumentParser) -> None:
 
 def _add_at(action: argparse.ArgumentParser, default: str = "") -> None:
     at = action.add_mutually_exclusive_group(required=not default)
-    at.add_argument("--delta", type=float, metavar="D", help=f"tell ε at this δ{default}")
-    at.add_argument("--epsilon", type=float, metavar="E", help="tell δ at this ε")
+    at.add_argument("--delta", type=number, metavar="D", help=f"tell ε at this δ{default}")
+    at.add_argument("--epsilon", type=number, metavar="E", help="tell δ at this ε")
 
 
 def _add_noise(action: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def _add_noise(action: argparse.ArgumentParser) -> None:
         help="of releases that do not name their own; pure: only ε₀ is known; laplace by default",
     )
     action.add_argument(
-        "--rate", type=float, metavar="Q", help="share of the records that each release samples"
+        "--rate", type=number, metavar="Q", help="share of the records that each release samples"
     )
 
 
@@ -57,7 +57,7 @@ def _add_releases(actions: Commands) -> None:
     given = releases.add_mutually_exclusive_group(required=True)
     given.add_argument("--loss", metavar="LIST", help="loss of each release: 0.1, or 0.1x50,0.2x10")
     given.add_argument("--scale", metavar="LIST", help="scale of the noise instead, beside --sensitivity")
-    releases.add_argument("--sensitivity", type=float, metavar="D", help="Δ, for --scale; 1 by default")
+    releases.add_argument("--sensitivity", type=number, metavar="D", help="Δ, for --scale; 1 by default")
     releases.add_argument(
         "--count", type=whole("--count", 1), default=1, metavar="N", help="times that the list is repeated"
     )
@@ -93,10 +93,10 @@ def _add_calibrate(actions: Commands) -> None:
         metavar="N",
         help="releases with the same loss: tell the loss",
     )
-    asked.add_argument("--loss", type=float, metavar="L", help="loss of each release: tell how many")
-    calibrate.add_argument("--epsilon", type=float, required=True, metavar="E", help="ε of the budget")
+    asked.add_argument("--loss", type=number, metavar="L", help="loss of each release: tell how many")
+    calibrate.add_argument("--epsilon", type=number, required=True, metavar="E", help="ε of the budget")
     calibrate.add_argument(
-        "--delta", type=float, default=0.0, metavar="D", help="δ of the budget; 0 by default"
+        "--delta", type=number, default=0.0, metavar="D", help="δ of the budget; 0 by default"
     )
     _add_accountants(calibrate)
 
@@ -116,10 +116,10 @@ def _add_network(actions: Commands) -> None:
     network.add_argument(
         "--steps", type=whole("--steps"), required=True, metavar="T", help="steps of x ← W x"
     )
-    network.add_argument("--sigma", type=float, required=True, metavar="S", help="σ of the noise")
+    network.add_argument("--sigma", type=number, required=True, metavar="S", help="σ of the noise")
     network.add_argument(
-        "--sensitivity", type=float, default=1.0, metavar="D", help="L2 sensitivity Δ; 1 by default"
+        "--sensitivity", type=number, default=1.0, metavar="D", help="L2 sensitivity Δ; 1 by default"
     )
-    network.add_argument("--delta", type=float, required=True, metavar="D", help="δ at which ε is told")
+    network.add_argument("--delta", type=number, required=True, metavar="D", help="δ at which ε is told")
     network.add_argument("--colluders", metavar="I,J,…", help="agents whose views are added to everybody's")
     network.add_argument("--out", metavar="DIR", help="where to draw the figures; none are drawn without")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from p2psim.decimals import BeyondFloatError, decimal
 from p2psim.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,12 +83,14 @@ def _entry(part: str, argument: str, noise: str, rate: float | None, sensitivity
     name = found["noise"] or noise
     if name not in NOISES:
         raise InputError(f"{argument}: unknown noise {name!r} in {part!r}; known: {', '.join(NOISES)}")
-    number = _number(found["number"])
+    try:
+        number = _number(found["number"])
+        rate = rate if found["rate"] is None else _number(found["rate"])
+    except BeyondFloatError as error:
+        raise InputError(f"{argument}: {error}") from None
     if not (math.isfinite(number) and number > 0):
         what = "loss" if sensitivity is None else "scale"
         raise InputError(f"{argument}: a {what} must be a positive number, got {found['number']!r}")
-    if found["rate"] is not None:
-        rate = _number(found["rate"])
     if rate is not None and not 0 < rate <= 1:
         raise InputError(f"{argument}: a sampling rate must be above 0 and at most 1, got {rate:g}")
     count = found["count"] or "1"
@@ -103,7 +106,9 @@ def _entry(part: str, argument: str, noise: str, rate: float | None, sensitivity
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return decimal(text)
+    except BeyondFloatError:
+        raise
     except ValueError:
         return math.nan
 

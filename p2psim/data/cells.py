@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.text_tables import number, shown
+from p2psim.decimals import is_beyond
+from p2psim.text_tables import is_number, shown
 
 #: Words for a value that is missing, in columns of numbers and among the features of text files.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A")
@@ -72,15 +73,26 @@ def _numbers_in_text(column: Any) -> np.ndarray:
     import pyarrow.compute as pc
 
     with contextlib.suppress(pa.ArrowInvalid):
-        return np.array(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+        return within_floats(column, pc.cast(column, pa.float64()))
     text = pc.ascii_trim_whitespace(column)
     text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), text)
     try:
-        return np.array(pc.cast(text, pa.float64()).to_numpy(), dtype=np.float64)
+        return within_floats(text, pc.cast(text, pa.float64()))
     except pa.ArrowInvalid:
         cells = text.to_pylist()
     truths = [np.nan if cell is None else _TRUTHS.get(cell) for cell in cells]
     if None not in truths:
         return np.array(truths, dtype=np.float64)
-    row = next(i for i, cell in enumerate(cells) if cell is not None and number(cell) is None)
+    row = next(i for i, cell in enumerate(cells) if cell is not None and not is_number(cell))
     raise NotNumbersError(shown(column[row].as_py()), row)
+
+
+def within_floats(text: Any, numbers: Any) -> np.ndarray:
+    """Numbers of a column of text; infinite where a float is 0 and the number is not, so that it is refused, too."""
+    values = np.array(numbers.to_numpy(), dtype=np.float64)
+    zeros = np.flatnonzero(values == 0)
+    column = text.take(zeros)
+    too_small = [cell for cell in column.unique().to_pylist() if is_beyond(cell)]
+    if too_small:
+        values[zeros[[cell in too_small for cell in column.to_pylist()]]] = np.inf
+    return values

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from p2psim.data.cells import within_floats
 from p2psim.data.records import row_name
 from p2psim.errors import MeaningError
 
@@ -173,9 +174,10 @@ def number_of_text(series: Any) -> np.ndarray | None:
     text = series.astype("string").str.strip()
     for candidate in (text, text.str.removesuffix("%")):
         with contextlib.suppress(pa.ArrowInvalid):
-            values = pc.cast(pa.array(candidate, pa.string()), pa.float64())
+            written = pa.chunked_array([pa.array(candidate, pa.string())])
+            values = pc.cast(written, pa.float64())
             if not pc.any(pc.is_nan(values)).as_py():
-                return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+                return within_floats(written, values)
     months = pd.to_datetime(text, format="%b-%Y", errors="coerce")
     if (months.isna() & text.notna()).any():
         return None

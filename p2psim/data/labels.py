@@ -11,7 +11,7 @@ import numpy as np
 
 from p2psim.data.cells import NotNumbersError
 from p2psim.errors import MeaningError
-from p2psim.text_tables import number
+from p2psim.text_tables import is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ def labels_in(column: Any) -> np.ndarray | pd.Categorical:
 def in_order(labels: Iterable[str]) -> list[str]:
     """Different labels in order: as numbers if all of them are numbers, otherwise as text."""
     by_text = sorted(labels)
-    if any(number(label) is None for label in by_text):
+    if any(not is_number(label) for label in by_text):
         return by_text
     return sorted(by_text, key=lambda label: Decimal(label.strip()))
 
@@ -135,9 +135,8 @@ def owners_of(
     elif isinstance(series.dtype, pd.CategoricalDtype):
         present, owners = np.unique(series.cat.codes.to_numpy(), return_inverse=True)
         labels = tuple(series.cat.categories[present])
-        codes = [number(label) for label in labels]
-        if None not in codes:
-            refuse(np.isinf(np.array(codes, dtype=np.float64))[owners], "an infinite value")
+        if all(map(is_number, labels)):
+            refuse(np.isinf(np.array(list(map(float, labels))))[owners], "an infinite value")
     else:
         owners, names = pd.factorize(series.astype(str).to_numpy(dtype=object), sort=True)
         labels = tuple(names)

@@ -15,7 +15,7 @@ from p2psim.data.columns import require
 from p2psim.data.labels import labels_in
 from p2psim.errors import MeaningError, first_line
 from p2psim.paths import checked
-from p2psim.text_tables import DAMAGED, as_wide, header_of, lines_of, opened, refuse_repeated
+from p2psim.text_tables import DAMAGED, as_wide, header_of, lines_of, opened, refuse_repeated, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +114,8 @@ class TableFile(Mapping[str, Any]):
                 row = int(np.argmax(bad))
                 raise MeaningError(
                     key,
-                    f"column {name!r} must hold finite numbers; {int(bad.sum())} are missing or infinite, the first "
-                    f"in {self.where(row)}",
+                    f"column {name!r} must hold finite numbers; {int(bad.sum())} are missing, infinite or beyond "
+                    f"floating-point numbers, the first in {self.where(row)}: {shown(self.table[name][row].as_py())}",
                 )
         return X
 

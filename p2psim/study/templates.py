@@ -49,6 +49,14 @@ def read_template(name: str) -> str:
     return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
 
 
+def _is_plain(name: str) -> bool:
+    """Whether YAML reads a name as text, although nothing quotes it."""
+    try:
+        return isinstance(scalar(name), str)
+    except ValueError:  # a number that is too large
+        return False
+
+
 def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> Path:
     """Write a new scenario file from a shipped one, comments and all.
 
@@ -79,7 +87,7 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
         raise InputError(
             Fault(f"the name of a new scenario {error}; run it in the folder that the file is for")
         ) from None
-    written = name if isinstance(scalar(name), str) else f'"{name}"'
+    written = name if _is_plain(name) else f'"{name}"'
     text = read_template(template)
     text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)
     assert replaced, f"the shipped scenario {template} has no name"

@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
+from p2psim.decimals import decimal
 from p2psim.errors import Fault, InputError
 from p2psim.study.nodes import Node, Place, at
 
@@ -151,18 +152,14 @@ def scalar(text: str) -> Any:
     for written, base in _INTEGERS:
         if written.fullmatch(text):
             if len(text) > MOST_DIGITS:
-                raise ValueError("is too large for a number")
+                raise ValueError(f"{text[:20]}… is too large for a number")
             return int(text, base)
     if _INFINITY.fullmatch(text):
         return float("-inf") if text[0] == "-" else float("inf")
     if _NAN.fullmatch(text):
         return float("nan")
     if _FLOAT.fullmatch(text):
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            shown = text if len(text) <= 20 else f"{text[:20]}…"
-            raise ValueError(f"{shown} is too large for a number; write .inf for infinity")
-        return value
+        return decimal(text, ".inf")
     return text
 
 

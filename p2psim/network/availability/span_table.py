@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from p2psim.decimals import BeyondFloatError
 from p2psim.errors import MeaningError
 from p2psim.text_tables import as_wide, header_of, lines_of, number, shown
 
@@ -43,7 +44,10 @@ def read_spans(path: Path, key: str) -> Iterator[Span]:
 
 
 def _time(text: str, place: str, key: str) -> float:
-    time = number(text.replace(".inf", "inf"))
+    try:
+        time = number(text.replace(".inf", "inf"))
+    except BeyondFloatError as error:
+        raise MeaningError(key, f"{place}: {error}") from None
     if time is None or time < 0:
         raise MeaningError(key, f"{place}: begin and end must be times, 0 or more, got {shown(text)}")
     return time

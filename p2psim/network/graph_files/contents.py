@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.agent_names import AgentNames, some
+from p2psim.decimals import decimal
 from p2psim.errors import MeaningError
 
 if TYPE_CHECKING:
@@ -180,4 +181,4 @@ def text_of(place: Path) -> str:
 def whole_or_real(text: str) -> int | float:
     """Take a number in decimal notation; whole numbers keep all their digits, so that none is rounded unsaid."""
     is_whole = text.lstrip("+-").isdigit() and len(text) < 1000
-    return int(text) if is_whole else float(text)
+    return int(text) if is_whole else decimal(text)

@@ -7,6 +7,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from p2psim.decimals import BeyondFloatError
 from p2psim.errors import MeaningError
 from p2psim.network.graph_files.contents import KEY, FileGraph, file_graph, text_of, whole_or_real
 
@@ -110,7 +111,11 @@ def parse(text: str, place: Path) -> Entries:
             stack.append(inner)
             key = ""
         else:
-            stack[-1].append((key, unescape(match["string"]) if kind == "string" else whole_or_real(written)))
+            try:
+                value = unescape(match["string"]) if kind == "string" else whole_or_real(written)
+            except BeyondFloatError as error:
+                raise fail(str(error), here) from None
+            stack[-1].append((key, value))
             key = ""
     if key or len(stack) > 1:
         raise fail("the file ends within a list", len(text))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from p2psim.decimals import BeyondFloatError
 from p2psim.errors import MeaningError
 from p2psim.network.graph_files.contents import KEY, FileGraph, file_graph, whole_or_real
 from p2psim.text_tables import number, shown
@@ -64,6 +65,8 @@ class _Key:
         text = element.text or ""
         try:
             return read(text)
+        except BeyondFloatError as error:
+            raise ValueError(f"{what} must be a number: {error}") from None
         except (KeyError, ValueError):
             got = shown(text) if text.strip() else "nothing"
             raise ValueError(f"{what} must be {expected} ({self.kind}), got {got}") from None

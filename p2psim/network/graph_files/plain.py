@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from p2psim.decimals import BeyondFloatError, refuse_beyond
 from p2psim.errors import MeaningError
 from p2psim.network.graph_files.contents import KEY, FileGraph, file_graph, text_of, whole_or_real
 from p2psim.network.links import Links, digits, from_edges, refusal, unlike
@@ -47,6 +48,10 @@ def _attributes(text: str, where: str) -> dict[str, Any]:
     """Read what a line says of a link beside its ends."""
     if not text:
         return {}
+    try:
+        refuse_beyond(text)
+    except BeyondFloatError as error:
+        raise MeaningError(KEY, f"{where}: {error}") from None
     if not text.startswith("{"):
         if number(text) is None:
             raise MeaningError(KEY, f"{where}: the weight must be a number, got {shown(text)}")
@@ -76,6 +81,7 @@ def read_matrix(place: Path) -> Links:
     if not lines:
         raise MeaningError(KEY, f"{place} is empty")
     try:
+        refuse_beyond("\n".join(lines))
         matrix = np.loadtxt(lines, delimiter=",", ndmin=2)
     except ValueError:
         matrix = _slowly(place)

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
+from p2psim.decimals import decimal
 from p2psim.errors import InputError, MeaningError, first_line
 from p2psim.learning.optimum import minimise_squared
 from p2psim.learning.section import STARS
@@ -130,7 +131,7 @@ def _read(file: str) -> list[Party]:
         if file.endswith(".npz"):
             trees: Any = _arrays(file)
         else:
-            tree = json.loads(Path(file).read_text("utf-8"))
+            tree = json.loads(Path(file).read_text("utf-8"), parse_float=decimal)
             trees = tree["parties"] if isinstance(tree, dict) and "parties" in tree else None
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror or error}") from error
