@@ -75,6 +75,13 @@ class AgentNames:
         return found
 
 
+def differing(names: Iterable[str], labels: Iterable[str], whose: str = "data") -> str:
+    """Which names the graph alone has, and which the other side."""
+    ours, theirs = set(names), set(labels)
+    alone = {"graph": sorted(ours - theirs), whose: sorted(theirs - ours)}
+    return ", ".join(f"only the {side} has {some(found)}" for side, found in alone.items() if found)
+
+
 def some(names: Collection[str], most: int = 8) -> str:
     """The first of some names, and how many there are."""
     shown = ", ".join(list(names)[:most])

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from p2psim.data.features import Features
 from p2psim.data.groups import Groups
-from p2psim.data.partitions import AnyPartition
+from p2psim.data.partitions import AnyPartition, ByColumn
 from p2psim.data.scaling import Scale
 from p2psim.data.sources import AnySource
 from p2psim.options import Count, Options, Whole
@@ -46,6 +46,15 @@ class DataSection(Options):
         None, description="who holds which rows; not for sources that say so"
     )
     groups: Groups | None = Field(None, description="groups of owners, for what is given per group")
+
+    @property
+    def names_owners(self) -> bool:
+        """Whether the records say how many owners there are, and what they are called."""
+        if self.groups is not None and self.groups.merge:
+            return False
+        return (
+            isinstance(self.partition, ByColumn) if self.partition is not None else not self.source.generated
+        )
 
     @property
     def records_redrawn(self) -> bool:

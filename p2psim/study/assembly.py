@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.agent_names import some
+from p2psim.agent_names import differing
 from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
 from p2psim.errors import InputError
@@ -120,8 +120,8 @@ def _in_order(
     """Records of each owner."""
     if isinstance(records, Mapping):
         if set(records) != set(owners):
-            ours, theirs = some(sorted(map(str, owners))), some(sorted(map(str, records)))
-            raise InputError(f"nodes of the graph are called {ours}, but there are records of {theirs}")
+            which = differing(map(str, owners), map(str, records), "mapping of records")
+            raise InputError(f"nodes of the graph and owners of records have different names: {which}")
         return [records[owner] for owner in owners]
     if len(records) != len(owners):
         raise InputError(f"the graph has {len(owners)} owners, but there are records of {len(records)}")

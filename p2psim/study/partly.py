@@ -129,7 +129,9 @@ def faults_of_files(partly: Scenario) -> Iterator[Fault]:
         agents, names = None, None
         with suppress(InputError):
             agents, names = topology.size_and_names() if known else (None, None)
-        prepared = prepare(data, 0, 0, "", agents, names)
+        prepared = prepare(data, 0, 0, "", None if data.names_owners else agents, names)
+        if agents is not None:
+            topology.check_owners(prepared.labels)
         if is_file and agents is not None:
             draw_links(topology, Given(labels=prepared.labels))
 

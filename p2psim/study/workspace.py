@@ -192,7 +192,9 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
     from p2psim.data.prepare import prepare
 
     agents, names = scenario.network.topology.size_and_names()
+    agents = None if scenario.data.names_owners else agents
     prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
+    scenario.network.topology.check_owners(prepared.labels)
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
         arrays, warnings = family_of(scenario).arrays(scenario, prepared)
     return Case(

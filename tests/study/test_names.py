@@ -106,6 +106,37 @@ def test_names_that_do_not_agree_are_refused_both_named(tmp_path):
         made(tmp_path)
 
 
+@pytest.mark.parametrize("nodes", ["names", "order"])
+@pytest.mark.parametrize("owners", [CLINICS[:3], [*CLINICS, "clinic_9"], [*CLINICS[1:], "x", "y", "z"]])
+def test_numbers_that_do_not_agree_are_told_by_the_names_of_one_side_alone(tmp_path, owners, nodes):
+    hub_first(tmp_path / "links.gml")
+    records(tmp_path / "records.csv", owners)
+    with pytest.raises(InputError) as caught:
+        made(tmp_path, nodes=nodes)
+    (fault,) = caught.value.faults
+    assert fault.key == "network.topology.path"
+    assert f"has 5 nodes, but the data has {len(owners)} owners: " in fault.message
+    for whose, names in (("graph", set(CLINICS) - set(owners)), ("data", set(owners) - set(CLINICS))):
+        said = f"only the {whose} has {', '.join(sorted(names))}"
+        assert (said in fault.message) == bool(names)
+
+
+@pytest.mark.parametrize(
+    ("topology", "key"),
+    [
+        ({"kind": "complete", "agents": 4}, "network.topology.agents"),
+        ({"kind": "grid", "shape": [2, 2]}, "network.topology"),
+    ],
+)
+def test_a_topology_of_another_number_of_agents_than_the_records_have_owners(tmp_path, topology, key):
+    records(tmp_path / "records.csv")
+    with pytest.raises(InputError) as caught:
+        made(tmp_path, lambda tree: tree["network"].update(topology=topology))
+    (fault,) = caught.value.faults
+    assert fault.key == key
+    assert fault.message == f"asks for 4 agents, but the data has 5 owners: {', '.join(CLINICS)}"
+
+
 class TestGeneratedData:
     """Its owners have no names, so that they take those of the nodes that number them."""
 
@@ -170,7 +201,7 @@ def test_assemble_takes_named_nodes(tmp_path, nodes, order):
 
 def test_assemble_refuses_records_of_others():
     pair = np.ones((3, 1)), np.arange(3.0)
-    with pytest.raises(InputError, match="called a, b, but there are records of a, c"):
+    with pytest.raises(InputError, match="only the graph has b, only the mapping of records has c"):
         assembled(star_of("ab"), {"a": pair, "c": pair})
     with pytest.raises(InputError, match="two nodes of the graph are called 1"):
         assembled(star_of([1, "1"]), [pair, pair])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.agent_names import AgentNames, some
+from p2psim.agent_names import AgentNames, differing, some
 from p2psim.decimals import decimal
 from p2psim.errors import MeaningError
 
@@ -65,6 +65,10 @@ class FileGraph:
             )
         return found
 
+    def differing(self, labels: Sequence[str]) -> str:
+        """Which names the graph alone has, and which the data, by the names of nodes that most owners have."""
+        return differing(max(self.names, key=lambda names: len(set(names) & set(labels))), labels)
+
     def _by_label(self, labels: Sequence[str]) -> list[int] | None:
         """Pair by name; None where the nodes' names are not those of the agents."""
         place = {label: i for i, label in enumerate(labels)}
@@ -82,7 +86,7 @@ class FileGraph:
             raise MeaningError(
                 KEY,
                 "nodes of the graph and owners of the data have different names: "
-                f"{_differing(foreign[0], labels)}; nodes: order pairs them by position",
+                f"{differing(foreign[0], labels)}; nodes: order pairs them by position",
             )
         if len(foreign) == len(self.names):
             stranger = next(name for name in foreign[0] if name not in numbers)
@@ -99,15 +103,6 @@ class FileGraph:
 def are_numbers(labels: Sequence[str]) -> bool:
     """Whether agents are called 0 … n − 1, in order: they have no other names."""
     return all(label == str(i) for i, label in enumerate(labels))
-
-
-def _differing(names: Sequence[str], labels: Sequence[str]) -> str:
-    """Which names the graph alone has, and which the data."""
-    alone = {
-        "only the graph has": sorted(set(names) - set(labels)),
-        "only the data has": sorted(set(labels) - set(names)),
-    }
-    return ", ".join(f"{what} {some(found)}" for what, found in alone.items() if found)
 
 
 def file_graph(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from p2psim.agent_names import some
+from p2psim.errors import MeaningError
 from p2psim.network.links import Given, Links
 from p2psim.options import Options
 
@@ -71,3 +74,16 @@ class Topology(Options):
     def size_and_names(self) -> tuple[int | None, tuple[str, ...] | None]:
         """How many agents the topology asks for and their names, as far as it says either."""
         return self.size, None
+
+    def check_owners(self, labels: Sequence[str]) -> None:
+        """Raise if the data has another number of owners, of these names, than the topology asks for.
+
+        Raises
+        ------
+        MeaningError
+        """
+        number, _ = self.size_and_names()
+        if number is not None and number != len(labels):
+            key = f"network.topology{'.agents' if 'agents' in type(self).model_fields else ''}"
+            message = f"asks for {number} agents, but the data has {len(labels)} owners: {some(labels)}"
+            raise MeaningError(key, message)

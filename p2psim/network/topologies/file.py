@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
+from p2psim.agent_names import some
 from p2psim.errors import MeaningError, first_line
 from p2psim.network.graph_files.contents import KEY, FileGraph, are_numbers
 from p2psim.network.graph_files.gml import read_gml
@@ -123,6 +124,19 @@ class FromFile(Topology):
         if self.nodes == "order" and isinstance(found, FileGraph):
             return found.agents, tuple(found.names[0])
         return found.agents, None
+
+    def check_owners(self, labels: Sequence[str]) -> None:
+        """Raise if there are more nodes than owners, or fewer, and say which names one side alone has.
+
+        Raises
+        ------
+        MeaningError
+        """
+        found = self._contents()
+        if found.agents != len(labels):
+            which = found.differing(labels) if isinstance(found, FileGraph) else some(labels)
+            message = f"{self.path} has {found.agents} nodes, but the data has {len(labels)} owners: {which}"
+            raise MeaningError(KEY, message)
 
     def _contents(self) -> FileGraph | Links:
         place = checked(self.path, KEY)
