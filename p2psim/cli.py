@@ -25,20 +25,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    lines = False
     try:
         import sys
 
-        arguments = sys.argv[1:] if arguments is None else arguments
-        from p2psim.interrupts import leave_at_once
+        from p2psim.interrupts import deaf_afterwards, leave_at_once
 
-        with leave_at_once(INTERRUPTED):
-            from p2psim.json_lines import wanted
-            from p2psim.standard_streams import lasting_streams
+        with deaf_afterwards(arguments is None):
+            arguments = sys.argv[1:] if arguments is None else arguments
+            with leave_at_once(INTERRUPTED):
+                from p2psim.json_lines import wanted
+                from p2psim.standard_streams import lasting_streams
 
-            lines = wanted(arguments)
-        with lasting_streams():
-            return _with_lines(arguments) if lines else _done(arguments, False)
+                lines = wanted(arguments)
+            with lasting_streams():
+                return _with_lines(arguments) if lines else _done(arguments, False)
     except KeyboardInterrupt:
+        if not lines:
+            from p2psim.interrupts import say_interrupted
+
+            say_interrupted()
         return INTERRUPTED
 
 

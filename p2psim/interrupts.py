@@ -6,6 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
+def say_interrupted() -> None:
+    """Write that the command was interrupted, whatever has become of the streams."""
+    with suppress(OSError):
+        os.write(2, b"p2psim: interrupted\n")
+
+
+@contextmanager
+def deaf_afterwards(is_last: bool) -> Iterator[None]:
+    """After the block, ignore Ctrl-C, if it is the last that the process does.
+
+    The exit code is settled then, and Python gives the signal its deadly default before it has tidied everything up.
+    """
+    try:
+        yield
+    finally:
+        if is_last:
+            with suppress(ValueError):  # not the main thread, which alone is interrupted
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @contextmanager
 def leave_at_once(code: int) -> Iterator[None]:
     """While the block imports what a command needs, end the process with `code` on Ctrl-C.
@@ -14,8 +34,7 @@ def leave_at_once(code: int) -> Iterator[None]:
     """
 
     def leave(*_: object) -> None:
-        with suppress(OSError):
-            os.write(2, b"p2psim: interrupted\n")
+        say_interrupted()
         os._exit(code)
 
     try:
