@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from p2psim import __version__
 from p2psim.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
-from p2psim.subcommands import Commands, add_command, number, whole
+from p2psim.subcommands import ANY, Commands, add_command, number, whole
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,9 +84,11 @@ def _add_run(commands: Commands) -> None:
     )
     run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
     run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
-    run.add_argument("--cell", type=whole("--cell"), metavar="I", help="run this cell alone (with --replica)")
     run.add_argument(
-        "--replica", type=whole("--replica"), metavar="R", help="run this replica alone (with --cell)"
+        "--cell", type=whole("--cell", *ANY), metavar="I", help="run this cell alone (with --replica)"
+    )
+    run.add_argument(
+        "--replica", type=whole("--replica", *ANY), metavar="R", help="run this replica alone (with --cell)"
     )
     run.add_argument(
         "--progress",
@@ -137,7 +139,7 @@ def _add_plot(commands: Commands) -> None:
     plot.add_argument("--facet", metavar="KEY", help="a swept key: a figure for each of its values")
     plot.add_argument(
         "--agent",
-        type=whole("--agent"),
+        type=whole("--agent", *ANY),
         metavar="I",
         help="of collaboration: the owner whose isolated ψ is drawn",
     )
@@ -200,7 +202,7 @@ def _add_audit(commands: Commands) -> None:
     )
     audit.add_argument(
         "--replica",
-        type=whole("--replica"),
+        type=whole("--replica", *ANY),
         default=0,
         metavar="R",
         help="whose graph and data these are; 0 by default",

@@ -100,3 +100,15 @@ class SimulationError(P2PSimError):
 
 class FetchError(P2PSimError):
     """A data set could not be fetched; nothing of it was kept."""
+
+
+def check_place(what: str, given: int, count: int) -> None:
+    """Refuse a number of a cell, a replica or an agent that there is not; they count from 0.
+
+    Raises
+    ------
+    InputError
+        With what was given, and what is allowed.
+    """
+    if not 0 <= given < count:
+        raise InputError(f"{what}: must be from 0 to {count - 1}, got {given}")

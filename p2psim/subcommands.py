@@ -7,6 +7,9 @@ from typing import TypeAlias
 from p2psim.decimals import BeyondFloatError, decimal
 from p2psim.errors import InputError
 
+#: Limits of numbers of cells, replicas and agents: they are checked where it is known how many there are.
+ANY = -(10**101), 10**101
+
 #: Parsers of commands are added to this.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 

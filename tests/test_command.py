@@ -244,7 +244,7 @@ def test_engines_give_the_same_bytes(scenario: str) -> None:
         (["run", "tiny.yaml", "--set", "data.partition={kind: sizes, sizes: [1, 2]}"], "data.partition"),
         (["run", "tiny.yaml", "--jobs", "0"], "--jobs: must be at least 1, got 0"),
         (["run", "tiny.yaml", "--cell", "0"], "--cell and --replica go together"),
-        (["run", "tiny.yaml", "--cell", "2", "--replica", "0"], "there are cells 0 to 1"),
+        (["run", "tiny.yaml", "--cell", "2", "--replica", "0"], "cell: must be from 0 to 1, got 2"),
         (["run", "tiny.yaml", "--scheduler", "tcp://x:1"], "scheduler is for executor dask"),
         (["run", "tiny.yaml", "--out", "tiny.yaml"], "is a file, not a folder"),
         (["check", "tiny.yaml", "none.yaml"], "none.yaml"),

@@ -123,7 +123,9 @@ def test_an_interrupt_during_start_up(here: Path, lines: list[str]) -> None:
         assert not Path("runs").exists()
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["list", "nothing-is-called-so"], ["list", "--no-such-option"]])
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "nothing-is-called-so"], ["list", "--no-such-option"]]
+)
 def test_an_interrupt_while_python_ends_changes_no_exit_code(arguments: list[str]) -> None:
     # An object that dies when Python has given the signal back to the system.
     script = (

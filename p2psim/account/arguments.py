@@ -2,7 +2,7 @@
 
 import argparse
 
-from p2psim.subcommands import Commands, add_command, number, whole
+from p2psim.subcommands import ANY, Commands, add_command, number, whole
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -76,7 +76,7 @@ def _add_run(actions: Commands) -> None:
     run.add_argument("run", metavar="RUN", help="a run folder")
     _add_at(run, "; that of the run by default")
     _add_accountants(run)
-    run.add_argument("--cell", type=whole("--cell"), metavar="I", help="this cell alone")
+    run.add_argument("--cell", type=whole("--cell", *ANY), metavar="I", help="this cell alone")
 
 
 def _add_calibrate(actions: Commands) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.account.numbers import positive, share, upward
-from p2psim.errors import Fault, InputError
+from p2psim.errors import Fault, InputError, check_place
 from p2psim.printing import complain, print_json, print_table
 
 if TYPE_CHECKING:
@@ -151,9 +151,8 @@ def _colluders(given: str | None, agents: int) -> list[int]:
         numbers = sorted({int(part) for part in given.split(",")})
     except ValueError:
         raise InputError(f"--colluders: agents' numbers, such as 3,5, are expected, got {given!r}") from None
-    wrong = [number for number in numbers if not 0 <= number < agents]
-    if wrong:
-        raise InputError(f"--colluders: there is no agent {wrong[0]}; they are 0 … {agents - 1}")
+    for number in numbers:
+        check_place("--colluders", number, agents)
     return numbers
 
 

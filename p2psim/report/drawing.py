@@ -105,6 +105,8 @@ def draw(
     if reference and not wanted:
         wanted = ["paired"]
     material = source(result)
+    if facet is not None:
+        material.check_swept(facet)
     asked = [replace(every, kind=name) for name in wanted]
     if not wanted and every == Asked():
         asked = [_written(entry) for entry in material.scenario.get("figure") or ()]
@@ -183,14 +185,16 @@ def _drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figu
 
 def _all_that_can_be_drawn(material: Source, asked: Asked, failed: list[str]) -> "dict[str, Figure]":
     figures: dict[str, Figure] = {}
-    lacking: list[str] = []
+    lacking: dict[str, list[str]] = {}
     for name in FIGURES if asked.against in (None, "step") else having("along_the_run"):
         try:
             figures.update(_drawn(material, replace(asked, kind=name), failed))
         except InputError as error:
-            lacking += [fault.message for fault in error.faults]
+            for fault in error.faults:
+                lacking.setdefault(fault.message.removeprefix(f"{name}: "), []).append(name)
     if not figures and not failed:
-        raise InputError("no figure can be drawn from this run", *lacking)
+        whys = (f"{', '.join(names)}: {why}" for why, names in lacking.items())
+        raise InputError("no figure can be drawn from this run", *whys)
     return figures
 
 

@@ -183,18 +183,22 @@ class Source:
             heading=asked.title,
         )
 
-    def facets(self, key: str) -> "list[Source]":
-        """One source for each value of a swept key, in the order of the cells, without the key.
+    def check_swept(self, key: str) -> None:
+        """Refuse a key that the run does not sweep.
 
         Raises
         ------
         InputError
-            If the run does not sweep it.
+            With those that it sweeps.
         """
         if key not in self.swept:
             raise InputError(
                 f"the run does not sweep {key!r}; it sweeps {', '.join(self.swept) or 'nothing'}"
             )
+
+    def facets(self, key: str) -> "list[Source]":
+        """One source for each value of a swept key, in the order of the cells, without the key; see `check_swept`."""
+        self.check_swept(key)
         table = self.metrics.drop_duplicates("cell").sort_values("cell")
         out = []
         for value in dict.fromkeys(table[key].tolist()):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.errors import FolderError, InputError
+from p2psim.errors import FolderError, check_place
 from p2psim.privacy.ledger import Claims, real_charges
 from p2psim.privacy.releases import joined
 from p2psim.privacy.violations import Violations
@@ -68,8 +68,8 @@ def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
     FolderError
         If the releases are not those of the ledger: data or p2psim have changed since.
     """
-    if only is not None and not 0 <= only < len(result.described.cells):
-        raise InputError(f"--cell: there is no cell {only}; they are 0 … {len(result.described.cells) - 1}")
+    if only is not None:
+        check_place("cell", only, len(result.described.cells))
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace, tape = Workspace(Path(directory)), Tape()
         for number, scenario in scenarios_of(result):

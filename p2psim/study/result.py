@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator
 
 from p2psim.errors import FolderError, InputError, MissingPartError
-from p2psim.options import AS_LIST, AS_TUPLE, Fraction, Index, Options
+from p2psim.options import AS_LIST, AS_TUPLE, Fraction, Options
 from p2psim.parts import missing_of
 from p2psim.study import made, notices
 from p2psim.study import manifest as manifests
@@ -375,7 +375,7 @@ class Drawing(Options):
     target: float | None = None
     reference: dict[str, Any] | None = None
     facet: str | None = None
-    agent: Index | None = None
+    agent: int | None = None
     quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = (0.25, 0.75)
     log: bool | None = None
     title: str | None = None

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from p2psim import parts
-from p2psim.errors import FolderError, InputError, SimulationError
-from p2psim.options import AS_TUPLE, INT32, Few, Index, Options
+from p2psim.errors import FolderError, InputError, SimulationError, check_place
+from p2psim.options import AS_TUPLE, INT32, Few, Options
 from p2psim.study import compaction, manifest, store
 from p2psim.study.batches import BatchOptions, BatchResult
 from p2psim.study.checking import assess_cells, warnings_of
@@ -53,7 +53,7 @@ class RunOptions(Options):
     executor: Literal[EXECUTORS] = "local"  # type: ignore[valid-type]
     scheduler: str | None = None
     check_events: bool = False
-    only: Annotated[tuple[Index, Index], AS_TUPLE] | None = None
+    only: Annotated[tuple[int, int], AS_TUPLE] | None = None
     confirm_cells: bool = False
     arguments: Annotated[tuple[str, ...], AS_TUPLE] | None = None
 
@@ -153,10 +153,11 @@ def run(
         refuse_unguarded()
     grid = cells(scenario, confirm_cells=options.confirm_cells)
     refuse_excess(scenario, grid, options.confirm_cells)
-    if only is not None and not (0 <= only[0] < len(grid) and 0 <= only[1] < INT32):
-        raise InputError(
-            f"cell {only[0]}, replica {only[1]}: there are cells 0 to {len(grid) - 1}, replicas 0 to {INT32 - 1}"
-        )
+    if options.only is not None:
+        for what, given_number, count in zip(
+            ("cell", "replica"), options.only, (len(grid), INT32), strict=True
+        ):
+            check_place(what, given_number, count)
     failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
     if failed:
         raise SimulationError(describe_failures(failed, grid, folder))

@@ -97,7 +97,7 @@ def test_figures_are_drawn_where_they_are_wanted(tmp_path: Path, capsys: pytest.
         ),
         (
             ["--topology", "{kind: ring, agents: 5}", "--steps", "2", *AT, "--colluders", "5"],
-            r"--colluders: there is no agent 5; they are 0 … 4",
+            r"--colluders: must be from 0 to 4, got 5",
         ),
         (
             ["--topology", "{kind: ring, agents: 5}", "--steps", "2", *AT, "--colluders", "one"],

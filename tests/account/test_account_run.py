@@ -132,7 +132,7 @@ def test_bad_input_ends_in_2(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ([str(tmp_path / "run"), "--delta", "2"], "--delta: must be"),
         (
             [str(tmp_path / "run"), "--delta", "1e-5", "--cell", "1"],
-            "--cell: there is no cell 1; they are 0 … 0",
+            "cell: must be from 0 to 0, got 1",
         ),
         (
             [str(tmp_path / "run"), "--delta", "1e-5", "--accountant", "gaussian"],

@@ -78,7 +78,7 @@ def test_one_simulation_out_of_range_is_refused_before_anything_is_written(
     except SystemExit as refused:  # by the parser of the command line
         code = refused.code
     assert code == 2
-    assert re.search("replicas 0 to 2147483646|must be (a whole number of )?at", capsys.readouterr().err)
+    assert re.search(r"(cell|replica): must be from 0 to (1|2147483646), got", capsys.readouterr().err)
     assert small.snapshot(finished) == before
     assert not (finished / "new").exists()
     assert main(arguments) == 0 if out == "run" else True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from p2psim.errors import InputError
+from p2psim.errors import InputError, check_place
 from p2psim.report import notes, style
 from p2psim.report.curves import finals, labels, quartiles
 from p2psim.report.kinds.finals import swept_number
@@ -119,9 +119,8 @@ def _alone(source: Source) -> pd.DataFrame:
     """Isolated ψ of each cell and replica: of the owner asked for, or the mean over owners."""
     rows = source.rows(ALONE)
     if source.agent is not None:
+        check_place("agent", source.agent, int(rows["agent"].max()) + 1)
         rows = rows[rows["agent"] == source.agent]
-        if rows.empty:
-            raise InputError(f"there is no owner {source.agent}")
     last = rows.drop_duplicates(["cell", "replica", "agent"], keep="last")
     return last.groupby(["cell", "replica"])["value"].mean().reset_index()
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.errors import InputError
+from p2psim.errors import InputError, check_place
 from p2psim.learning.batches import batch_of
 from p2psim.learning.section import STARS
+from p2psim.options import INT32
 from p2psim.privacy.audit_noise import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
@@ -132,8 +133,7 @@ def audit(
         raise InputError(f"samples must be at least 100, got {samples}")
     if not 0 < gamma < 1:
         raise InputError(f"gamma must lie between 0 and 1, got {gamma}")
-    if replica < 0:
-        raise InputError(f"the replica must not be negative, got {replica}")
+    check_place("replica", replica, INT32)
     notes: dict[str, None] = {}
     # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):
