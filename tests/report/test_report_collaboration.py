@@ -107,7 +107,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path) -> None:
         ({}, "swept key"),
         ({"key": "privacy.delta"}, "does not sweep 'privacy.delta'; it sweeps privacy.epsilon"),
         ({"key": "privacy.epsilon", "metric": "isolated_fitness"}, "draws relative_fitness"),
-        ({"key": "privacy.epsilon", "agent": 7}, "no owner 7"),
+        ({"key": "privacy.epsilon", "agent": 7}, "agent: must be from 0 to 2, got 7"),
     ):
         with pytest.raises(InputError, match=message):
             lines(asked(result, **words))
