@@ -3,11 +3,13 @@
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.errors import Fault, InputError, first_line
 from p2psim.printing import MOST_ROWS, complain, counted, key_values, print_table
+from p2psim.study.computable import computed
 from p2psim.study.needs import refuse_excess, refuse_length
 from p2psim.study.notices import in_order, lines
 from p2psim.study.pilot import told_range
@@ -158,7 +160,8 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
     for cell in grid:
         try:
             workspace.prepare(cell.scenario)
-            fact = check(cell.scenario, workspace)
+            arrays = workspace.case(cell.scenario, 0).arrays
+            fact = computed(cell.scenario, arrays["X"], arrays["y"], partial(check, cell.scenario, workspace))
             facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
         except InputError as error:
             found = [*error.faults, *faults_of_files(cell.scenario)]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.study.computable import computed
 from p2psim.study.families import family_of
 
 if TYPE_CHECKING:
@@ -196,7 +197,13 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
     prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
     scenario.network.topology.check_owners(prepared.labels)
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
-        arrays, warnings = family_of(scenario).arrays(scenario, prepared)
+        arrays, warnings = computed(
+            scenario,
+            prepared.X,
+            prepared.y,
+            lambda: family_of(scenario).arrays(scenario, prepared),
+            arrays=True,
+        )
     return Case(
         problem_id,
         arrays,
