@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,8 +94,8 @@ def owners_of(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Number the distinct values of a column, in order, and name them.
 
-    Floating-point numbers are rounded to six places first: codes that are stored so, as the
-    hospitals of `azpro` are, would otherwise tell apart what is the same.
+    Floating-point numbers are named by their value to six places, since codes that are stored in single precision, as
+    the hospitals of `azpro` are, have more digits than were written.
 
     Parameters
     ----------
@@ -127,8 +128,13 @@ def owners_of(
     if pd.api.types.is_float_dtype(series.dtype):
         numbers = series.to_numpy(dtype=np.float64)
         refuse(np.isinf(numbers), "an infinite value")
-        distinct, owners = np.unique(np.round(numbers, 6), return_inverse=True)
-        labels = tuple(str(int(v)) if v == int(v) else str(v) for v in distinct.tolist())
+        distinct, owners = np.unique(numbers, return_inverse=True)
+        near = [round(v, 6) for v in distinct.tolist()]
+        labels = tuple(str(int(v)) if v == int(v) else str(v) for v in near)
+        for i, (one, other) in enumerate(pairwise(near)):
+            if one == other:
+                pair = " and ".join(map(repr, distinct[i : i + 2].tolist()))
+                raise MeaningError(key, f"{pair} are the same to six places; give the codes as text")
     elif pd.api.types.is_numeric_dtype(series.dtype):
         distinct, owners = np.unique(series.to_numpy(), return_inverse=True)
         labels = tuple(map(str, distinct.tolist()))

@@ -12,9 +12,9 @@ from p2psim.errors import InputError
 from p2psim.options import INT64
 from p2psim.study.faults import ordered
 from p2psim.study.meaning import contradictions
-from p2psim.study.nodes import Node, at, place_of, plain, put
+from p2psim.study.nodes import Node, at, place_of, plain
 from p2psim.study.scenario import Scenario, validated
-from p2psim.study.sweep import combinations, read_sweep, steps_of, too_many
+from p2psim.study.sweep import combinations, read_sweep, steps_of, too_many, with_value
 
 #: Written in front of what is hashed; changes only when the meaning of a scenario does.
 HASH_VERSION = "p2psim-scenario-1"
@@ -162,7 +162,7 @@ def display(value: Any, also: Collection[str] = ()) -> str:
 def _scenario(base: Node, combination: Mapping[str, tuple[int, Node]]) -> Scenario:
     node = base
     for key, (_, value) in combination.items():
-        node = put(node, steps_of(key), value)
+        node = with_value(node, key, value)
     return validated(node)
 
 

@@ -20,6 +20,6 @@ def comparability(metrics: Collection[str], swept: Collection[str]) -> list[str]
     if not grown or not any(key.startswith("network.topology") for key in swept):
         return []
     return [
-        f"{' and '.join(grown)} grow with the number of links and their weights, so that cells with other graphs "
-        "cannot be compared by them; record mean_objective_gap"
+        f"{' and '.join(grown)} {'grow' if len(grown) > 1 else 'grows'} with the number of links and their weights, "
+        "so that cells with different graphs cannot be compared by that; record mean_objective_gap"
     ]

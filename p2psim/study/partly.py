@@ -17,8 +17,8 @@ from p2psim.errors import Fault, InputError, MissingSourceError
 from p2psim.options import Options
 from p2psim.registry import AnyOf
 from p2psim.study.figure import figure_faults
-from p2psim.study.nodes import Node, put
-from p2psim.study.sweep import Axis, steps_of
+from p2psim.study.nodes import Node
+from p2psim.study.sweep import Axis, steps_of, with_value
 
 if TYPE_CHECKING:
     from p2psim.study.scenario import Scenario
@@ -47,7 +47,7 @@ def further_faults(node: Node, axes: Sequence[Axis]) -> list[Fault]:
     try:
         for axis in axes:
             for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-                node = put(node, steps_of(key), values[0], place)
+                node = with_value(node, key, values[0], place)
     except InputError:
         return []
     _, tree, context = attempted(node)

@@ -26,11 +26,11 @@ from p2psim.study import yaml_reader, yaml_writer
 from p2psim.study.faults import faults_of, make_whole, ordered, path_of, show
 from p2psim.study.figure import Figures, figure_faults
 from p2psim.study.names import PATTERN, checked_name
-from p2psim.study.nodes import Node, Place, at, find, from_python, place_of, placed, plain, put
+from p2psim.study.nodes import Node, Place, at, find, from_python, place_of, placed, plain
 from p2psim.study.record import RecordSection
 from p2psim.study.replicas import Replicas
 from p2psim.study.search import METHODS
-from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many
+from p2psim.study.sweep import Axis, read_sweep, steps_of, too_many, with_value
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
 
@@ -339,7 +339,7 @@ def _completed(node: Node, axes: list[Axis]) -> Node:
     for axis in axes:
         for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
             if isinstance(node.content, dict) and find(node, steps_of(key)) is None:
-                node = put(node, steps_of(key), values[0], place)
+                node = with_value(node, key, values[0], place)
     return node
 
 
@@ -356,7 +356,7 @@ def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, l
             found[key] = []
             for value in values:
                 try:
-                    cell = validated(put(bare, steps_of(key), value, place))
+                    cell = validated(with_value(bare, key, value, place))
                 except InputError as error:
                     faults += error.faults
                     continue

@@ -11,7 +11,7 @@ from itertools import product
 
 from p2psim.errors import Fault
 from p2psim.study.faults import show
-from p2psim.study.nodes import Node, Place, Steps, at
+from p2psim.study.nodes import Node, Place, Steps, at, find, put
 from p2psim.study.search import METHODS, read_search
 
 #: Cells that a sweep may have without being asked for again.
@@ -35,6 +35,13 @@ class Axis:
 def steps_of(key: str) -> Steps:
     """Split a swept key."""
     return tuple(key.split("."))
+
+
+def with_value(node: Node, key: str, value: Node, place: Place | None = None) -> Node:
+    """Return the tree with a value at a swept key; a hash beside a path was that of another file, and goes."""
+    steps = steps_of(key)
+    node, seal = put(node, steps, value, place), (*steps[:-1], "sha256")
+    return put(node, seal, Node("", value.place)) if steps[-1] == "path" and find(node, seal) else node
 
 
 def read_sweep(node: Node | None) -> tuple[list[Axis], list[Fault]]:

@@ -308,6 +308,7 @@ def test_a_matrix_is_read_as_written(tmp_path):
 X, Y = np.arange(6.0).reshape(3, 2), np.arange(3.0)
 LIKE_NUMBERS = {
     "masked": np.ma.masked_array(X, X == 3),
+    "masked rows": list(np.ma.masked_array(X, X == 3)),
     "complex": X + 0j,
     "object": X.astype(object),
     "text": X.astype(str),
@@ -368,6 +369,24 @@ def test_owners_without_a_name_of_their_own_are_refused(owner):
 def test_owners_of_arrays_are_labels_as_written():
     data = prepare(DataSection(source=Arrays.rows(X, Y, owner=["007", "7", "NA"])), 0, None)
     assert set(data.labels) == {"007", "7", "NA"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 10**9), min_size=1, max_size=20),
+    st.sampled_from([1e-9, 1e-7, 1e-6, 0.1, 1, 1e298]),
+)
+def test_codes_stored_as_floating_point_numbers_are_told_apart_or_refused(codes, unit):
+    owner = np.array([code * unit for code in codes])
+    section = DataSection(
+        source=Arrays.rows(np.ones((owner.size, 1)), np.ones(owner.size), owner=owner),
+        partition={"kind": "column", "column": "owner"},
+    )
+    if len({round(value, 6) for value in owner.tolist()}) < len(set(owner.tolist())):
+        assert "are the same to six places" in refusal(prepare, section, 0, None)
+    else:
+        data = prepare(section, 0, None)
+        assert len(data.labels) == len(set(data.labels)) == len(set(owner.tolist()))
 
 
 def test_compressed_tables_are_read(tmp_path):

@@ -1,11 +1,14 @@
 """What a run is depends on the contents of the files that its scenario names, not on their names alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from graph_cases import graph_scenario
 
 from p2psim.errors import InputError
-from p2psim.study.cells import content, identity
+from p2psim.paths import sha256_of
+from p2psim.study.cells import cells, content, identity, value_at
 from p2psim.study.scenario import Scenario
 
 
@@ -41,3 +44,23 @@ def test_a_file_that_changed_makes_another_run(part, tmp_path):
         Scenario.from_dict(before.resolved())
     path.unlink()
     assert read().resolved()  # that it is missing is said when it is needed
+
+
+@pytest.mark.parametrize(
+    "part", ["network.topology", "learning.algorithm.start", "network.channel.latency.empirical"]
+)
+def test_a_sweep_over_files_takes_each_with_its_own_hash(part, tmp_path):
+    paths = [str(tmp_path / f"{value}.txt") for value in (1, 2)]
+    for value, path in enumerate(map(Path, paths), 1):
+        if part == "network.topology":
+            ring(path, 6, value)
+        else:
+            np.savetxt(path, np.full((6, 3) if "start" in part else 6, float(value)), delimiter=",")
+    kind = {"network.topology": {"kind": "file"}, "learning.algorithm.start": {"kind": "given"}}.get(part, {})
+    swept = graph_scenario({part: {**kind, "path": paths[0]}, "sweep": {f"{part}.path": paths}})
+    grid = cells(swept)
+    hashes = [value_at(cell.scenario, (*part.split("."), "sha256")) for cell in grid]
+    assert hashes == [sha256_of(Path(path)) for path in paths]
+    assert grid[0].content != grid[1].content
+    again = cells(Scenario.from_dict(swept.resolved()))
+    assert [cell.content for cell in again] == [cell.content for cell in grid]

@@ -15,7 +15,7 @@ class ByColumn(Partition):
     kind: Literal["column"] = "column"
     column: str = Field(
         description="name of the column; its values are the labels of the owners, as written; floating-point numbers "
-        "are rounded to six places"
+        "are named by their value to six places"
     )
 
     @property

@@ -196,7 +196,7 @@ def _plain(values: Any, name: str) -> np.ndarray:
     MeaningError
         If entries are masked, or rows differ in length.
     """
-    if np.ma.is_masked(values):
+    if any(map(np.ma.is_masked, values if isinstance(values, list | tuple) else [values])):
         raise MeaningError("data.source", f"{name} has masked entries; leave their rows out, or fill them")
     try:
         return np.asarray(values)
