@@ -24,6 +24,7 @@ from p2psim.study.describing import (
     with_stops,
     without_empty,
 )
+from p2psim.study.differences import differences
 from p2psim.study.executors import EXECUTORS, available_cores, run_local
 from p2psim.study.faults import given, path_of, show
 from p2psim.study.guard import refuse_unguarded
@@ -32,13 +33,13 @@ from p2psim.study.needs import refuse_excess, refuse_length
 from p2psim.study.pool import warm_up
 from p2psim.study.progress import WAYS, shown
 from p2psim.study.work import Work
+from p2psim.study.workspace import Workspace
 
 if TYPE_CHECKING:
     from p2psim.study.cells import Cell
     from p2psim.study.parts import RunKey
     from p2psim.study.result import Result
     from p2psim.study.scenario import Scenario
-    from p2psim.study.workspace import Workspace
 
 #: Where run folders go when nothing is said.
 RUNS = Path("runs")
@@ -175,7 +176,14 @@ def _run_into(
     identity = scenario.identity()
     record = Record(options.arguments, options.executor, options.jobs)
     with contextlib.ExitStack() as stack:
-        found = store.inspect(folder, identity, options.overwrite)
+        try:
+            found = store.inspect(folder, identity, options.overwrite)
+        except store.OtherScenarioError as error:
+            # The scenario's own mistakes come first: perhaps it is another one because of them.
+            with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+                assess_cells(scenario, grid, Workspace(Path(directory)))
+            told = differences(folder / store.SCENARIO, scenario)
+            raise store.OtherScenarioError(folder, error.name, told) from None
         # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
         locked = folder.exists()
         if locked:
@@ -257,7 +265,6 @@ def _prepare(
     needed.
     """
     from p2psim.study.scenario import explicit
-    from p2psim.study.workspace import Workspace
 
     workspace = Workspace(directory)
     if not needed:

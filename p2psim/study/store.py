@@ -41,6 +41,18 @@ _PART_NAME = re.compile(r"[0-9a-f]{16}-\d+(-\d+)?")
 _BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside"}
 
 
+class OtherScenarioError(FolderError):
+    """A run folder holds the results of another scenario; says which keys differ, as far as that is known."""
+
+    def __init__(self, folder: Path, name: str, differences: str = ""):
+        told = "; ".join(filter(None, (name, differences)))
+        super().__init__(
+            f"{folder}: holds the results of another scenario ({told}); "
+            "choose another --out, or replace it with --overwrite"
+        )
+        self.name = name
+
+
 def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | None:
     """See whether a folder may be used; changes nothing.
 
@@ -85,10 +97,7 @@ def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | 
     if not overwrite:
         manifest.check_format(folder, found)
     if found.identity != identity and not overwrite:
-        raise FolderError(
-            f"{folder}: holds the results of another scenario ({found.name}, identity {found.identity[:12]}, "
-            f"this one is {identity[:12]}); choose another --out, or replace it with --overwrite"
-        )
+        raise OtherScenarioError(folder, found.name)
     return found
 
 
