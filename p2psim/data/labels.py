@@ -17,6 +17,9 @@ from p2psim.text_tables import is_number
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Relative error of numbers in single precision.
+_SINGLE = 2.0**-23
+
 
 def labels_in(column: Any) -> np.ndarray | pd.Categorical:
     """Take a column as labels, as they are written: ``007`` is not ``7``, and ``NA`` is one.
@@ -94,8 +97,8 @@ def owners_of(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Number the distinct values of a column, in order, and name them.
 
-    Floating-point numbers are named by their value to six places, since codes that are stored in single precision, as
-    the hospitals of `azpro` are, have more digits than were written.
+    Floating-point numbers are named by their value to six places, and those that differ by the rounding of single
+    precision are one: codes that are stored so, as the hospitals of `azpro` are, have more digits than were written.
 
     Parameters
     ----------
@@ -128,13 +131,16 @@ def owners_of(
     if pd.api.types.is_float_dtype(series.dtype):
         numbers = series.to_numpy(dtype=np.float64)
         refuse(np.isinf(numbers), "an infinite value")
-        distinct, owners = np.unique(numbers, return_inverse=True)
-        near = [round(v, 6) for v in distinct.tolist()]
-        labels = tuple(str(int(v)) if v == int(v) else str(v) for v in near)
-        for i, (one, other) in enumerate(pairwise(near)):
-            if one == other:
-                pair = " and ".join(map(repr, distinct[i : i + 2].tolist()))
-                raise MeaningError(key, f"{pair} are the same to six places; give the codes as text")
+        values, of_row = np.unique(numbers, return_inverse=True)
+        near = [round(value, 6) for value in values.tolist()]
+        for one, other in pairwise(values.tolist()):
+            if round(one, 6) == round(other, 6) and other - one > _SINGLE * abs(other):
+                raise MeaningError(
+                    key, f"{one!r} and {other!r} are the same to six places; give the codes as text"
+                )
+        distinct, of_value = np.unique(near, return_inverse=True)
+        owners = of_value[of_row]
+        labels = tuple(str(int(v)) if v == int(v) else str(v) for v in distinct.tolist())
     elif pd.api.types.is_numeric_dtype(series.dtype):
         distinct, owners = np.unique(series.to_numpy(), return_inverse=True)
         labels = tuple(map(str, distinct.tolist()))
