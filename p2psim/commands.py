@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import Fault, FolderError, InputError
+from p2psim.errors import Fault, InputError
 from p2psim.printing import complain, print_json, print_table
 
 if TYPE_CHECKING:
@@ -214,51 +214,9 @@ def _forecast(asked: argparse.Namespace) -> int:
 
 def _verify(asked: argparse.Namespace) -> int:
     """``p2psim verify``."""
-    from p2psim.study.replica_check import TOLERANCE
-    from p2psim.study.result import Result
-    from p2psim.study.verification import damaged_files, verify_result
+    from p2psim.verify_command import verify
 
-    result = Result.load(asked.run)
-    checked, damaged = verify_result(result), damaged_files(result)
-    rows = [
-        {
-            "cell": one.cell,
-            "replica": one.replica,
-            "events": one.events,
-            "largest": one.largest,
-            "verdict": one.verdict,
-            "rounding amplified": one.amplified,
-            "fault": one.fault,
-        }
-        for one in checked
-    ]
-    wrong = [row for row in rows if row["verdict"] == "wrong"]
-    unclear = [row for row in rows if row["verdict"] == "not comparable"]
-    largest = max((one.largest for one in checked if one.verdict != "not comparable"), default=0.0)
-    if damaged and not wrong:
-        raise FolderError(*damaged)
-    for line in damaged:
-        complain(line, "damaged")
-    if asked.json:
-        found = {"checked": rows, "wrong": len(wrong), "not_comparable": len(unclear), "damaged": damaged}
-        print_json({"largest": largest, "tolerance": TOLERANCE, **found})
-        return 1 if wrong else 0
-    print_table([{key: row[key] for key in row if key != "verdict"} for row in wrong], "beyond the tolerance")
-    if unclear:
-        print_table(
-            [
-                {key: row[key] for key in ("cell", "replica", "largest", "rounding amplified")}
-                for row in unclear
-            ],
-            "not comparable: an unstable step amplifies rounding, so that plain replays part from each other too",
-        )
-    print(
-        f"{len(rows)} simulations recomputed"
-        f"{f', {len(unclear)} of them not comparable' if unclear else ''}; "
-        f"largest relative difference {'of the others ' if unclear else ''}{largest:.3g} "
-        f"(up to {TOLERANCE:g} is right)"
-    )
-    return 1 if wrong else 0
+    return verify(asked)
 
 
 def _compare(asked: argparse.Namespace) -> int:

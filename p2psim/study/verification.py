@@ -11,6 +11,7 @@ import numpy as np
 from p2psim.data.prepare import public_bounds
 from p2psim.errors import FolderError, InputError, MissingPartError, SimulationError
 from p2psim.printing import key_values
+from p2psim.study.differences import differences
 from p2psim.study.event_format import check_event_format
 from p2psim.study.manifest import check_format
 from p2psim.study.parts import EVENT_COLUMNS
@@ -65,23 +66,35 @@ class Checked:
         return self.drift / NUDGE
 
 
-def verify_result(result: Result) -> list[Checked]:
+def verify_result(result: Result, scenario: "Scenario | None" = None) -> list[Checked]:
     """Recompute every simulation of a run folder; see `damaged_files` for whether its files are as they were written.
+
+    Parameters
+    ----------
+    result : Result
+    scenario : Scenario, optional
+        The one that was run, with the same arrays, where these were given in Python: the folder has their hash only.
 
     Raises
     ------
     InputError
-        If the run did not record its events.
+        If the run did not record its events, or the scenario is another one.
     FolderError
         If the events are of another format, the tables lack a simulation that the manifest names, or files are so
         damaged that they cannot be read.
     """
     check_format(result.path, result.described)
+    if scenario is not None and scenario.identity() != result.described.identity:
+        told = differences(result.path / "scenario.yaml", scenario)
+        raise FolderError(
+            f"{result.path}: these are not results of the scenario given{f' ({told})' * bool(told)}"
+        )
     damaged = damaged_files(result)
     if not all((result.path / name).is_file() for name in result.described.files):
         raise FolderError(*damaged)  # nobody opens what is no file: a pipe would wait for ever
     try:
-        return list(_check_all(Result(result.path, result.described, trusting=True) if damaged else result))
+        readable = Result(result.path, result.described, trusting=True) if damaged else result
+        return list(_check_all(readable, scenario))
     except Exception as error:
         if damaged:
             raise FolderError(*damaged) from error
@@ -117,7 +130,7 @@ def damaged_files(result: Result) -> list[str]:
     return [f"{result.path / name}: {fault}" for name, fault in found if fault]
 
 
-def _check_all(result: Result) -> "Iterator[Checked]":
+def _check_all(result: Result, given: "Scenario | None") -> "Iterator[Checked]":
     from p2psim.study.families import family_of
     from p2psim.study.ledger_check import faults
 
@@ -129,7 +142,7 @@ def _check_all(result: Result) -> "Iterator[Checked]":
         )
     tables = {name: _by_run(getattr(result, name)) for name in ("events", "metrics", "ledger", "agents")}
     events, metrics = tables["events"], tables["metrics"]
-    for cell, scenario in scenarios_of(result):
+    for cell, scenario in scenarios_of(result, given):
         for content, replica in sorted(result.described.runs):
             if content != result.described.cells[cell].content:
                 continue
@@ -170,12 +183,12 @@ def _by_run(table: "pd.DataFrame | None") -> "dict[tuple[int, int], pd.DataFrame
     return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
 
 
-def scenarios_of(result: Result) -> "Iterator[tuple[int, Scenario]]":
-    """Scenario of each cell number, also of those that the grid has no more."""
+def scenarios_of(result: Result, given: "Scenario | None" = None) -> "Iterator[tuple[int, Scenario]]":
+    """Scenario of each cell number, also of those that the grid has no more; `given` instead of the folder's."""
     from p2psim.study.cells import cells
     from p2psim.study.scenario import Scenario
 
-    grid = {cell.content: cell.scenario for cell in cells(result.scenario, confirm_cells=True)}
+    grid = {cell.content: cell.scenario for cell in cells(given or result.scenario, confirm_cells=True)}
     for number, entry in enumerate(result.described.cells):
         if entry.content in grid:
             yield number, grid[entry.content]

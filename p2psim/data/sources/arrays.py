@@ -47,6 +47,12 @@ class Records:
 
 def _only_in_python(value: Any) -> Any:
     if not isinstance(value, Records):
+        if isinstance(value, str):
+            raise ValueError(
+                "arrays are given in Python, and only their hash is written here; with the same arrays, in Python, "
+                "p2psim.run(scenario, folder) continues a run and verify_result(result, scenario) of "
+                "p2psim.study.verification verifies it"
+            )
         raise ValueError("arrays are given in Python; a scenario file can name a csv or a parquet source")
     return value
 
