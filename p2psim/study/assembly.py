@@ -77,6 +77,8 @@ def assemble(
     """
     import networkx as nx
 
+    if not isinstance(graph, nx.Graph):
+        raise InputError(f"the graph must be a networkx.Graph, got {type(graph).__name__}")
     owners = [node for node in graph if node != LEARNER]
     if {str(owner) for owner in owners} == {str(i) for i in range(len(owners))}:
         owners = sorted(owners, key=lambda owner: int(str(owner)))
@@ -122,7 +124,12 @@ def _in_order(
         if set(records) != set(owners):
             which = differing(map(str, owners), map(str, records), "mapping of records")
             raise InputError(f"nodes of the graph and owners of records have different names: {which}")
-        return [records[owner] for owner in owners]
-    if len(records) != len(owners):
-        raise InputError(f"the graph has {len(owners)} owners, but there are records of {len(records)}")
-    return list(records)
+        pairs = [records[owner] for owner in owners]
+    else:
+        pairs = list(records) if isinstance(records, Sequence) else []
+    if len(pairs) != len(owners):
+        raise InputError(f"the graph has {len(owners)} owners, but there are records of {len(pairs)}")
+    for owner, pair in zip(owners, pairs, strict=True):
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise InputError(f"the records of {owner} must be a pair (X, y)")
+    return pairs

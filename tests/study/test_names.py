@@ -211,6 +211,14 @@ def test_assemble_refuses_records_of_others():
         assembled(star_of("ab"), [pair])
 
 
+@pytest.mark.parametrize("records", [None, 7, [1, 2], [(1, 2, 3), (1, 2)], {"a": None, "b": ()}])
+def test_assemble_refuses_what_are_no_records(records):
+    with pytest.raises(InputError, match="records of"):
+        assembled(star_of("ab"), records)
+    with pytest.raises(InputError, match=r"must be a networkx\.Graph"):
+        assembled(records, [])
+
+
 def test_assemble_takes_numbers_by_number():
     pairs = [(np.full((3, 1), float(i)), np.arange(3.0)) for i in range(3)]
     one, other = assembled(star_of([2, 0, 1]), pairs), assembled(star_of([0, 1, 2]), pairs)
