@@ -68,7 +68,7 @@ class AgentNames:
             if agent in first:
                 raise MeaningError(
                     key,
-                    f"{where}agent {agent} (from 0) is named twice, as {first[agent]!r} and as {name!r}",
+                    f"{where}agent {self.labels[agent]} is named twice, as {first[agent]!r} and as {name!r}",
                 )
             first[agent] = name
             found[name] = agent

@@ -1,6 +1,6 @@
 """Errors that are meant for the person who wrote the scenario, and the exit codes they end in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any
@@ -75,6 +75,26 @@ class MeaningError(InputError):
 
     def __init__(self, key: str, message: str):
         super().__init__(Fault(message, key))
+
+
+class AgentError(MeaningError):
+    """A `MeaningError` about one agent, known by its index; whoever knows the labels of agents calls it by its own.
+
+    Parameters
+    ----------
+    key : str
+    message : str
+        With ``{agent}`` where the agent is named.
+    agent : int
+    """
+
+    def __init__(self, key: str, message: str, agent: int):
+        super().__init__(key, message.replace("{agent}", str(agent)))
+        self.key, self.message, self.agent = key, message, agent
+
+    def named(self, labels: Sequence[str]) -> MeaningError:
+        """The same with the agent's label."""
+        return MeaningError(self.key, self.message.replace("{agent}", labels[self.agent]))
 
 
 class MissingPartError(InputError):

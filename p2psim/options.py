@@ -152,7 +152,7 @@ def per_agent(
     for name in value:
         meant = agents.find(name)
         if not meant and name not in members:
-            known = sorted({str(i) for i in range(len(labels))} | set(labels) | members.keys())
+            known = [*labels, *members]
             raise MeaningError(key, f"no agent or group is called {name!r}; there are {some(known)}")
         if meant and meant != members.get(name, meant):
             raise MeaningError(
@@ -164,6 +164,6 @@ def per_agent(
     values = np.empty(len(labels))
     for i, group in enumerate(groups if groups is not None else [""] * len(labels)):
         if i not in of_agent and group not in value:
-            raise MeaningError(key, f"agent {i} ({labels[i]}) has no value")
+            raise MeaningError(key, f"agent {labels[i]} has no value")
         values[i] = of_agent[i] if i in of_agent else value[group]
     return values

@@ -52,11 +52,11 @@ class TestPerAgent:
     @pytest.mark.parametrize(
         ("value", "labels", "groups", "message"),
         [
-            ({"east": 1.0}, LABELS, GROUPS, r"no agent or group is called 'east'; there are 0, 1, 2, large"),
+            ({"east": 1.0}, LABELS, GROUPS, r"no agent or group is called 'east'; there are north, "),
             ({3: 1.0}, LABELS, GROUPS, "no agent or group is called '3'"),
             ({"large": 1.0}, LABELS, None, "no agent or group is called 'large'"),
-            ({"north": 1.0}, LABELS, GROUPS, r"agent 1 \(south\) has no value"),
-            ({}, LABELS, GROUPS, r"agent 0 \(north\) has no value"),
+            ({"north": 1.0}, LABELS, GROUPS, "agent south has no value"),
+            ({}, LABELS, GROUPS, "agent north has no value"),
             ({0: 1.0, 1: 2.0}, ("1", "2"), None, r"'1' is the label of agent 0 \(from 0\) and the index of"),
             ({0: 1.0, 1: 2.0}, ("1", "0"), None, r"'0' is the label of agent 1"),
             ({0: 1.0, "north": 2.0, "small": 3.0}, LABELS, GROUPS, "named twice, as '0' and as 'north'"),

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError
 from p2psim.options import BY_NAME, Count, Options
 
 #: How a batch is drawn, for kernels.
@@ -70,9 +70,10 @@ class FixedBatch(Options):
         short = np.flatnonzero((records > 0) & (records < self.size))
         if short.size:
             agent = int(short[0])
-            raise MeaningError(
+            raise AgentError(
                 "learning.algorithm.batch.size",
-                f"must be at most what each agent holds, {records[agent]} records for agent {agent}, got {self.size}",
+                f"must be at most what each agent holds, {records[agent]} records for agent {{agent}}, got {self.size}",
+                agent,
             )
         return np.where(records > 0, self.size / np.maximum(records, 1), 1.0)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
@@ -156,9 +156,10 @@ def allowances(mechanism: Mechanism, limit: Limit) -> np.ndarray:
     left = whole - np.where(np.isfinite(limit.start), limit.start, 0.0) ** mechanism.power
     if (left <= 0).any():
         agent = int(np.argmax(left <= 0))
-        raise MeaningError(
+        raise AgentError(
             "learning.algorithm.start.epsilon",
-            f"must be less than privacy.epsilon, {limit.epsilon[agent]:g} for agent {agent}, of which it is a part",
+            f"must be less than privacy.epsilon, {limit.epsilon[agent]:g} for agent {{agent}}, of which it is a part",
+            agent,
         )
     return left
 
@@ -194,7 +195,7 @@ def composed(
         try:
             factor = largest_loss(ACCOUNTANTS[accountant], noise, same, *budget, power, before)
         except ValueError as error:
-            raise MeaningError("privacy.epsilon", f"is too small for agent {agent}: {error}") from None
+            raise AgentError("privacy.epsilon", f"is too small for agent {{agent}}: {error}", agent) from None
         return factor ** (1 / power)
 
     return _once_each(solve, limit, (releases, rates))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.allocations import Allocation, StatedLosses
@@ -190,9 +190,10 @@ class Plan:
         lost = ~(scales <= LARGEST)
         if lost.any():
             agent, number = releases.agents[lost][0], releases.numbers[lost][0]
-            raise MeaningError(
+            raise AgentError(
                 "privacy.allocation",
-                f"the noise of release {number} of agent {agent} overflows; its share of the budget is too small",
+                f"the noise of release {number} of agent {{agent}} overflows; its share of the budget is too small",
+                int(agent),
             )
         return scales
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError, MeaningError
 from p2psim.privacy.allocations import Allocation
 from p2psim.privacy.budgets import Limit, affordable, allowances, composed
 from p2psim.privacy.mechanisms import Mechanism
@@ -124,9 +124,9 @@ def _within_budgets(made: Plan, limited: np.ndarray, horizon: int) -> Plan:
         if not (claimed > 0).all():
             wrong = int(np.argmin(claimed > 0))
             message = (
-                f"{allocation.kind} gives release {wrong} of agent {agent} no positive share of its budget"
+                f"{allocation.kind} gives release {wrong} of agent {{agent}} no positive share of its budget"
             )
-            raise MeaningError("privacy.allocation", message)
+            raise AgentError("privacy.allocation", message, agent)
         return claimed
 
     return replace(made, releases=affordable(mechanism, limit, rates, losses, made.releases))

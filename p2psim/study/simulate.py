@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.errors import AgentError
 from p2psim.network.events import join
 from p2psim.network.lost_releases import LostReleases
 from p2psim.privacy.allocations import Releases
@@ -159,8 +160,12 @@ def sample(
 
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
-    cell = family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0)
-    facts = cell.assess()
+    case = workspace.case(scenario, 0)
+    try:
+        cell = family_of(scenario).cell(scenario, case, 0)
+        facts = cell.assess()
+    except AgentError as error:
+        raise error.named(case.labels) from None
     return replace(
         facts,
         privacy=with_spent(facts.privacy, cell.stage.plan, scenario.privacy.accountant),

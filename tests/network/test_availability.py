@@ -267,7 +267,7 @@ def test_table_from_a_file(tmp_path: Path) -> None:
         ('agent,begin,end\n"a0,0,1\n', r"trace\.csv:2: "),
         (
             "agent,begin,end\n1,0,5\na1,5,6\n",
-            r"trace\.csv:3: agent 1 \(from 0\) is named twice, as '1' and as 'a1'",
+            r"trace\.csv:3: agent a1 is named twice, as '1' and as 'a1'",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_what_is_for_graphs_is_refused_on_a_star(changes, said):
         ({"learning.loss": "squared", "data.scale": {}}, "privacy.sensitivity: bounds needs a bound on θ"),
         ({"network.topology.agents": 5, "data.source.agents": 6}, "agents"),
         ({"network.topology": {"kind": "knn", "neighbours": 2, "agents": 9}}, "network.topology: knn needs profiles"),
-        ({"privacy.epsilon": {0: 1.0}}, "privacy.epsilon: agent 1 (1) has no value"),
+        ({"privacy.epsilon": {0: 1.0}}, "privacy.epsilon: agent 1 has no value"),
         (
             {"learning.algorithm.start": {"kind": "private", "epsilon": 20.0}},
             "learning.algorithm.start.epsilon: must be less than privacy.epsilon, 20 for agent 0",

@@ -1,5 +1,7 @@
 """Agents are called by name wherever they are named: nodes of a graph, owners of a table, budgets, spans."""
 
+import re
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from p2psim import assemble
 from p2psim.errors import InputError
 from p2psim.learning.async_star import AsyncStar
 from p2psim.learning.losses import Squared
+from p2psim.study.checking import check_scenario
 from p2psim.study.families import family_of
 from p2psim.study.scenario import Scenario
 from p2psim.study.workspace import Workspace
@@ -135,6 +138,44 @@ def test_a_topology_of_another_number_of_agents_than_the_records_have_owners(tmp
     (fault,) = caught.value.faults
     assert fault.key == key
     assert fault.message == f"asks for 4 agents, but the data has 5 owners: {', '.join(CLINICS)}"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"privacy.epsilon": {**dict.fromkeys(CLINICS, 1.0), "east": 1.0}},
+            f"no agent or group is called 'east'; there are {', '.join(CLINICS)}",
+        ),
+        ({"privacy.epsilon": dict.fromkeys(CLINICS[1:], 1.0)}, f"agent {CLINICS[0]} has no value"),
+        (
+            {"privacy.epsilon": {**dict.fromkeys(CLINICS, 1.0), "0": 1.0}},
+            f"agent {CLINICS[0]} is named twice, as '{CLINICS[0]}' and as '0'",
+        ),
+        (
+            {"learning.algorithm.batch": {"kind": "fixed", "size": 7}},
+            f"6 records for agent {CLINICS[0]}, got 7",
+        ),
+        (
+            {"privacy.epsilon": dict.fromkeys(CLINICS, 5e-324)},
+            f"the noise of release 0 of agent {CLINICS[0]} overflows",
+        ),
+    ],
+)
+def test_messages_call_agents_by_their_labels(tmp_path, change, said):
+    hub_first(tmp_path / "links.gml")
+    records(tmp_path / "records.csv")
+    asked = tree(tmp_path)
+    for key, value in change.items():
+        *sections, last = key.split(".")
+        inner = asked
+        for section in sections:
+            inner = inner[section]
+        inner[last] = value
+    with pytest.raises(InputError) as caught:
+        check_scenario(Scenario.from_dict(asked), "names")
+    assert said in str(caught.value)
+    assert not re.search(r"agent \d|\b0, 1, 2\b", str(caught.value))
 
 
 class TestGeneratedData:

@@ -334,7 +334,7 @@ def test_runs_end_by_commits_or_when_no_one_can_act(workspace):
 def test_what_the_data_does_not_allow_is_named(workspace):
     with pytest.raises(MeaningError, match=r"^learning\.loss: hinge needs labels that are"):
         simulate(scenario({"learning.loss": "hinge"}), 0, workspace)
-    with pytest.raises(InputError, match=r"^privacy\.epsilon: agent 2 \(2\) has no value"):
+    with pytest.raises(InputError, match=r"^privacy\.epsilon: agent 2 has no value"):
         simulate(scenario({"privacy.epsilon": {0: 1.0, 1: 2.0}}), 0, workspace)
     gaussian = {"data.source": {"kind": "linear-regression", "x": "gaussian", "points": 20}}
     with pytest.raises(MeaningError, match=r"^privacy\.sensitivity: bounds needs a public bound on x"):

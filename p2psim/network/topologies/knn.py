@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError, MeaningError
 from p2psim.network.links import Given, Links, checked_links, from_edges
 from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.drawing import pair_keys
@@ -96,9 +96,10 @@ def nearest(profiles: Any, neighbours: int, metric: str) -> np.ndarray:
     if metric == "cosine":
         flat = np.flatnonzero(squares == 0)
         if flat.size:
-            raise MeaningError(
+            raise AgentError(
                 "network.topology.metric",
-                f"the profile of agent {flat[0]} is zero and has no direction; take euclidean",
+                "the profile of agent {agent} is zero and has no direction; take euclidean",
+                int(flat[0]),
             )
         rows = rows * (1 / np.sqrt(squares))[:, None]
         rows = csr_array(rows) if issparse(rows) else rows

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError, MeaningError
 from p2psim.network.links import Given, Links, checked_links, from_edges
 from p2psim.network.spectrum import dense_lambda2
 from p2psim.network.topologies.base import Topology
@@ -59,8 +59,10 @@ def _cosines(targets: np.ndarray, agents: int) -> np.ndarray:
     lengths = np.sqrt((targets * targets).sum(axis=1))
     wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
     if wrong.size:
-        raise MeaningError(
-            "network.topology", f"the target of agent {wrong[0]} is zero or not finite, and has no direction"
+        raise AgentError(
+            "network.topology",
+            "the target of agent {agent} is zero or not finite, and has no direction",
+            int(wrong[0]),
         )
     units = targets / lengths[:, None]
     # Not BLAS, whose last digits depend on its threads.

@@ -182,7 +182,9 @@ def assessment(
         Of the algorithm; those that all share come after them.
     """
     problem = cell.problem
-    shared = overlap_warning(cell.stage.plan) + delta_warning(cell.scenario.privacy.delta, problem.records)
+    shared = overlap_warning(cell.stage.plan, cell.case.labels) + delta_warning(
+        cell.scenario.privacy.delta, problem.records
+    )
     return Assessment(
         facts=facts,
         records=tuple(problem.records.tolist()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError, MeaningError
 from p2psim.learning.batches import Sampling
 from p2psim.learning.learner_replay import LearnerReplay
 from p2psim.learning.rounds_reference import replay_rounds_plainly
@@ -137,8 +137,9 @@ def _weighting(scenario: Scenario, network: Network) -> Weighting:
     chances = found.heard * found.used
     if not chances.all():
         owner = int(np.argmin(chances))
-        raise MeaningError(
+        raise AgentError(
             "learning.algorithm.reweight",
-            f"owner {owner} never answers in time, so that nothing makes up for it",
+            "owner {agent} never answers in time, so that nothing makes up for it",
+            owner,
         )
     return Weighting(1.0 / chances, ones)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.errors import AgentError, MeaningError
 from p2psim.network.graphs import Links
 from p2psim.network.simulation import Network
 from p2psim.options import per_agent
@@ -69,10 +69,11 @@ def stage(
     limits, rates = plan.limits, network.rates
     if limits is not None and not network.goes_on and not limits.all():
         agent = int(np.argmin(limits))
-        raise MeaningError(
+        raise AgentError(
             "privacy.allocation",
-            f"the first release of agent {agent} would exceed its budget, ε = {plan.budget[agent]:g}: give it more, or "
-            "the release a smaller loss",
+            f"the first release of agent {{agent}} would exceed its budget, ε = {plan.budget[agent]:g}: give it more, "
+            "or the release a smaller loss",
+            agent,
         )
     parts = [
         scenario.network.model_dump(mode="json"),
@@ -300,7 +301,7 @@ def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str
     )
 
 
-def overlap_warning(plan: Plan) -> list[str]:
+def overlap_warning(plan: Plan, labels: Sequence[str]) -> list[str]:
     """Warning for budgets that, where several hold the same record, add up to more than was promised for it."""
     limit = plan.limit
     if not plan.mechanism.is_private or limit.holders == 1:
@@ -312,7 +313,7 @@ def overlap_warning(plan: Plan) -> list[str]:
     first = int(broken[0])
     return [
         f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of {lost.size} "
-        f"owners: for owner {first} {lost[first]:.4g}, and {limit.promised[first]:g} was promised; "
+        f"owners: for owner {labels[first]} {lost[first]:.4g}, and {limit.promised[first]:g} was promised; "
         "privacy.overlap.form: corrected keeps all promises"
     ]
 
