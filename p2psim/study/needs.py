@@ -119,10 +119,10 @@ def _needs(scenario: Scenario) -> list[Need]:
     if agents is None and (said := getattr(source, "agents", None)) is not None:
         agents, where = said, "data.source.agents"
     agents = agents or 1
-    links = agents * (agents - 1) if topology.kind == "complete" else 2 * agents
+    links = min(topology.link_ends(agents), float(agents) * agents)
     needs = [
         Need(_AGENT * agents, f"{agents:,} agents", {where: agents}),
-        Need(_LINK * links, f"{links:,} links", {where: agents}),
+        Need(_LINK * links, f"{links:,.0f} links", {where: agents}),
     ]
     algorithm = scenario.learning.algorithm
     if algorithm.kind in ("synchronous-descent", "synchronous-averaging"):

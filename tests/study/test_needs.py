@@ -5,11 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.cli import main
+from p2psim.network.links import Given
+from p2psim.network.topologies.base import Topology
+from p2psim.network.topologies.complete import Complete
+from p2psim.network.topologies.erdos_renyi import ErdosRenyi
+from p2psim.network.topologies.random_regular import RandomRegular
+from p2psim.network.topologies.ring import Ring
+from p2psim.network.topologies.scale_free import ScaleFree
+from p2psim.network.topologies.small_world import SmallWorld
+from p2psim.network.topologies.two_cluster import TwoCluster
 from p2psim.study.needs import available_memory
 
 STAR = """
@@ -56,6 +66,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("star", "learning.algorithm.horizon", 9223372036854775807),
         ("graph", "network.topology.shape", "{kind: grid, shape: [1000000, 1000000]}"),
         ("graph", "network.topology.agents", "{kind: complete, agents: 10000}"),
+        ("graph", "network.topology.agents", "{kind: erdos-renyi, agents: 1000000, probability: 0.5}"),
+        ("graph", "network.topology.agents", "{kind: random-regular, agents: 100000, degree: 9999}"),
+        (
+            "graph",
+            "network.topology.agents",
+            "{kind: small-world, agents: 100000, neighbours: 9998, rewire: 0.1}",
+        ),
+        ("graph", "network.topology.agents", "{kind: scale-free, agents: 1000000, attach: 100}"),
+        (
+            "graph",
+            "network.topology.agents",
+            "{kind: two-cluster, agents: 100000, within: 0.5, between: 0.1}",
+        ),
         ("graph", "data.source.dimension", 10**9),
         ("graph", "learning.algorithm.updates_per_agent", 1e300),
         ("graph", "sweep", "{" + ", ".join(f"{key}: {[*range(1, 1001)]}" for key in SWEPT) + "}"),
@@ -100,3 +123,27 @@ def test_who_confirms_it_may_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_memory_that_is_free_is_no_more_than_there_is() -> None:
     assert 0 < available_memory() < 1e15
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Complete(),
+        ErdosRenyi(probability=0.2),
+        RandomRegular(degree=8),
+        Ring(),
+        ScaleFree(attach=4),
+        SmallWorld(neighbours=8, rewire=0.3),
+        TwoCluster(within=0.3, between=0.1),
+    ],
+    ids=lambda graph: graph.kind,
+)
+def test_links_are_estimated(graph: Topology) -> None:
+    drawn = graph.links(400, np.random.default_rng(1), Given())
+    assert len(drawn.indices) == pytest.approx(graph.link_ends(400), rel=0.1)
+
+
+@pytest.mark.parametrize("samples", ["99", "10000001", "9223372036854775807"])
+def test_samples_of_an_audit(folder: Path, samples: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", str(folder / "star.yaml"), "--samples", samples]) == 2
+    assert "samples" in capsys.readouterr().err

@@ -71,6 +71,10 @@ class Topology(Options):
         """Number of agents that the topology says, None where it leaves it to the data."""
         return getattr(self, "agents", None)
 
+    def link_ends(self, agents: int) -> float:
+        """Ends of links that a graph of so many agents has, about; at least two for each agent that is joined."""
+        return 2.0 * agents
+
     def size_and_names(self) -> tuple[int | None, tuple[str, ...] | None]:
         """How many agents the topology asks for and their names, as far as it says either."""
         return self.size, None

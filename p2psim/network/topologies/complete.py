@@ -15,6 +15,10 @@ class Complete(Topology):
     kind: Literal["complete"] = "complete"
     agents: Agents = None
 
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return float(agents) * (agents - 1)
+
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
     ) -> Links:

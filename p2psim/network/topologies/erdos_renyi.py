@@ -25,6 +25,10 @@ class ErdosRenyi(Topology):
 
     is_random: ClassVar[bool] = True
 
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return self.probability * agents * (agents - 1)
+
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
     ) -> Links:

@@ -26,6 +26,10 @@ class ScaleFree(Topology):
 
     is_random: ClassVar[bool] = True
 
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return 2.0 * agents * self.attach
+
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
     ) -> Links:

@@ -35,6 +35,10 @@ class SmallWorld(Topology):
 
     is_random: ClassVar[bool] = True
 
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return float(agents) * self.neighbours
+
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
     ) -> Links:

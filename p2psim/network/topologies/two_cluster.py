@@ -28,6 +28,10 @@ class TwoCluster(Topology):
 
     is_random: ClassVar[bool] = True
 
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return (self.within + self.between) / 2 * agents * (agents - 2)
+
     def links(
         self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
     ) -> Links:

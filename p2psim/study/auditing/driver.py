@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Ways of releasing that one command audits; of more it says how many are left.
 MOST_AUDITS = 10
+#: Runs on each data set that one audit can keep in memory.
+MOST_SAMPLES = 10_000_000
 
 #: Laws of noise by the kind of mechanism.
 LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": DISCRETE_LAPLACE, "gaussian": GAUSSIAN}
@@ -129,8 +131,8 @@ def audit(
     from p2psim.study.needs import refuse_excess
     from p2psim.study.workspace import Workspace
 
-    if samples < 100:
-        raise InputError(f"samples must be at least 100, got {samples}")
+    if not 100 <= samples <= MOST_SAMPLES:
+        raise InputError(f"samples must be from 100 to {MOST_SAMPLES:,}, got {samples:,}")
     if not 0 < gamma < 1:
         raise InputError(f"gamma must lie between 0 and 1, got {gamma}")
     check_place("replica", replica, INT32)
