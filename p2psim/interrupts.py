@@ -5,6 +5,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+#: How a process is asked to end: by a service manager, or since its terminal has gone.
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+#: What Python does with a signal by itself.
+_PYTHONS = (signal.SIG_DFL, signal.default_int_handler)
+
 
 def say_interrupted() -> None:
     """Write that the command was interrupted, whatever has become of the streams."""
@@ -28,7 +33,7 @@ def deaf_afterwards(is_last: bool) -> Iterator[None]:
 
 @contextmanager
 def leave_at_once(code: int) -> Iterator[None]:
-    """While the block imports what a command needs, end the process with `code` on Ctrl-C.
+    """While the block imports what a command needs, end the process with `code` on Ctrl-C, SIGTERM and SIGHUP.
 
     Python's own way is to raise an error in the middle of an import, which some libraries swallow or wrap.
     """
@@ -37,22 +42,17 @@ def leave_at_once(code: int) -> Iterator[None]:
         say_interrupted()
         os._exit(code)
 
-    try:
-        before = signal.getsignal(signal.SIGINT)
-        if before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, leave)
-    except ValueError:  # not the main thread, which alone is interrupted
-        before = None
+    before = {ending: signal.getsignal(ending) for ending in (signal.SIGINT, *ENDINGS)}
+    ours = [ending for ending, handler in before.items() if handler in _PYTHONS]
+    with suppress(ValueError):  # not the main thread, which alone is interrupted
+        for ending in ours:
+            signal.signal(ending, leave)
     try:
         yield
     finally:
-        if before is signal.default_int_handler:
-            with suppress(ValueError):
-                signal.signal(signal.SIGINT, before)
-
-
-#: How a process is asked to end: by a service manager, or since its terminal has gone.
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+        with suppress(ValueError):
+            for ending in ours:
+                signal.signal(ending, before[ending])
 
 
 @contextmanager
