@@ -41,6 +41,8 @@ def _agents(scenario: Scenario) -> Iterator[Fault]:
         for check in _checks(scenario, labels):
             try:
                 check()
+            except MissingSourceError:
+                pass  # said where the file is needed, too
             except MeaningError as error:
                 yield from error.faults
 

@@ -71,12 +71,18 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
         return model.model_validate(entries, context=context)
     except ValidationError as error:
         wrong = {str(detail["loc"][0]) for detail in error.errors(include_url=False) if detail["loc"]}
-    fields: dict[str, Any] = {
-        name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
-    }
-    right: Options = create_model("Right", __base__=Options, **fields).model_validate(
-        {name: entry for name, entry in entries.items() if name in fields}, context=context
-    )
+    right = None
+    while right is None:
+        fields: dict[str, Any] = {
+            name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
+        }
+        try:
+            right = create_model("Right", __base__=Options, **fields).model_validate(
+                {name: entry for name, entry in entries.items() if name in fields}, context=context
+            )
+        except ValidationError as error:
+            # What failed first was a rule of the whole model, which hid these.
+            wrong |= {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
     found = model.model_construct(
         entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
     )

@@ -161,9 +161,12 @@ def text_of(place: Path) -> str:
     Raises
     ------
     MeaningError
-        If it is not UTF-8.
+        If it cannot be read, or is not UTF-8.
     """
-    raw = place.read_bytes()
+    try:
+        raw = place.read_bytes()
+    except OSError as error:
+        raise MeaningError(KEY, f"{place} cannot be read: {error.strerror or error}") from None
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

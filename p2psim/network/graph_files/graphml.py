@@ -84,6 +84,8 @@ def read_graphml(place: Path) -> FileGraph:
 
     try:
         root = parse(place).getroot()
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from None
     except ParseError as error:
         line, column = error.position
         why = str(error).partition(":")[0]
