@@ -32,6 +32,24 @@ def deaf_afterwards(is_last: bool) -> Iterator[None]:
 
 
 @contextmanager
+def interrupted_afterwards() -> Iterator[None]:
+    """Hold Ctrl-C back until the block is over: a library would make another error of it."""
+    held: list[int] = []
+    try:
+        before = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    except ValueError:  # not the main thread, which alone is interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for number in held[:1]:
+            signal.raise_signal(number)
+
+
+@contextmanager
 def leave_at_once(code: int) -> Iterator[None]:
     """While the block imports what a command needs, end the process with `code` on Ctrl-C, SIGTERM and SIGHUP.
 

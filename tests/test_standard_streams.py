@@ -145,6 +145,20 @@ def test_an_interrupt_while_python_ends_changes_no_exit_code(arguments: list[str
     assert ends[0].stderr == ends[1].stderr
 
 
+def test_an_interrupt_while_schemas_are_built_stays_an_interrupt() -> None:
+    script = (
+        "import os, signal, sys, threading\n"
+        "from p2psim.study.scenario import Scenario, _rebuild\n"
+        "for seconds in (0.001, 0.01, 0.05, 0.1):\n"
+        "    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    try:\n"
+        "        while True: _rebuild()\n"
+        "    except KeyboardInterrupt: print('interrupted')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.split() == ["interrupted"] * 4, ran.stderr
+
+
 def test_an_interrupt_at_any_moment_of_a_short_command(here: Path) -> None:
     for tenths in range(1, 6):
         with subprocess.Popen(

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationEr
 
 from p2psim.data.section import DataSection
 from p2psim.errors import Fault, InputError
+from p2psim.interrupts import interrupted_afterwards
 from p2psim.learning.section import STARS, LearningSection
 from p2psim.network.section import NetworkSection
 from p2psim.options import OneOf, Options, Whole
@@ -171,8 +172,9 @@ class Scenario(Options):
 
 def _rebuild() -> None:
     """Build the schemas of the scenario anew, with all parts that are registered now."""
-    for model in _models(Scenario, {}):
-        model.model_rebuild(force=True)
+    with interrupted_afterwards():
+        for model in _models(Scenario, {}):
+            model.model_rebuild(force=True)
 
 
 def _models(model: type[BaseModel], seen: dict[type[BaseModel], None]) -> dict[type[BaseModel], None]:
