@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 _PARTS: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
 
-# Called after parts were registered: whoever keeps something made of all parts makes it anew.
+# Called after a part was registered that a schema was built without: what was made of all parts is made anew.
 _LISTENERS: list[Callable[[], None]] = []
 
 # The unions that models have been declared with.
@@ -96,16 +96,20 @@ def registering() -> Iterator[None]:
         yield
     finally:
         _open -= 1
-        if not _open:
+        if not _open and _any_stale():
             for listener in _LISTENERS:
                 listener()
 
 
 def on_change(listener: Callable[[], None]) -> None:
-    """Call a function whenever parts have been registered, and now if they were while a model was being declared."""
+    """Call a function whenever a declared model lacks parts that were registered since, and now if one does."""
     _LISTENERS.append(listener)
-    if any(union.is_stale for union in _UNIONS):
+    if _any_stale():
         listener()
+
+
+def _any_stale() -> bool:
+    return any(union.is_stale for union in _UNIONS)
 
 
 def parts(kind: str) -> Mapping[str, Any]:
@@ -178,13 +182,13 @@ class AnyOf:
 
     def __init__(self, kind: str):
         self._kind = kind
-        self._built = 0
+        self._built: tuple[Any, ...] = ()
         _UNIONS.append(self)
 
     @property
     def is_stale(self) -> bool:
-        """Whether a part has been registered since a schema was built."""
-        return self._built not in (0, len(self.parts))
+        """Whether parts have been registered or forgotten since a schema was built."""
+        return self._built not in ((), self.parts)
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -193,7 +197,7 @@ class AnyOf:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Build the schema of the union of what is registered now."""
-        self._built = len(self.parts)
+        self._built = self.parts
         union: Any = Union[self.parts]  # noqa: UP007
         tagged: Any = Annotated[union, Field(discriminator="kind")]
         return handler.generate_schema(tagged)
@@ -204,5 +208,5 @@ class NameOf(AnyOf):
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Build the schema of the names of what is registered now."""
-        self._built = len(self.parts)
+        self._built = self.parts
         return core_schema.literal_schema(list(_PARTS[self._kind]), metadata={"part_kind": self._kind})
