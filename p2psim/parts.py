@@ -77,10 +77,11 @@ def origins(used: Iterable[str]) -> dict[str, dict[str, Any]]:
         By module: ``package`` and ``version`` where it belongs to an installed package, ``sha256`` of its file, and
         ``used``, the parts of it that the study uses.
     """
-    named = sorted(set(used))
+    modules_in = loaded()
+    named = sorted(set(used)) if modules_in else []
     return {
         module: {**_origin(module), "used": [name for name in named if _belongs(name, module)]}
-        for module in loaded()
+        for module in modules_in
     }
 
 

@@ -189,9 +189,10 @@ def _array_engine(scenario: Scenario) -> Iterator[Fault]:
 
 def _metrics(scenario: Scenario) -> Iterator[Fault]:
     record = scenario.record
-    if not all(name in meanings_of(scenario) for name in [*record.metrics, *record.per_agent]):
-        load_installed()
     known = meanings_of(scenario)
+    if not known.keys() >= {*record.metrics, *record.per_agent}:
+        load_installed()
+        known = meanings_of(scenario)
     if not (
         record.metrics or record.per_agent or record.events or record.noise or record.models or record.data
     ):
