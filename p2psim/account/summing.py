@@ -54,16 +54,19 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
         If one that was named is unknown, or does not support a noise; says which do.
     """
     from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-    from p2psim.study.faults import unknown
 
+    for name in named or ():
+        if name not in ACCOUNTANTS and not (load_installed() and name in ACCOUNTANTS):
+            # Here and not above: it imports the language of scenarios.
+            from p2psim.study.faults import unknown
+
+            raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
     able = {
         name: accountant
         for name, accountant in ACCOUNTANTS.items()
         if all(accountant.supports(noise) for noise in noises)
     }
     for name in named or ():
-        if name not in ACCOUNTANTS and not (load_installed() and name in ACCOUNTANTS):
-            raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
         if name not in able:
             lacking = next(noise.name for noise in noises if not ACCOUNTANTS[name].supports(noise))
             raise InputError(
