@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from p2psim.study.forecasting.setting import Setting, setting
-from p2psim.study.forecasting.variances import answer_variances
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.analysis.forecasts.star_setting import Setting, setting
+from p2psim.analysis.forecasts.walks import answer_variances
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 TEXT = """
 name: benchmark

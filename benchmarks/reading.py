@@ -30,9 +30,8 @@ def write(folder: Path, rows: int) -> Path:
     import numpy as np
     import pyarrow as pa
 
-    from p2psim.study.parts import TABLES, StoredPart
-    from p2psim.study.rows import Placed
-    from p2psim.study.tables import merge
+    from p2psim.runs.parts import TABLES, StoredPart
+    from p2psim.runs.tables import Placed, merge
 
     cells = max(1, rows // (STEPS * REPLICAS))
     rng, of_none = np.random.default_rng(0), pa.nulls(STEPS * REPLICAS, pa.int32())
@@ -81,7 +80,7 @@ def with_result(path: Path) -> Callable[[], object]:
     import pandas as pd  # noqa: F401
     import pyarrow.dataset  # noqa: F401
 
-    from p2psim.study.result import Result
+    from p2psim.runs.result import Result
 
     def read() -> object:
         # A table without a run around it: there is no manifest to hold it against.
@@ -129,7 +128,7 @@ READERS = {
 
 def peak() -> float:
     """Most memory of this process so far, MB."""
-    from p2psim.study.invocations import peak_memory
+    from p2psim.runs.invocations import peak_memory
 
     return peak_memory() / 1e6
 

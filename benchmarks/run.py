@@ -64,10 +64,10 @@ def graph(engine: str, agents: int) -> float:
 
 def graph_work(engine: str, agents: int) -> None:
     """Simulate 20 updates of each agent in this process and print the cost."""
-    from p2psim.study.cells import cells
-    from p2psim.study.scenario import Scenario
-    from p2psim.study.simulate import simulate
-    from p2psim.study.workspace import Workspace
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
 
     sets = [
         f"network.engine={engine}",
@@ -88,10 +88,10 @@ def graph_work(engine: str, agents: int) -> None:
 
 def work(engine: str, replicas: int, single_budget: bool) -> None:
     """Simulate the workload in this process and print its cost."""
-    from p2psim.study.cells import cells
-    from p2psim.study.scenario import Scenario
-    from p2psim.study.simulate import simulate
-    from p2psim.study.workspace import Workspace
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
 
     sets = [f"network.engine={engine}"] + (["sweep={privacy.epsilon: [1]}"] if single_budget else [])
     grid = cells(Scenario.load(HERE / "star.yaml", sets))
@@ -110,10 +110,10 @@ def work(engine: str, replicas: int, single_budget: bool) -> None:
 
 def large(records: int) -> None:
     """Simulate a star with so many records in all, and print the peak of this process's memory."""
-    from p2psim.study.cells import cells
-    from p2psim.study.scenario import Scenario
-    from p2psim.study.simulate import simulate
-    from p2psim.study.workspace import Workspace
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
 
     sets = [f"data.source.points={records // 3}", "data.redraw=replica", "sweep={privacy.epsilon: [1]}"]
     (cell,) = cells(Scenario.load(HERE / "star.yaml", sets))

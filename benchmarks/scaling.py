@@ -84,10 +84,10 @@ RECORDING = {
 
 def simulated(name: str, size: int) -> dict[str, float]:
     """Measure one size in this process."""
-    from p2psim.study.cells import cells
-    from p2psim.study.scenario import Scenario
-    from p2psim.study.simulate import simulate
-    from p2psim.study.workspace import Workspace
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
 
     make, sizes = GROWING[name]
     taken = []
@@ -141,7 +141,7 @@ def recording(size: int) -> dict[str, float]:
 
 def fitted(found: Found, name: str, key: str) -> str:
     """Exponent of a cost by size with its interval, from the medians."""
-    from p2psim.theory.slopes import fit_power_law
+    from p2psim.theory.noise_floor import fit_power_law
 
     sizes = [size for other, size in found if other == name]
     costs = [median(one[key] for one in found[name, size]) for size in sizes]

@@ -11,14 +11,14 @@ import time
 import numpy as np
 import simpy
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import DELIVER, DROP, WAKE
+from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel
-from p2psim.network.events import DELIVER, DROP, WAKE
 from p2psim.network.exchanges import Gossip, Poll
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Given, Links, RandomRegular, Star, draw_links
+from p2psim.network.section import Given, Links, RandomRegular, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 AGENTS = 1_000
 TIME = 40.0

@@ -85,7 +85,7 @@ def figure(sizes: list[int], replicas: int) -> None:
     the baseline; encoding and writing are not.
     """
     import p2psim
-    from p2psim.study import batches, runner
+    from p2psim.runs import batches, runner
 
     sets = [f"replicas={replicas}"]
     sets.append(f"sweep={{data.source.points: {[n // 3 for n in sizes]}, privacy.epsilon: [0.1, 1, 10]}}")

@@ -27,10 +27,10 @@ import pandas as pd
 import seaborn as sns
 
 import p2psim
-from p2psim.study.forecasting.coalitions import Coalitions
-from p2psim.study.forecasting.setting import setting
-from p2psim.study.workspace import Workspace
-from p2psim.theory.coalitions import sampled_shapley
+from p2psim.analysis.forecasts.coalitions import Coalitions
+from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.simulation.workspace import Workspace
+from p2psim.theory.star import sampled_shapley
 
 sns.set_theme(style="whitegrid")
 

@@ -33,9 +33,9 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 import p2psim
-from p2psim.study.comparison import compare_within, short
-from p2psim.study.intervals import mean_interval
-from p2psim.study.templates import read_template
+from p2psim.analysis.comparison import compare_within, short
+from p2psim.cli.new import read_template
+from p2psim.core.intervals import mean_interval
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "5"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="collisions-"))

@@ -34,19 +34,19 @@ import numpy as np
 import pandas as pd
 
 import p2psim
+from p2psim.analysis.comparison import compare_within, short
+from p2psim.cli.new import read_template
+from p2psim.core.intervals import mean_interval
 from p2psim.data.prepare import prepare
-from p2psim.learning.weighting import inverse_frequencies
-from p2psim.network.links import star_links
+from p2psim.learning.steps import inverse_frequencies
+from p2psim.network.graph import star_links
 from p2psim.network.members import Members
-from p2psim.study.cells import cells
-from p2psim.study.comparison import compare_within, short
-from p2psim.study.intervals import mean_interval
-from p2psim.study.templates import read_template
+from p2psim.scenario.cells import cells
 from p2psim.theory.dropout import answer_frequencies, noise_moment, weighted_optimum
-from p2psim.theory.forecast.linear_star import linear_star
-from p2psim.theory.forecast.split import split
-from p2psim.theory.forecast.star_path import path
-from p2psim.theory.forecast.statistics import Statistics
+from p2psim.theory.forecasts.linear_star import linear_star
+from p2psim.theory.forecasts.split import split
+from p2psim.theory.forecasts.star_path import path
+from p2psim.theory.forecasts.statistics import Statistics
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "5"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="dropout-budget-"))
@@ -86,7 +86,7 @@ found.set_index(["away", "epsilon", "reweight"])["psi"].unstack().round(4)
 #
 # Squared loss makes an answer an affine map of the models. If owners answer independently of the past, as they do
 # when each tick is missed with a fixed probability, first and second moments follow exactly, for any number of
-# answers (`p2psim.theory.forecast`), as long as nothing is clipped and no model leaves its box:
+# answers (`p2psim.theory.forecasts`), as long as nothing is clipped and no model leaves its box:
 #
 # E ψ = bias + what has not been learned yet + chance of the order of answers + noise,
 #

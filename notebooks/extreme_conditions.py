@@ -30,9 +30,9 @@ import numpy as np
 import pandas as pd
 
 import p2psim
-from p2psim.study.intervals import mean_interval, ratio_interval
-from p2psim.study.survival import share_reached
-from p2psim.study.templates import read_template
+from p2psim.cli.new import read_template
+from p2psim.core.intervals import mean_interval, ratio_interval
+from p2psim.runs.targets import share_reached
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="extreme-"))

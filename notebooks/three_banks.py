@@ -28,9 +28,9 @@ import numpy as np
 import seaborn as sns
 
 import p2psim
+from p2psim.cli.new import read_template
 from p2psim.privacy.allocations import binomial_cap
-from p2psim.study.templates import read_template
-from p2psim.theory.slopes import fit_power_law
+from p2psim.theory.noise_floor import fit_power_law
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "5"))
 folder = Path(tempfile.mkdtemp(prefix="three-banks-"))

@@ -29,9 +29,9 @@ import numpy as np
 import pandas as pd
 
 import p2psim
-from p2psim.study.comparison import compare_within
-from p2psim.study.intervals import mean_interval
-from p2psim.study.templates import read_template
+from p2psim.analysis.comparison import compare_within
+from p2psim.cli.new import read_template
+from p2psim.core.intervals import mean_interval
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="dropout-topology-"))

@@ -8,6 +8,6 @@ if __name__ == "__main__":
     if not sys.flags.safe_path and Path(sys.path[0]) not in Path(__file__).parents:
         del sys.path[0]
 
-    from p2psim.cli import main
+    from p2psim.cli.main import main
 
     sys.exit(main())

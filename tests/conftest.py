@@ -22,7 +22,7 @@ _forgotten: list[Any] = []
 def _show_examples_only_where_they_are_named(module: Path) -> None:
     if EXAMPLES not in sys.modules:
         return
-    from p2psim import registry
+    from p2psim.core import registry
 
     text = module.read_text(encoding="utf-8")
     if EXAMPLES in text or "from registered import" in text or "import registered" in text:

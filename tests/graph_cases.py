@@ -7,18 +7,18 @@ import numpy as np
 from hypothesis import strategies as st
 from own_losses import Huber
 
+from p2psim.core.events import COMMIT
+from p2psim.core.randomness import Streams
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph_problem import GraphProblem, confidences
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, confidences
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Loss, Squared
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT
 from p2psim.network.exchanges import Broadcast
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Links, links
+from p2psim.network.section import Links, links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 LOSSES: dict[str, type[Loss]] = {"squared": Squared, "logistic": Logistic, "huber": Huber}
 

@@ -5,10 +5,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from p2psim.core.options import Positive
 from p2psim.learning.losses import Loss
-from p2psim.learning.losses.compiled import ForKernel
-from p2psim.learning.losses.first_class import compiled_form
-from p2psim.options import Positive
+from p2psim.learning.losses.compiled import ForKernel, compiled_form
 
 
 def _value(z: float, y: float, parameters: np.ndarray) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from p2psim import parts, registry
+from p2psim.core import parts, registry
 
 # Parts of modules that were let in before: Python does not import them again.
 _KEPT: dict[tuple[str, ...], list[Any]] = {}

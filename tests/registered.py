@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from p2psim import registry
+from p2psim.core import registry
 from p2psim.data.sources import Arrays
 
 PLUGINS = Path(__file__).parent / "plugins"
@@ -14,7 +14,7 @@ sys.path.append(str(PLUGINS))
 
 import p2psim_example_parts  # noqa: E402, F401
 
-import p2psim.study.scenario  # noqa: E402, F401  declares all parts that ship
+import p2psim.scenario.model  # noqa: E402, F401  declares all parts that ship
 
 #: Keys of parts that cannot do without; of topologies, those that make graphs of twelve agents or of any number.
 KEYS: dict[tuple[str, str], dict[str, Any]] = {

@@ -3,18 +3,18 @@
 import networkx as nx
 import numpy as np
 
-from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.core.events import WAKE
+from p2psim.core.randomness import Streams
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Squared
-from p2psim.network.events import WAKE
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.graphs import links
+from p2psim.network.section import links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.planning import plan
+from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import Book, unit_noise
-from p2psim.randomness import Streams
+from p2psim.privacy.section import Limit
 from p2psim.theory.graph import contraction_rate
 
 AGENTS, RECORDS = 5, 50

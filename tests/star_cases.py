@@ -6,18 +6,17 @@ from typing import Any
 import numpy as np
 from own_losses import Huber
 
-from p2psim.learning.async_star import StarMethod
-from p2psim.learning.learner_replay import Recorded
+from p2psim.core.events import SEND
+from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
-from p2psim.learning.star_problem import StarProblem, star_problem
-from p2psim.learning.star_replay import StarReplay, gradient_rule
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.problem import Recorded, StarProblem, star_problem
+from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
-from p2psim.network.events import SEND
 from p2psim.network.exchanges import Exchange, Request
-from p2psim.network.graphs import Given, Star, draw_links
+from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,

@@ -1,8 +1,10 @@
 """Imports run one way, and what is heavy loads late."""
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,60 +13,21 @@ import p2psim
 
 PACKAGE = Path(p2psim.__file__).parent
 
-#: What each package may import of p2psim, besides itself and the modules that stand alone.
-ALLOWED = {
-    "network": set(),
-    "learning": {"network.events"},
-    "privacy": {"network.events"},
-    "data": set(),
-    "theory": set(),
-    "testing": {"network", "learning", "privacy", "data"},
-    "study": {"network", "learning", "privacy", "data", "theory"},
-    "account": {"network", "privacy", "study", "report"},
-    "report": {
-        "theory",
-        "study.aside",
-        "study.result",
-        "study.recordable",
-        "study.targets",
-        "study.survival",
-        "study.intervals",
-        "study.comparable",
-        "study.comparison",
-        "privacy",
-        "network.events",
-        "network.metrics",
-    },
-}
-
-#: Modules that everyone may import, since they import none of the packages.
-ALONE = {
-    "registry",
-    "__version__",
-    "agent_names",
-    "compiled",
-    "decimals",
-    "errors",
-    "figure_names",
-    "figures",
-    "interrupts",
-    "intrinsics",
-    "json_lines",
-    "metric",
-    "moments",
-    "options",
-    "parts",
-    "paths",
-    "distributions",
-    "randomness",
-    "streams",
-    "subcommands",
-    "printing",
-    "text_tables",
-}
-
-#: ``Result.plot`` is a convenience: it loads the figures when it is called, and only then.
-EXCEPTIONS = {("study/result.py", "report")}
+#: Rooms from the ground up: each may import those on the floors below it, and nothing else of p2psim.
+FLOORS = (
+    ("core",),
+    ("data", "network", "privacy"),
+    ("learning",),
+    ("theory",),
+    ("scenario",),
+    ("simulation",),
+    ("runs",),
+    ("analysis", "audit"),
+    ("report",),
+    ("testing",),
+    ("cli",),
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 HEAVY = [
     "numpy",
@@ -81,44 +44,63 @@ HEAVY = [
 ]
 
 
-def imports_of(path: Path) -> list[str]:
-    """Modules of p2psim that a file imports, anywhere in it, without the leading ``p2psim.``."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+def module_of(path: Path) -> str:
+    names = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Modules of p2psim that a file imports, anywhere in it, annotations included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "p2psim")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "p2psim":
             assert node.level == 0, f"{path}: relative import"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return [name.removeprefix("p2psim.") for name in found if name.startswith("p2psim.")]
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
 
 
-@pytest.mark.parametrize("package", sorted(ALLOWED))
-def test_imports_run_one_way(package: str) -> None:
-    files = sorted((PACKAGE / package).rglob("*.py"))
-    assert files
-    for path in files:
-        for name in imports_of(path):
-            top = name.split(".")[0]
-            allowed = (
-                top == package
-                or top in ALONE
-                or top in ALLOWED[package]
-                or (str(path.relative_to(PACKAGE)), top) in EXCEPTIONS
-                or any(name == entry or name.startswith(entry + ".") for entry in ALLOWED[package])
-            )
-            assert allowed, f"{path.relative_to(PACKAGE)} imports p2psim.{name}"
+def room_of(module: str) -> str:
+    return module.split(".")[1]
 
 
-def test_modules_that_stand_alone_import_no_package() -> None:
-    for module in sorted(ALONE - {"__version__"}):
-        for name in imports_of(PACKAGE / f"{module}.py"):
-            assert name.split(".")[0] in ALONE, f"{module} imports {name}"
+def test_each_room_stands_on_a_floor() -> None:
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert rooms == set(FLOOR)
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
-def test_no_package_is_left_out_of_the_rule() -> None:
-    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert packages == set(ALLOWED)
+@pytest.mark.parametrize("room", FLOOR)
+def test_imports_run_down(room: str) -> None:
+    for module, path in MODULES.items():
+        if module.startswith(f"p2psim.{room}"):
+            for name in imports_of(path):
+                assert name != "p2psim", f"{module} imports the face of the package, which imports everything"
+                other = room_of(name)
+                assert other == room or FLOOR[other] < FLOOR[room], f"{module} imports {name}"
+
+
+@pytest.mark.xfail(
+    strict=True, reason="two circles of annotations are left: scenario, and the world of the engine"
+)
+def test_no_circle() -> None:
+    """Annotations included: what two modules share lies below both."""
+    graph = {
+        module: {name for name in imports_of(path) if name != module}
+        for module, path in MODULES.items()
+        if module != "p2psim"
+    }
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_files_are_neither_long_nor_many() -> None:
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
+    assert not {module: length for module, length in lengths.items() if length > 400}
+    assert len(MODULES) <= 320
 
 
 @pytest.mark.parametrize("arguments", [["-c", "import p2psim"], ["-m", "p2psim", "--help"]])
@@ -131,5 +113,5 @@ def test_heavy_libraries_load_late(arguments: list[str]) -> None:
 
 
 def test_reading_a_scenario_compiles_nothing() -> None:
-    code = "import sys; from p2psim.study.scenario import Scenario; assert 'numba' not in sys.modules"
+    code = "import sys; from p2psim.scenario.model import Scenario; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

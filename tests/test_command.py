@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 STUDY = {
     "name": "tiny",
@@ -57,8 +57,8 @@ HEAVY = {
     "code",
     [
         "import p2psim",
-        "from p2psim.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
-        "from p2psim.cli import main\ntry: main(['run', '--nonsense'])\nexcept SystemExit: pass",
+        "from p2psim.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from p2psim.cli.main import main\ntry: main(['run', '--nonsense'])\nexcept SystemExit: pass",
     ],
 )
 def test_heavy_libraries_wait_until_they_are_needed(code: str) -> None:
@@ -92,7 +92,7 @@ def test_run_prints_results_and_where_they_are(scenario: str, capsys: pytest.Cap
 def test_quiet_leaves_nothing_but_warnings(
     scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from p2psim import compiled
+    from p2psim.core import compiled
 
     monkeypatch.setattr(compiled, "is_compiled", lambda: False)
     for quiet in ([], ["--quiet"]):
@@ -166,7 +166,7 @@ def test_run_says_what_the_folder_holds_beside_what_was_asked(
 
 
 def test_help_of_plot_lists_kinds_and_axes(capsys: pytest.CaptureFixture[str]) -> None:
-    from p2psim.figure_names import AGAINST, KIND_NAMES
+    from p2psim.core.figure_names import AGAINST, KIND_NAMES
 
     with pytest.raises(SystemExit):
         main(["plot", "--help"])
@@ -293,8 +293,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_failed_simulation_ends_in_1(
     scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from p2psim.errors import SimulationError
-    from p2psim.study import simulate
+    from p2psim.core.errors import SimulationError
+    from p2psim.simulation import simulate
 
     def diverging(*args: object) -> None:
         raise SimulationError("ψ is not finite from step 3 on")

@@ -12,19 +12,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from p2psim.account.listing import read_list
-from p2psim.cli import main
+from p2psim.analysis.forecasts.exchange import read_parties
+from p2psim.cli.account.listing import read_list
+from p2psim.cli.main import main
+from p2psim.cli.subcommands import number as argument
+from p2psim.core.decimals import decimal
+from p2psim.core.errors import InputError
+from p2psim.core.text_tables import matrix_of, number
 from p2psim.data.columns import encode
 from p2psim.data.table_file import read_csv
-from p2psim.decimals import decimal
-from p2psim.errors import InputError
-from p2psim.network.graph_files import gml
-from p2psim.network.graph_files.graphml import read_graphml
-from p2psim.network.graph_files.plain import read_edges, read_matrix
-from p2psim.study.forecasting.exchange import read_parties
-from p2psim.study.yaml_reader import read, scalar
-from p2psim.subcommands import number as argument
-from p2psim.text_tables import matrix_of, number
+from p2psim.network import graph_formats
+from p2psim.network.graph_formats import read_edges, read_graphml, read_matrix
+from p2psim.scenario.yaml import read, scalar
 
 GRAPHML = (
     '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="w" for="edge" attr.name="weight" '
@@ -69,7 +68,7 @@ DOORS: dict[str, Callable[[str, Path], float]] = {
     "matrix": in_file(lambda place: matrix_of(place, "key")[1, 0], "1,2\n{},3\n"),
     "weights": in_file(lambda place: read_matrix(place).weights[0], "0,{0}\n{0},0\n"),
     "edges": in_file(lambda place: edge_weight(read_edges(place)), "b c {}\n"),
-    "gml": in_file(lambda place: gml.parse(place.read_text(), place)[0][1], "weight {}\n"),
+    "gml": in_file(lambda place: graph_formats.parse_gml(place.read_text(), place)[0][1], "weight {}\n"),
     "graphml": in_file(lambda place: edge_weight(read_graphml(place)), GRAPHML),
 }
 REFUSALS = (ValueError, InputError, argparse.ArgumentTypeError)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from p2psim.distributions import Distribution, least, mean, sample
+from p2psim.core.distributions import Distribution, least, mean, sample
 from p2psim.network.channels import Channel
 
 

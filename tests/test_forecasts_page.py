@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "forecasts.md"
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)

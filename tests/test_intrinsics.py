@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.intrinsics import high_product, prefetch
+from p2psim.core.philox import high_product, prefetch
 
 words = st.integers(0, 2**64 - 1)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from p2psim.json_lines import as_line, standard_error_as_lines, wanted
+from p2psim.cli.streams import as_line, standard_error_as_lines, wanted
 
 STUDY: dict[str, Any] = {
     "name": "lines",
@@ -34,7 +34,7 @@ STUDY: dict[str, Any] = {
 }
 
 #: The command, after something was changed in the parent; workers do not see it.
-COMMAND = "import sys; {change}; from p2psim.cli import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = "import sys; {change}; from p2psim.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 #: A worker is a call that cannot be made: it ends with a traceback before it is ready.
 STILLBORN = "from p2psim.study import pool; pool._serve = int"

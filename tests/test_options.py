@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from p2psim.errors import MeaningError
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import per_agent
 from p2psim.network.channels import Channel
-from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import Exchange
-from p2psim.options import per_agent
+from p2psim.network.section import Clock
 
 LABELS, GROUPS = ("north", "south", "west"), ("large", "small", "small")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from p2psim import parts
-from p2psim.errors import InputError
-from p2psim.study.scenario import Scenario
+from p2psim.core import parts
+from p2psim.core.errors import InputError
+from p2psim.scenario.model import Scenario
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from p2psim.printing import plain, print_json, print_table, show
+from p2psim.core.printing import plain, print_json, print_table, show
 
 ROWS = [
     {"cell": 0, "metric": "relative_fitness", "median": 0.012345678, "epsilon": math.inf, "flags": ""},
@@ -34,7 +34,9 @@ def test_long_tables_say_what_is_left_out(capsys: pytest.CaptureFixture[str]) ->
 
 def on_a_terminal(width: int) -> str:
     """What a terminal of some width shows."""
-    script = f"from p2psim.printing import print_table; from math import inf; print_table({ROWS!r}, 'title')"
+    script = (
+        f"from p2psim.core.printing import print_table; from math import inf; print_table({ROWS!r}, 'title')"
+    )
     master, slave = pty.openpty()
     environment = os.environ | {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
     with subprocess.Popen([sys.executable, "-c", script], stdout=slave, env=environment) as process:

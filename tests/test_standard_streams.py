@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.standard_streams import spelled
+from p2psim.cli.streams import spelled
 
 STAR = """
 name: star
@@ -105,7 +105,7 @@ def test_streams_that_nobody_reads(here: Path, line: str, code: int) -> None:
 
 @pytest.mark.parametrize("lines", [[], ["--progress", "json"]])
 def test_an_interrupt_during_start_up(here: Path, lines: list[str]) -> None:
-    for module in ("p2psim.command_line", "pydantic", "numpy", "p2psim.study.result"):
+    for module in ("p2psim.cli.arguments", "pydantic", "numpy", "p2psim.runs.result"):
         # Interrupted in the middle of an import, as by Ctrl-C.
         script = (
             "import sys, os, signal\n"
@@ -113,7 +113,7 @@ def test_an_interrupt_during_start_up(here: Path, lines: list[str]) -> None:
             "    def find_spec(self, name, path, target=None):\n"
             f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
             "sys.meta_path.insert(0, Finder())\n"
-            "from p2psim.cli import main\n"
+            "from p2psim.cli.main import main\n"
             f"sys.exit(main(['run', 'star.yaml', *{lines}]))\n"
         )
         ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -134,7 +134,7 @@ def test_an_interrupt_while_python_ends_changes_no_exit_code(arguments: list[str
         "    def __del__(self, kill=os.kill, own=os.getpid(), interrupt=signal.SIGINT): kill(own, interrupt)\n"
         "sys.modules['last'] = last = Last()\n"
         "sys.last = last\n"
-        "from p2psim.cli import main\n"
+        "from p2psim.cli.main import main\n"
         "sys.exit(main())\n"
     )
     ends = [
@@ -148,7 +148,7 @@ def test_an_interrupt_while_python_ends_changes_no_exit_code(arguments: list[str
 def test_an_interrupt_while_schemas_are_built_stays_an_interrupt() -> None:
     script = (
         "import os, signal, sys, threading\n"
-        "from p2psim.study.scenario import Scenario, _rebuild\n"
+        "from p2psim.scenario.model import Scenario, _rebuild\n"
         "for seconds in (0.001, 0.01, 0.05, 0.1):\n"
         "    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "    try:\n"

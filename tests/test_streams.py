@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from p2psim.randomness import PURPOSES, Rewound, Streams, generator, stream_key
-from p2psim.streams import (
-    exponential,
-    philox_block,
-    uniform,
-    unit_gaussian,
-    unit_laplace,
-    unit_uniform,
-)
+from p2psim.core.philox import exponential, philox_block, uniform, unit_gaussian, unit_laplace, unit_uniform
+from p2psim.core.randomness import PURPOSES, Rewound, Streams, generator, stream_key
 
 
 def exponentials(key: np.ndarray, agent: int, start: int, size: int) -> np.ndarray:

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from p2psim import parts, registry
-from p2psim.cli import main
-from p2psim.command_line import parser
-from p2psim.errors import FolderError
-from p2psim.study.aside import write_text
-from p2psim.study.result import Result
-from p2psim.study.verification import verify_result
+from p2psim.cli.arguments import parser
+from p2psim.cli.main import main
+from p2psim.core import parts, registry
+from p2psim.core.errors import FolderError
+from p2psim.core.files import write_text
+from p2psim.runs.result import Result
+from p2psim.runs.verification import verify_result
 
 OWN_NOISE = (Path(__file__).parent / "privacy" / "own_noise.py").read_text()
 #: Leaves a mark where it runs.
@@ -340,7 +340,7 @@ def all_names() -> set[str]:
     return {name for name in known if name.isidentifier()} - {"p2psim"}
 
 
-COMMAND = [sys.executable, "-P", "-c", "import sys; from p2psim.cli import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-P", "-c", "import sys; from p2psim.cli.main import main; sys.exit(main())"]
 
 
 @pytest.mark.parametrize("executor", ["local", pytest.param("dask", marks=pytest.mark.verification)])

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from p2psim.network.events import COMMIT, SEND
+from p2psim.core.events import COMMIT, SEND
 
 
 class Tracked(Protocol):

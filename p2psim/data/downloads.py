@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from p2psim.errors import Fault, FetchError, InputError, MissingSourceError
-from p2psim.paths import sha256_of
+from p2psim.core.errors import Fault, FetchError, InputError, MissingSourceError
+from p2psim.core.paths import sha256_of
 
 
 @dataclass(frozen=True)

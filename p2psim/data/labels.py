@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.data.cells import NotNumbersError
-from p2psim.errors import MeaningError
-from p2psim.text_tables import is_number
+from p2psim.core.errors import MeaningError
+from p2psim.core.text_tables import is_number
+from p2psim.data.columns import NotNumbersError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from p2psim.errors import MeaningError
-from p2psim.options import Options, Positive
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Options, Positive
 
 
 class Quantile(Options):

@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from p2psim.core.options import Count, Options, Whole
 from p2psim.data.features import Features
 from p2psim.data.groups import Groups
 from p2psim.data.partitions import AnyPartition, ByColumn
 from p2psim.data.scaling import Scale
 from p2psim.data.sources import AnySource
-from p2psim.options import Count, Options, Whole
 
 
 class Public(Options):

@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import AgentError
-from p2psim.options import BY_NAME, Count, Options
+from p2psim.core.errors import AgentError
+from p2psim.core.options import BY_NAME, Count, Options
 
 #: How a batch is drawn, for kernels.
 POISSON, FIXED = 0, 1
@@ -119,7 +119,7 @@ class Sampling:
     key: np.ndarray
 
     def for_kernel(self, records: np.ndarray) -> tuple[Any, ...]:
-        """What the kernels take, with room for the largest batch: see `p2psim.learning.batch_kernel.batch_gradient`."""
+        """What the kernels take, with room for the largest batch: see `p2psim.learning.owner_kernel.batch_gradient`."""
         largest = int(records.max(initial=0))
         rows, taken = np.zeros(largest, np.int64), np.zeros(largest, np.bool_)
         return self.code, self.rates, self.sizes, self.divisors, self.key, rows, taken

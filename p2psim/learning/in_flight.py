@@ -4,13 +4,16 @@ A message is found by the sequence number of its send: ``places`` (places, 3) ho
 that number (−1 for none), the row of its payload, and a tag. Payloads lie in the rows of a pool, of which ``free``
 (rows,) stacks those that hold none and ``free_rows`` (1,) tells how many; so memory follows the number of messages that
 are on their way at the same time, whether they arrive or are lost.
+
+How far records exceed a bound on their gradients that was claimed, for compiled kernels.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from p2psim.compiled import njit
+from p2psim.core.compiled import njit
+from p2psim.learning.losses.compiled import slope
 
 #: Status of a kernel that has replayed all of its events.
 DONE = 0
@@ -91,3 +94,30 @@ class InFlight:
             old, size = self.places[self.places[:, 0] >= 0], 2 * len(self.places)
             self.places = np.full((size, 3), -1, np.int64)
             self.places[old[:, 0] % size] = old
+
+
+@njit()
+def longest_gradient(loss, X, y, norms, rows, first, last, theta):  # type: ignore[no-untyped-def]
+    """Largest norm of a gradient among records; 0 without records.
+
+    They are ``rows[first:last]``, or, where ``rows`` is None, ``first`` to ``last`` themselves.
+    """
+    longest = 0.0
+    for k in range(first, last):
+        r = k
+        if rows is not None:
+            r = rows[k]
+        z = 0.0
+        for a in range(theta.size):
+            z += X[r, a] * theta[a]
+        longest = max(longest, abs(slope(loss, z, y[r])) * norms[r])
+    return longest
+
+
+@njit()
+def note_violation(agent, step, size, violations, steps, sizes):  # type: ignore[no-untyped-def]
+    """Count a release where a gradient was ``size`` times the bound; keep the first step and the largest size."""
+    if violations[agent] == 0:
+        steps[agent] = step
+    violations[agent] += 1
+    sizes[agent] = max(sizes[agent], size)

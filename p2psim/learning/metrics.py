@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.metric import Metric, Registered
-from p2psim.registry import register_all
+from p2psim.core.figures import Metric, Registered
+from p2psim.core.registry import register_all
 
 if TYPE_CHECKING:
-    from p2psim.learning.learner_replay import Recorded
-    from p2psim.learning.star_problem import StarProblem
+    from p2psim.learning.star.problem import Recorded, StarProblem
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Series:
 
 
 class StarMetric(Metric):
-    """Base of metrics of a central learner's models; see `p2psim.metric.Metric` for what they say of themselves."""
+    """Base of metrics of a central learner's models; see `p2psim.core.figures.Metric`."""
 
     @staticmethod
     def measure(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:

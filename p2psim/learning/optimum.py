@@ -7,14 +7,11 @@ them, or its own; `minimise` checks what it finds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from p2psim.errors import SimulationError
-
-if TYPE_CHECKING:
-    from p2psim.learning.losses import Loss
+from p2psim.core.errors import SimulationError
 
 #: Accuracy that minimisers reach: of the gradient's free part (squared, logistic), of the duality gap beside f (hinge).
 TOLERANCE = 1e-10
@@ -33,7 +30,7 @@ NEAR = ((1e-7, 1e-7), (1e-7, 1e-9), (1e-5, 1e-5))
 EXCESS = 1e-10
 
 
-def minimise(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+def minimise(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
     """Minimise the fitness of a loss over the box by the loss's own minimiser, and check what it finds.
 
     Parameters
@@ -56,7 +53,7 @@ def minimise(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: flo
 
 
 def check_minimiser(
-    loss: Loss, theta: np.ndarray, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
+    loss: Any, theta: np.ndarray, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float
 ) -> None:
     """Check that a model minimises the fitness of a loss over the box.
 
@@ -144,7 +141,7 @@ def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max:
     )
 
 
-def minimise_smooth(loss: Loss, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+def minimise_smooth(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
     """Minimise the fitness of a loss of bounded curvature over the box.
 
     Parameters

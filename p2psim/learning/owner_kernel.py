@@ -1,9 +1,115 @@
-"""What an owner of a star computes: the mean gradient of its records, and its check; compiled."""
+"""Batches for compiled kernels: which records take part in a release, and their gradient.
 
-from p2psim.compiled import njit
-from p2psim.learning.batch_kernel import batch_gradient
-from p2psim.learning.losses.compiled import slope
-from p2psim.learning.violation_kernel import longest_gradient, note_violation
+Each release has a series of random numbers of its own, addressed by agent and release: a batch does not depend on which
+others were drawn, nor in what order.
+
+Rounding to a grid, for compiled kernels: noise on a grid hides only values that lie on it.
+
+What an owner of a star computes: the mean gradient of its records, and its check; compiled.
+
+The gradient of a release on a graph, for compiled kernels: of all records of an agent, or of a batch of them.
+
+The mean loss of one agent's records and its gradient, in one pass over them.
+"""
+
+import math
+
+import numpy as np
+
+from p2psim.core.compiled import njit
+from p2psim.core.philox import philox_block, unit
+from p2psim.learning.batches import POISSON
+from p2psim.learning.in_flight import longest_gradient, note_violation
+from p2psim.learning.losses.compiled import parts, slope
+
+
+@njit()
+def draw_poisson(key, agent, release, records, rate, rows):  # type: ignore[no-untyped-def]
+    """Write the places of the records that take part to ``rows``, in order; returns how many.
+
+    Goes from one such record to the next: the number of records between them is geometric, ⌊log(1 − u)/log(1 − q)⌋.
+    So a batch costs one uniform a record in it, and one more, whatever the number of the others.
+    """
+    if rate == 1.0:
+        for r in range(records):
+            rows[r] = r
+        return records
+    scale = math.log1p(-rate)
+    count, at, block = 0, -1, 0
+    while True:
+        words = philox_block(key, agent, block, release)
+        block += 1
+        for lane in range(4):
+            skipped = math.log(1.0 - unit(words[lane])) / scale
+            if skipped >= records - 1 - at:  # compared as it is: it may be too large for an integer
+                return count
+            at += 1 + int(skipped)
+            rows[count] = at
+            count += 1
+
+
+@njit()
+def draw_fixed(key, agent, release, records, size, rows, taken):  # type: ignore[no-untyped-def]
+    """Write the places of ``size`` records, drawn without replacement, to ``rows``; returns how many.
+
+    Floyd's algorithm (Bentley and Floyd, "Programming pearls: a sample of brilliance", CACM 1987): one uniform a drawn
+    record, whatever the number of the others. ``taken`` is all False before and after.
+    """
+    words = philox_block(key, agent, 0, release)
+    for k in range(size):
+        if k > 0 and k & 3 == 0:
+            words = philox_block(key, agent, k >> 2, release)
+        last = records - size + k
+        place = int(
+            unit(words[k & 3]) * (last + 1)
+        )  # at most last: u ≤ 1 − 2**-53, and the product rounds down
+        if taken[place]:
+            place = last
+        taken[place] = True
+        rows[k] = place
+    for k in range(size):
+        taken[rows[k]] = False
+    return size
+
+
+@njit()
+def batch_gradient(loss, X, y, norms, first, last, clip, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
+    """Sum of the gradients of a release's batch, each clipped to a norm of ``clip``, over the public divisor.
+
+    ``batch`` is `p2psim.learning.batches.Sampling.for_kernel`.
+    """
+    code, rates, sizes, divisors, key, rows, taken = batch
+    if code == POISSON:
+        count = draw_poisson(key, agent, release, last - first, rates[agent], rows)
+    else:
+        count = draw_fixed(key, agent, release, last - first, sizes[agent], rows, taken)
+    out[:] = 0.0
+    for k in range(count):
+        r = first + rows[k]
+        z = 0.0
+        for a in range(theta.size):
+            z += X[r, a] * theta[a]
+        d = slope(loss, z, y[r])
+        norm = abs(d) * norms[r]
+        if norm > clip:
+            d *= clip / norm
+        for a in range(theta.size):
+            out[a] += d * X[r, a]
+    for a in range(theta.size):
+        out[a] /= divisors[agent]
+
+
+@njit(inline="always")
+def snapped(value, grid):  # type: ignore[no-untyped-def]
+    """The value's nearest multiple of ``grid``, halves upwards; the value itself where ``grid`` is None.
+
+    Halves go one way, so that rounding commutes with adding a multiple of the grid: a value rounded before noise on the
+    grid is added is the sum rounded. Which of the two it is, is settled when this is compiled.
+    """
+    if grid is None:
+        return value
+    return grid * math.floor(value / grid + 0.5)
+
 
 #: How a mean gradient is computed: from the sums over records, or record by record.
 FROM_SUMS, FROM_RECORDS = 0, 1
@@ -71,3 +177,129 @@ def answer(  # type: ignore[no-untyped-def]
 def project(value, theta_max):  # type: ignore[no-untyped-def]
     """A coordinate in Θ."""
     return min(max(value, -theta_max), theta_max)
+
+
+@njit()
+def release_gradient(  # type: ignore[no-untyped-def]
+    loss, X, y, norms, offsets, clip, batch, bound, theta, i, release, known, gradients
+):
+    """Find an agent's gradient at its model, unless it is ``known``, and write it to ``gradients``.
+
+    ``batch`` is None where all records take part, else `p2psim.learning.batches.Sampling.for_kernel`. Which of the two
+    is settled when this is compiled.
+
+    Returns the norm of the longest gradient of a record, if that exceeds ``bound``, else 0. Every record counts, in the
+    batch or not: what a release may cost is that of what could have been drawn.
+    """
+    first, last = offsets[i], offsets[i + 1]
+    if batch is not None:
+        batch_gradient(loss, X, y, norms, first, last, clip, theta[i], batch, i, release, gradients[i])
+        if bound == np.inf:
+            return 0.0
+    else:
+        if known[i] == UNKNOWN:
+            _, known[i] = evaluate(loss, X, y, norms, first, last, clip, bound, theta[i], gradients[i])
+        if known[i] != EXCEEDED:
+            return 0.0
+    longest = longest_gradient(loss, X, y, norms, None, first, last, theta[i])
+    return longest if longest > bound else 0.0
+
+
+#: What is known of an agent's mean gradient at its present model: nothing; it, and that no record's gradient
+#: exceeded the claimed bound; it, and that some did.
+UNKNOWN, WITHIN, EXCEEDED = 0, 1, 2
+
+
+@njit(inline="always")
+def _clipped(d, norm, clip):  # type: ignore[no-untyped-def]
+    """A slope, such that the gradient of a record of this norm has at most a norm of ``clip``."""
+    length = abs(d) * norm
+    return d * (clip / length) if length > clip else d
+
+
+@njit()
+def evaluate(loss, X, y, norms, first, last, clip, bound, theta, out):  # type: ignore[no-untyped-def]
+    """Mean loss of records ``first`` to ``last`` at a model; 0 without records. And what is then known of the gradient.
+
+    Writes the mean of the records' gradients, each clipped to a norm of ``clip``, to ``out``; `EXCEEDED` is returned if
+    one had a norm above ``bound``. If ``out`` is empty, no gradient is computed, and `UNKNOWN` returned.
+
+    Four rows are scored together, each summed in its own order, and added to the gradient in theirs: the same bits as
+    one by one. The logistic loss takes the logarithm of products of 1 + e, at most 32 factors of at most 2, instead of
+    one logarithm a record: its error is below 2**-53 a record.
+    """
+    p = theta.size
+    total, product, factors = 0.0, 1.0, 0
+    exceeded = False
+    watched = clip < np.inf or bound < np.inf
+    out[:] = 0.0
+    r = first
+    while r + 4 <= last:
+        z0 = z1 = z2 = z3 = 0.0
+        for a in range(p):
+            t = theta[a]
+            z0 += X[r, a] * t
+            z1 += X[r + 1, a] * t
+            z2 += X[r + 2, a] * t
+            z3 += X[r + 3, a] * t
+        d0, more, factor = parts(loss, z0, y[r])
+        total += more
+        product *= factor
+        d1, more, factor = parts(loss, z1, y[r + 1])
+        total += more
+        product *= factor
+        d2, more, factor = parts(loss, z2, y[r + 2])
+        total += more
+        product *= factor
+        d3, more, factor = parts(loss, z3, y[r + 3])
+        total += more
+        product *= factor
+        factors += 4
+        if factors == 32:
+            total += math.log(product)
+            product, factors = 1.0, 0
+        if watched:
+            longest = max(
+                abs(d0) * norms[r], abs(d1) * norms[r + 1], abs(d2) * norms[r + 2], abs(d3) * norms[r + 3]
+            )
+            exceeded |= longest > bound
+            d0, d1 = _clipped(d0, norms[r], clip), _clipped(d1, norms[r + 1], clip)
+            d2, d3 = _clipped(d2, norms[r + 2], clip), _clipped(d3, norms[r + 3], clip)
+        for a in range(out.size):
+            g = out[a]
+            g += d0 * X[r, a]
+            g += d1 * X[r + 1, a]
+            g += d2 * X[r + 2, a]
+            g += d3 * X[r + 3, a]
+            out[a] = g
+        r += 4
+    while r < last:
+        z = 0.0
+        for a in range(p):
+            z += X[r, a] * theta[a]
+        d, more, factor = parts(loss, z, y[r])
+        total += more
+        product *= factor
+        if watched:
+            exceeded |= abs(d) * norms[r] > bound
+            d = _clipped(d, norms[r], clip)
+        for a in range(out.size):
+            out[a] += d * X[r, a]
+        r += 1
+    total += math.log(product)
+    if last > first:
+        total /= last - first
+        for a in range(out.size):
+            out[a] /= last - first
+    if out.size == 0:
+        return total, UNKNOWN
+    return total, EXCEEDED if exceeded else WITHIN
+
+
+@njit()
+def evaluate_all(loss, X, y, norms, offsets, clip, bound, theta, local, gradients, known):  # type: ignore[no-untyped-def]
+    """`evaluate` for all agents: their mean losses, gradients, and what is known of these."""
+    for i in range(offsets.size - 1):
+        local[i], known[i] = evaluate(
+            loss, X, y, norms, offsets[i], offsets[i + 1], clip, bound, theta[i], gradients[i]
+        )

@@ -1,19 +1,50 @@
-"""The ``learning`` section of a scenario."""
+"""Models to compare with: each alone, all as one, and all on records that were made private one by one.
 
-from typing import Annotated, Any, Literal
+The ``learning`` section of a scenario.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from p2psim.learning.admm import GossipAdmm
-from p2psim.learning.async_star import AsyncStar
-from p2psim.learning.averaging import Averaging
-from p2psim.learning.baselines import Baseline
-from p2psim.learning.coordinate_descent import CoordinateDescent
+from p2psim.core.options import AS_LIST, BY_NAME, NonNegative, Options
+from p2psim.learning.graph.algorithms import (
+    Averaging,
+    CoordinateDescent,
+    GossipAdmm,
+    ModelPropagation,
+    PushSum,
+)
 from p2psim.learning.losses import AnyLoss
-from p2psim.learning.model_propagation import ModelPropagation
-from p2psim.learning.push_sum import PushSum
-from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent
-from p2psim.options import AS_LIST, BY_NAME, NonNegative, Options
+from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
+
+
+class LocalModels(Options):
+    """Every agent learns from its own records alone."""
+
+    kind: Literal["local"] = "local"
+    reduction: Literal["mean", "sum"] = Field(
+        "mean", description="whether λ_i‖θ‖² is added to the mean or to the sum of an agent's losses"
+    )
+
+
+class GlobalModel(Options):
+    """One model for all, learned from all records together."""
+
+    kind: Literal["global"] = "global"
+
+
+class LocalPrivacy(Options):
+    """Every record is made private by itself, then the agents minimise Q_L exactly, without further noise."""
+
+    kind: Literal["local-dp"] = "local-dp"
+
+    is_random: ClassVar[bool] = True
+
+
+Baseline = Annotated[LocalModels | GlobalModel | LocalPrivacy, Field(discriminator="kind"), BY_NAME]
 
 Algorithm = Annotated[
     AsyncStar

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from p2psim.distributions import Distribution, sample
-from p2psim.randomness import Rewound, Streams
+from p2psim.core.distributions import Distribution, sample
+from p2psim.core.randomness import Rewound, Streams
 
 #: Random draws are made this many at a time: a draw alone costs more than the event that it serves.
 BLOCK = 64

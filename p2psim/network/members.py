@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from p2psim.errors import MeaningError
-from p2psim.options import per_agent
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import per_agent
 
 
 @dataclass(frozen=True)

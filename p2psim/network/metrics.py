@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from p2psim.metric import Metric, Registered
-from p2psim.network.channels.timing import Airtime
-from p2psim.registry import register_all
+from p2psim.core.figures import Metric, Registered
+from p2psim.core.registry import register_all
+from p2psim.network.channels.draws import Airtime
 
 if TYPE_CHECKING:
     from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
@@ -45,7 +45,7 @@ class Seen:
 
 
 class NetworkMetric(Metric):
-    """Base of metrics of the network; see `p2psim.metric.Metric` for what they say of themselves.
+    """Base of metrics of the network; see `p2psim.core.figures.Metric` for what they say of themselves.
 
     Attributes
     ----------

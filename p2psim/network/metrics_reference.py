@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, NONE, OUTCOMES
-from p2psim.network.links import Links
+from p2psim.core.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, NONE, OUTCOMES
+from p2psim.network.channels.draws import Airtime
+from p2psim.network.graph import Links
 
 _FAILURES = {OUTCOMES[code] for code in FAILURES}
 
 
 class Happened(NamedTuple):
-    """An event in words; fields as in `p2psim.network.events.EVENT`."""
+    """An event in words; fields as in `p2psim.core.events.EVENT`."""
 
     seq: int
     time: float

@@ -1,15 +1,68 @@
-"""The ``network`` section of a scenario."""
+"""When agents wake.
+
+The ``network`` section of a scenario.
+
+Who is linked with whom: kinds of graphs, and the arrays that engines work on, in one place.
+"""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from p2psim.core.options import BY_NAME, Options, PerAgent
 from p2psim.network.availability import Always, Availability
 from p2psim.network.channels import Channel
-from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import Exchange
-from p2psim.network.graphs import AnyTopology
-from p2psim.options import BY_NAME, Options
+from p2psim.network.graph import Given, Links, from_edges, links
+from p2psim.network.topologies import (
+    AnyTopology,
+    Complete,
+    ErdosRenyi,
+    FromFile,
+    Grid,
+    NearestNeighbours,
+    RandomRegular,
+    Ring,
+    ScaleFree,
+    Similarity,
+    SmallWorld,
+    Star,
+    Topology,
+    TwoCluster,
+    draw_links,
+    is_redrawn,
+)
+
+
+class Clock(Options):
+    """Independent Poisson clocks."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate: PerAgent = Field(1.0, description="mean number of wakes per unit of time")
+
+
+__all__ = [
+    "AnyTopology",
+    "Complete",
+    "ErdosRenyi",
+    "FromFile",
+    "Given",
+    "Grid",
+    "Links",
+    "NearestNeighbours",
+    "RandomRegular",
+    "Ring",
+    "ScaleFree",
+    "Similarity",
+    "SmallWorld",
+    "Star",
+    "Topology",
+    "TwoCluster",
+    "draw_links",
+    "from_edges",
+    "is_redrawn",
+    "links",
+]
 
 Engine = Literal["auto", "simpy", "array"]
 

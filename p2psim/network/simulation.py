@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
 
-from p2psim.errors import InputError, MeaningError
-from p2psim.network.array_scope import beyond_arrays, scope_message
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.core.events import join
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
-from p2psim.network.events import join
+from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
 from p2psim.network.exchanges.gossip import Gossip
 from p2psim.network.exchanges.poll import Poll
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Links, links
 from p2psim.network.members import Members
-from p2psim.network.section import Engine
-from p2psim.randomness import Streams
+from p2psim.network.section import Engine, Links, links
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -37,7 +36,7 @@ class Network:
     Attributes
     ----------
     links : Links
-        From :func:`p2psim.network.graphs.links`.
+        From :func:`p2psim.network.section.links`.
     exchange : ExchangePattern
     channel : Channel
     availability : Always or Absence
@@ -218,10 +217,10 @@ def simulate_events(
         raise MeaningError("network.engine", scope_message(beyond))
     code = pattern.array_code
     if not beyond and engine != "simpy" and code is not None:
-        from p2psim.network.array_engine import ArrayRun
+        from p2psim.network.compiled_engine.engine import ArrayRun
 
         return EventStream(ArrayRun(network, code, rates, streams, limits, commits, time, chunk), "array")
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
     world = World(network, rates, streams, limits, commits, time, chunk)
     pattern.start(world)

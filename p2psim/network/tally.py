@@ -12,14 +12,16 @@ State of the compiled pass, kept between pieces of the stream:
 - ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
 - ``failed`` (n,): deliveries of each agent's releases that failed;
 - ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
+
+Counts releases that have reached nobody and never will, and the deliveries that failed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from p2psim.compiled import njit
-from p2psim.network.events import (
+from p2psim.core.compiled import njit
+from p2psim.core.events import (
     BUSY,
     COLLISION,
     COMMIT,
@@ -39,7 +41,9 @@ from p2psim.network.events import (
     SPENT,
     WAKE,
 )
-from p2psim.network.links import Links
+from p2psim.network.exchanges import Broadcast, Gossip
+from p2psim.network.graph import Links
+from p2psim.network.simulation import Network
 
 #: Whole numbers that are counted. Messages end at a receiver delivered or dropped; attempts to deliver one fail lost,
 #: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free).
@@ -280,3 +284,56 @@ class Tally:
             self._waiting = np.zeros(size, np.int64), np.zeros(size)
             self._waiting[0][: last - first], self._waiting[1][: last - first] = seqs[places], times[places]
             self._line[:] = 0, last - first
+
+
+class LostReleases:
+    """Reads a stream of events, piece by piece.
+
+    A release is lost when every message with it has failed at each receiver, and no other will have it. One that is on
+    its way at the end, held for who is away, or in a model that may still be asked for, is not.
+
+    Parameters
+    ----------
+    network : Network
+    limits : ndarray of int, shape (n,), optional
+        Most releases of each agent; no limit when left out.
+    """
+
+    def __init__(self, network: Network, limits: np.ndarray | None = None):
+        links, exchange = network.links, network.exchange
+        self._receivers = (
+            np.diff(links.indptr) if isinstance(exchange, Broadcast) else np.ones(links.agents, int)
+        )
+        self._failed = np.zeros((links.agents, 1), np.int64)
+        self._tally = None
+        tells = isinstance(exchange, Gossip) and exchange.mode == "push" and network.updates == "wake"
+        releases = limits is None or bool(limits.any())
+        if isinstance(exchange, Gossip) and not network.by_edge and not tells and releases:
+            # Messages name no release: it is in the version of the model.
+
+            self._tally = Tally(links)
+
+    def read(self, events: np.ndarray) -> None:
+        """Read the next piece of the stream."""
+        if self._tally is not None:
+            self._tally.count(events)
+            return
+        drops = events[events["kind"] == DROP]
+        drops = drops[(drops["release"] >= 0) & (drops["peer"] >= 0)]
+        if drops.size:
+            more = int(drops["release"].max()) + 1 - self._failed.shape[1]
+            if more > 0:
+                self._failed = np.pad(self._failed, ((0, 0), (0, max(more, self._failed.shape[1]))))
+            np.add.at(self._failed, (drops["peer"], drops["release"]), 1)
+
+    @property
+    def releases(self) -> np.ndarray:
+        """Releases of each agent that are lost, shape (n,)."""
+        if self._tally is not None:
+            return self._tally.lost_releases
+        return np.asarray((self._failed == self._receivers[:, None]).sum(axis=1))
+
+    @property
+    def deliveries(self) -> np.ndarray:
+        """Deliveries of each agent's releases that failed, shape (n,)."""
+        return self._tally.failed if self._tally is not None else np.asarray(self._failed.sum(axis=1))

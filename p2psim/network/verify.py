@@ -9,9 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from p2psim.errors import SimulationError
-from p2psim.moments import ROUNDING
-from p2psim.network.events import (
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import (
     BUSY,
     COMMIT,
     DELIVER,
@@ -32,12 +31,10 @@ from p2psim.network.events import (
     SPENT,
     WAKE,
 )
-from p2psim.network.graphs import Links
-from p2psim.network.resends import NEVER, Must, Resending
-from p2psim.network.verify_commits import check_commit
-from p2psim.network.verify_ends import check_end
-from p2psim.network.verify_sends import check_send
-from p2psim.network.verify_state import Seen
+from p2psim.core.times import ROUNDING
+from p2psim.network.section import Links
+from p2psim.network.verify_rules import check_commit, check_end, check_send
+from p2psim.network.verify_state import NEVER, Must, Resending, Seen
 
 
 class EventsError(SimulationError):

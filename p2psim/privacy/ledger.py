@@ -10,9 +10,8 @@ import numpy as np
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.plan import Plan
-from p2psim.privacy.releases import by_agent
+from p2psim.privacy.releases import Violations, by_agent
 from p2psim.privacy.shares import Releases, Totals
-from p2psim.privacy.violations import Violations
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def ledger(
     ``epsilon_<accountant>``, at ``delta_<accountant>``, is that of the real records, whatever ``scale_records``
     claims, and infinite where the mechanism as run guarantees nothing: no noise, a sensitivity read off the data,
     or a claimed bound that the data broke. A record that several may hold is charged for all of them
-    (`p2psim.privacy.overlap`). ``epsilon_claimed`` is what the enforcing accountant says of the losses as claimed.
+    (`p2psim.privacy.shares`). ``epsilon_claimed`` is what the enforcing accountant says of the losses as claimed.
 
     Parameters
     ----------

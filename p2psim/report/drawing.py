@@ -3,34 +3,18 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.errors import InputError, SimulationError, first_line
-from p2psim.figure_names import AGAINST, EVERYTHING
-from p2psim.figures import FIGURES, having
-from p2psim.parts import load_installed
-from p2psim.report.source import BAND, Source, source
+from p2psim.core.errors import InputError, SimulationError, first_line
+from p2psim.core.figure_names import AGAINST, EVERYTHING
+from p2psim.core.figures import FIGURES, having
+from p2psim.core.parts import load_installed
+from p2psim.report.source import BAND, Asked, Source, source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is to be drawn, in the words of a scenario's ``figure``; ``None`` leaves the choice to the kind."""
-
-    kind: str | None = None
-    metric: str | None = None
-    against: str | None = None
-    facet: str | None = None
-    agent: int | None = None
-    quantile: tuple[float, float] = BAND
-    log: bool | None = None
-    target: float | None = None
-    reference: Mapping[str, Any] = field(default_factory=dict)
-    title: str | None = None
 
 
 def draw(
@@ -55,7 +39,7 @@ def draw(
         Or anything with its attributes: ``metrics``, ``ledger``, ``agents``, ``events``, ``manifest``,
         ``path``.
     kind : str or sequence of str, optional
-        Names in `p2psim.figures.FIGURES`, or ``all`` for all that the run can give and that have the axis asked
+        Names in `p2psim.core.figures.FIGURES`, or ``all`` for all that the run can give and that have the axis asked
         for. By default ``targets`` with a target, ``paired`` with a reference, ``curves`` when a metric is given;
         else what the scenario says under ``figure``, or all.
     metric : str, optional

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.report import notes
-from p2psim.report.forecast_maps import common_notes, left_out
+from p2psim.report.forecasts import common_notes, left_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from p2psim.report.curves import Curve
 from p2psim.report.source import Source
-from p2psim.study import comparable
+from p2psim.scenario import notices
 
 FLAGS: Mapping[str, str] = {
     "not_private": "Not private: the mechanism as run guarantees nothing",
@@ -97,7 +97,7 @@ def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
 
 def comparability(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
     """Notes on metrics that cannot be compared between the graphs of a sweep."""
-    return [f"{note[0].upper()}{note[1:]}." for note in comparable.comparability(metrics, swept)]
+    return [f"{note[0].upper()}{note[1:]}." for note in notices.comparability(metrics, swept)]
 
 
 def means_note(agents: int) -> str:

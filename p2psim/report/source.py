@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.errors import FolderError, InputError, first_line
-from p2psim.figure_names import AGAINST, MEASURED_AXES
+from p2psim.core.errors import FolderError, InputError, first_line
+from p2psim.core.figure_names import AGAINST, MEASURED_AXES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from p2psim.report.drawing import Asked
 
 Float: TypeAlias = NDArray[np.float64]
 
@@ -24,6 +23,22 @@ Against = Literal["step", "time", "vectors_sent", "epsilon"]
 BAND = (0.25, 0.75)
 
 FITNESS = "relative_fitness"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be drawn, in the words of a scenario's ``figure``; ``None`` leaves the choice to the kind."""
+
+    kind: str | None = None
+    metric: str | None = None
+    against: str | None = None
+    facet: str | None = None
+    agent: int | None = None
+    quantile: tuple[float, float] = BAND
+    log: bool | None = None
+    target: float | None = None
+    reference: Mapping[str, Any] = field(default_factory=dict)
+    title: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from p2psim.errors import InputError
-from p2psim.study.aside import write_bytes
-from p2psim.study.recordable import label_of
+from p2psim.core.errors import InputError
+from p2psim.core.files import write_bytes
+from p2psim.scenario.record import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,7 @@
-"""What every part must do, and the checks of its kind; see `check_part`."""
+"""What every part must do, and the checks of its kind; see `check_part`.
+
+What metrics and figures must be: classes that are never instantiated.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,49 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from p2psim.errors import P2PSimError
-from p2psim.options import Options
-from p2psim.registry import kind_of, name_of, parts
-from p2psim.testing.described import check_figure, check_metric
-from p2psim.testing.losses import check_loss
-from p2psim.testing.privacy import check_accountant, check_allocation, check_mechanism
-from p2psim.testing.records import check_feature, check_partition
-from p2psim.testing.topologies import check_topology
+from p2psim.core.errors import P2PSimError
+from p2psim.core.figures import Figure
+from p2psim.core.options import Options
+from p2psim.core.registry import kind_of, name_of, parts
+from p2psim.learning.graph.metrics import GraphMetric
+from p2psim.learning.metrics import StarMetric
+from p2psim.network.metrics import NetworkMetric
+from p2psim.testing.parts import (
+    check_accountant,
+    check_allocation,
+    check_feature,
+    check_loss,
+    check_mechanism,
+    check_partition,
+    check_topology,
+)
+
+#: Classes whose methods are to be written.
+BASES = (StarMetric, GraphMetric, NetworkMetric, Figure)
+
+
+def check_metric(part: Any) -> Iterator[str]:
+    """Yield what is wrong with the class of a metric."""
+    yield from _faults(part, "measure")
+
+
+def check_figure(part: Any) -> Iterator[str]:
+    """Yield what is wrong with the class of a figure."""
+    yield from _faults(part, "draw")
+
+
+def _faults(part: Any, method: str) -> Iterator[str]:
+    if not isinstance(part, type):
+        yield "its class is the part: register and check the class, not an instance"
+        return
+    if not str(getattr(part, "meaning", "")).strip():
+        yield 'it does not say what it is: meaning = "..."'
+    owner = next((base for base in part.__mro__ if method in vars(base)), None)
+    if owner is None or owner in BASES:
+        yield f"it lacks {method}"
+    elif not isinstance(inspect.getattr_static(part, method), staticmethod):
+        yield f"{method} must be a static method: put @staticmethod above it"
+
 
 #: Checks of a kind: a function that yields what is wrong with a part.
 CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {

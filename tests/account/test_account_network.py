@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 GRID = ["account", "network", "--topology", "{kind: grid, shape: [3, 3]}", "--steps", "2"]
 AT = ["--sigma", "2", "--sensitivity", "2", "--delta", "1e-5"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 #: 100 Laplace releases with ε₀ = .1 at δ = 1e-5, certified to these digits: the least that any account of the mechanism
 #: can say, the formula of Kairouz, Oh and Viswanath, and RDP at its best order.

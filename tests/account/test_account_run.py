@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2psim.account.runs import ranges
-from p2psim.cli import main
-from p2psim.study import manifest
-from p2psim.study.result import Result
-from p2psim.study.runner import run
-from p2psim.study.scenario import Scenario
-from p2psim.study.seals import print_of
+from p2psim.cli.account.network import ranges
+from p2psim.cli.main import main
+from p2psim.runs import manifest
+from p2psim.runs.result import Result
+from p2psim.runs.runner import run
+from p2psim.runs.seals import print_of
+from p2psim.scenario.model import Scenario
 
 STAR = {
     "name": "small",

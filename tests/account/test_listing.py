@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.account.listing import MOST, NOISES, Entry, listed, noise_of, read_list
-from p2psim.errors import InputError
+from p2psim.cli.account.listing import MOST, NOISES, Entry, listed, noise_of, read_list
+from p2psim.core.errors import InputError
 
 
 def test_entries_name_their_own_noise_rate_and_count() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.account.numbers import ROUNDING, downward, positive, share, upward
-from p2psim.errors import InputError
+from p2psim.cli.account.arguments import ROUNDING, downward, positive, share, upward
+from p2psim.core.errors import InputError
 
 numbers = st.floats(1e-290, 1e290)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e-?\d+)?")

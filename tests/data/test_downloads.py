@@ -7,12 +7,12 @@ import zipfile
 import numpy as np
 import pytest
 
-from p2psim.cli import main
+from p2psim.cli.main import main
+from p2psim.core.errors import FetchError, InputError, MeaningError, MissingSourceError
 from p2psim.data import downloads
 from p2psim.data.downloads import CREDITCARD, MOVIELENS, Download, cache_folder, fetch, located, required
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
-from p2psim.errors import FetchError, InputError, MeaningError, MissingSourceError
 
 CONTENTS = b"a:token\tb:float\n1\t2\n3\t4\n5\t6\n"
 SMALL = Download(

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2psim.core.errors import MeaningError
 from p2psim.data.features import PCA, Standardise, Whiten, apply_features
 from p2psim.data.records import Held
-from p2psim.errors import MeaningError
 
 pytestmark = pytest.mark.blas
 

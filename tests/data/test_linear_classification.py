@@ -9,9 +9,9 @@ from ruamel.yaml import YAML
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from p2psim.core.errors import MeaningError
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
-from p2psim.errors import MeaningError
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

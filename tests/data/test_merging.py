@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2psim.core.errors import MeaningError
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
-from p2psim.errors import MeaningError
 
 CUT = 6
 GROUPS = {"cut": [CUT], "names": ["small", "large"]}

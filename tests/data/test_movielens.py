@@ -7,10 +7,10 @@ from ruamel.yaml import YAML
 from scipy.sparse.linalg import cg
 from threadpoolctl import threadpool_limits
 
+from p2psim.core.errors import MeaningError, MissingSourceError
 from p2psim.data.downloads import MOVIELENS, located
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
-from p2psim.errors import MeaningError, MissingSourceError
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "movielens.yaml"
 HEAD = "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
@@ -96,9 +96,9 @@ def plain_als(ratings, users, items, start, regularization, iterations):
 
 
 def test_factors_are_those_of_a_plain_computation(tmp_path):
+    from p2psim.core.randomness import generator, stream_key
     from p2psim.data.features.als import START
     from p2psim.data.records import FACTORS
-    from p2psim.randomness import generator, stream_key
 
     ratings = made_ratings()
     options = {"kind": "als", "factors": 3, "regularization": 0.1, "iterations": 4}

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from p2psim.core.errors import MeaningError
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
-from p2psim.errors import MeaningError
 
 
 def numbered(sizes):

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from p2psim.core.errors import MeaningError
 from p2psim.data.groups import Groups, group_of
 from p2psim.data.labels import Column
 from p2psim.data.partitions import ByColumn, Contiguous, Equal, OfSizes
-from p2psim.errors import MeaningError
 
 sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from registered import registered
 
 import p2psim
+from p2psim.core.errors import MeaningError, MissingSourceError
+from p2psim.core.randomness import stream_key
 from p2psim.data.features import Fitted, apply_features
 from p2psim.data.labels import Column
 from p2psim.data.partitions import check_division
@@ -14,8 +16,6 @@ from p2psim.data.prepare import prepare
 from p2psim.data.records import Held, Request, Table
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
-from p2psim.errors import MeaningError, MissingSourceError
-from p2psim.randomness import stream_key
 
 
 def kind(part):

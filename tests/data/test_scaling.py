@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pydantic import ValidationError
 
+from p2psim.core.errors import MeaningError
 from p2psim.data.scaling import Quantile, ScaleX, ScaleY, scale_x, scale_y
-from p2psim.errors import MeaningError
 
 matrix = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=st.floats(-1e6, 1e6))
 

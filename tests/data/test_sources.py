@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from p2psim.core.errors import InputError, MissingSourceError
+from p2psim.core.randomness import stream_key
 from p2psim.data.prepare import prepare
 from p2psim.data.records import Request
 from p2psim.data.section import DataSection
 from p2psim.data.sources import AnySource, describe_sources
 from p2psim.data.sources.arrays import Arrays
 from p2psim.data.sources.packaged import packaged
-from p2psim.errors import InputError, MissingSourceError
-from p2psim.randomness import stream_key
 
 KEY = stream_key(0, None, "data")
 

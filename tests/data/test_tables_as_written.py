@@ -16,14 +16,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from p2psim.analysis.forecasts.exchange import read_parties
+from p2psim.core.distributions import Empirical
+from p2psim.core.errors import InputError
+from p2psim.core.paths import checked
+from p2psim.core.text_tables import matrix_of
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
-from p2psim.distributions import Empirical
-from p2psim.errors import InputError
-from p2psim.paths import checked
-from p2psim.study.forecasting.exchange import read_parties
-from p2psim.text_tables import matrix_of
 
 FAULTS = Path(__file__).parents[1] / "faults"
 

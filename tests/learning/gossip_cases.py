@@ -4,16 +4,16 @@ from typing import Literal
 
 import numpy as np
 
-from p2psim.distributions import Distribution
-from p2psim.learning.graph_problem import GraphProblem, confidences
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT, SEND
+from p2psim.core.randomness import Streams
+from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, SEND
 from p2psim.network.exchanges import Gossip
-from p2psim.network.graphs import Given, Links, RandomRegular, Ring, draw_links, from_edges
+from p2psim.network.section import Given, Links, RandomRegular, Ring, draw_links, from_edges
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.network.verify import verify
-from p2psim.randomness import Streams
 
 CHANNELS = {
     "ideal": Channel(),

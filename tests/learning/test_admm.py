@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from p2psim.errors import SimulationError
-from p2psim.learning.admm import RelativePenalty, penalty
-from p2psim.learning.admm_reference import replay_admm_plainly
-from p2psim.learning.admm_replay import AdmmReplay, AdmmRule
-from p2psim.learning.graph_optimum import minimise_together
-from p2psim.learning.graph_problem import GraphProblem
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import COMMIT, DROP, SEND
+from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
+from p2psim.learning.graph.algorithms import RelativePenalty, penalty
+from p2psim.learning.graph.optimum import minimise_together
+from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Logistic, Squared
+from p2psim.learning.reference import replay_admm_plainly
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, DROP, SEND
-from p2psim.network.graphs import Links
+from p2psim.network.section import Links
 
 LOSSES = {"squared": Squared(intercept=False), "logistic": Logistic(intercept=False)}
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from gossip_cases import CHANNELS, averaging_events, complete, play, regular, ring, weighted
 
-from p2psim.errors import SimulationError
-from p2psim.learning.averaging_reference import average_plainly
-from p2psim.learning.averaging_replay import AveragingReplay
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import COMMIT, EVENT, SEND
+from p2psim.learning.graph.averaging import AveragingReplay
+from p2psim.learning.reference import average_plainly
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, EVENT, SEND
-from p2psim.network.graphs import Links
+from p2psim.network.section import Links
 
 pytestmark = pytest.mark.blas
 

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from star_cases import LOSSES, random_problem, replay_compiled, star_events
 
-from p2psim.errors import MeaningError
-from p2psim.learning.async_star import StarMethod
-from p2psim.learning.batch_kernel import batch_gradient, draw_fixed, draw_poisson
-from p2psim.learning.batch_reference import drawn
+from p2psim.core.errors import MeaningError
+from p2psim.core.randomness import stream_key
 from p2psim.learning.batches import POISSON, FixedBatch, PoissonBatch, Sampling, Whole, sampling
-from p2psim.learning.releases_reference import mean_gradient
-from p2psim.learning.star_reference import replay_plainly
-from p2psim.randomness import stream_key
+from p2psim.learning.owner_kernel import batch_gradient, draw_fixed, draw_poisson
+from p2psim.learning.reference import drawn, mean_gradient
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.reference import replay_plainly
 
 LEVEL = 1e-6
 KEY = stream_key(5, 0, "batches")

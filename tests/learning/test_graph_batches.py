@@ -16,13 +16,12 @@ from graph_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.learning.admm_reference import replay_admm_plainly
-from p2psim.learning.admm_replay import AdmmReplay, AdmmRule
+from p2psim.core.events import COMMIT, SEND
+from p2psim.core.randomness import stream_key
 from p2psim.learning.batches import FixedBatch, PoissonBatch, sampling
-from p2psim.learning.graph_reference import replay_plainly
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
-from p2psim.network.events import COMMIT, SEND
-from p2psim.randomness import stream_key
+from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.reference import replay_admm_plainly, replay_plainly
 
 
 def fed(replay, events):

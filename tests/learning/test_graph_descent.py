@@ -16,12 +16,12 @@ from graph_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.learning.graph_optimum import minimise_alone, minimise_together, propagate
-from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_replay import GraphRule
+from p2psim.learning.graph.optimum import minimise_alone, minimise_together, propagate
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Gossip
-from p2psim.network.graphs import Links, links
+from p2psim.network.section import Links, links
 
 
 def silent(events, dimension):

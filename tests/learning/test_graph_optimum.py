@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse.linalg import spsolve
 
-from p2psim.errors import SimulationError
-from p2psim.learning.graph_baselines import from_private_records, global_model, local_models
-from p2psim.learning.graph_optimum import minimise_alone, minimise_together, newton
+from p2psim.core.errors import SimulationError
+from p2psim.learning.graph.optimum import (
+    from_private_records,
+    global_model,
+    local_models,
+    minimise_alone,
+    minimise_together,
+    newton,
+)
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.network.graphs import Given, RandomRegular, draw_links, from_edges
+from p2psim.network.section import Given, RandomRegular, draw_links, from_edges
 
 pytestmark = pytest.mark.blas
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from gossip_cases import problem_on, weighted
 
-from p2psim.distributions import Distribution
-from p2psim.learning.graph_reference import replay_plainly
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT, JOIN
+from p2psim.core.randomness import Streams
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
+from p2psim.learning.reference import replay_plainly
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, JOIN
 from p2psim.network.exchanges import Broadcast
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 
 @pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=lambda loss: loss.kind)

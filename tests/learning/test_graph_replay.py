@@ -22,16 +22,16 @@ from graph_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.distributions import Distribution
-from p2psim.learning.graph_loss import EXCEEDED, UNKNOWN, WITHIN, evaluate
-from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_reference import replay_plainly
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
+from p2psim.learning.owner_kernel import EXCEEDED, UNKNOWN, WITHIN, evaluate
+from p2psim.learning.reference import replay_plainly
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
 from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.graphs import links
+from p2psim.network.section import links
 
 CHANNELS = {
     "ideal": Channel(),
@@ -236,7 +236,7 @@ def message(seq, kind, agent, peer, version, cause, release=-1):
 
 def test_an_older_version_never_overwrites_a_newer_one():
     """Agent 0 sends versions 1 and 2; the second arrives first."""
-    from p2psim.network.events import EVENT
+    from p2psim.core.events import EVENT
 
     where = links(nx.path_graph(2))
     start = np.array([[8.0], [0.0]])
@@ -460,7 +460,7 @@ def test_violations_of_a_claimed_bound_are_counted_by_release():
 
 
 def test_a_model_that_is_not_finite_is_told(monkeypatch):
-    from p2psim.errors import SimulationError
+    from p2psim.core.errors import SimulationError
 
     where = links(nx.path_graph(2))
     problem = problem_of(Squared(), where, [2, 2], 2, 1.0)

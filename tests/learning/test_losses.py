@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from registered import registered
 
-from p2psim.compiled import njit
-from p2psim.learning.graph_loss import evaluate
+from p2psim.core.compiled import njit
+from p2psim.learning.in_flight import longest_gradient
 from p2psim.learning.losses import Hinge, Logistic, Squared
 from p2psim.learning.losses.compiled import slope as in_kernels
 from p2psim.learning.losses.compiled import value as value_in_kernels
-from p2psim.learning.owner_kernel import mean_gradient_from_records
-from p2psim.learning.violation_kernel import longest_gradient
+from p2psim.learning.owner_kernel import evaluate, mean_gradient_from_records
 
 
 @njit()

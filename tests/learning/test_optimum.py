@@ -11,7 +11,7 @@ from star_cases import random_problem
 
 from p2psim.learning.losses import Hinge, Logistic, Squared
 from p2psim.learning.optimum import minimise_hinge, minimise_squared
-from p2psim.learning.star_problem import star_problem
+from p2psim.learning.star.problem import star_problem
 
 pytestmark = pytest.mark.blas
 

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from own_losses import Huber
 from scipy.optimize import minimize
 
-from p2psim.errors import MeaningError, SimulationError
-from p2psim.learning.async_star import StarMethod
-from p2psim.learning.graph_metrics import GRAPH_METRICS, Seen
-from p2psim.learning.graph_optimum import minimise_alone, minimise_together
-from p2psim.learning.graph_replay import GraphRule
+from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.learning.graph.metrics import GRAPH_METRICS, Seen
+from p2psim.learning.graph.optimum import minimise_alone, minimise_together
+from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.optimum import minimise
-from p2psim.learning.star_problem import LOWEST, StarProblem, star_problem
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.problem import LOWEST, StarProblem, star_problem
 
 deltas = st.floats(0.01, 30.0)
 smooth = st.one_of(st.just(Squared()), st.just(Logistic()), deltas.map(lambda delta: Huber(delta=delta)))
@@ -253,9 +253,9 @@ sys.path.insert(0, {tests!r})
 import numpy as np
 import star_cases
 from own_losses import Huber, _slope, _value
-from p2psim.compiled import first_class
-from p2psim.learning.async_star import StarMethod
-from p2psim.learning.star_kernel import replay
+from p2psim.core.compiled import first_class
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.kernel import replay
 for delta in (0.3, 2.0):
     problem = star_cases.random_problem(Huber(delta=delta), [5, 9], 3, seed=1)
     events = star_cases.star_events(2, 20)

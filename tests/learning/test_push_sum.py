@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from gossip_cases import CHANNELS, complete, play, regular, ring
 
-from p2psim.errors import SimulationError
-from p2psim.learning.push_sum_reference import push_sum_plainly
-from p2psim.learning.push_sum_replay import PushSumReplay
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import COMMIT, SEND
+from p2psim.learning.graph.averaging import PushSumReplay
+from p2psim.learning.reference import push_sum_plainly
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, SEND
 
 GRAPHS = {"ring": ring(8), "complete": complete(7), "random-regular": regular(10, 3)}
 

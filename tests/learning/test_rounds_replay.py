@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from star_cases import LOSSES, noise_of, piece_rows, random_problem, releases_of
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
-from p2psim.learning.rounds_reference import replay_rounds_plainly
-from p2psim.learning.rounds_replay import RoundsReplay
-from p2psim.learning.star_replay import gradient_rule
-from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent, round_method
-from p2psim.learning.weighting import Weighting
+from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
+from p2psim.learning.star.reference import replay_rounds_plainly
+from p2psim.learning.star.replay import gradient_rule
+from p2psim.learning.star.rounds import RoundsReplay
+from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Round
-from p2psim.network.graphs import Given, Star, draw_links
+from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 NETWORKS = [
     (Round(), Channel(), Always()),
@@ -142,7 +142,7 @@ def test_averages_are_weighted_means_of_the_iterates(form: str, T: int) -> None:
 
 def test_algorithm_2_by_hand() -> None:
     """Two owners and four rounds on a line: ℓ = (θ − 3)², f = l2·θ² + (θ − 3)², every step written out."""
-    from p2psim.learning.star_problem import star_problem
+    from p2psim.learning.star.problem import star_problem
 
     problem = star_problem(np.ones((2, 1)), np.full(2, 3.0), np.array([0, 1, 2]), Squared(), 1.0, 1.0)
     method = round_method(
@@ -192,7 +192,7 @@ def test_an_answer_to_an_older_round_changes_nothing() -> None:
     made = int(releases_of(events, 2).sum())
     noise = np.random.default_rng(0).normal(size=(made, 2))
     theta = compiled(problem, method, events, noise).theta
-    from p2psim.network.events import COMMIT, DELIVER, LEARNER
+    from p2psim.core.events import COMMIT, DELIVER, LEARNER
 
     # Which releases were in time.
     versions = np.cumsum(events["kind"] == COMMIT)

@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from star_cases import LOSSES, random_problem, star_events
 
-from p2psim.learning.async_star import StarMethod
+from p2psim.core.events import COMMIT, LEARNER, SEND
+from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
-from p2psim.learning.rounds_replay import RoundsReplay
-from p2psim.learning.star_replay import StarReplay, gradient_rule
-from p2psim.learning.synchronous import SynchronousDescent, round_method
-from p2psim.learning.weighting import Weighting
-from p2psim.network.events import COMMIT, LEARNER, SEND
+from p2psim.learning.star.algorithms import StarMethod, SynchronousDescent, round_method
+from p2psim.learning.star.replay import StarReplay, gradient_rule
+from p2psim.learning.star.rounds import RoundsReplay
+from p2psim.learning.steps import Weighting
 from p2psim.network.exchanges import Round
-from p2psim.randomness import Streams
 
 START = np.array([0.3, -0.2])
 

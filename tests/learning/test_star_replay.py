@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from star_cases import LOSSES, random_problem, releases_of, replay_compiled, star_events
 
-from p2psim.distributions import Distribution
-from p2psim.learning.async_star import AsyncStar, StarMethod, star_method
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.learning.losses import Squared
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
-from p2psim.learning.star_problem import star_problem
-from p2psim.learning.star_reference import replay_plainly
-from p2psim.learning.star_replay import StarReplay, gradient_rule
+from p2psim.learning.star.algorithms import AsyncStar, StarMethod, star_method
+from p2psim.learning.star.problem import star_problem
+from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.network.exchanges import Poll, Request
 
 EXCHANGES = [

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from star_cases import random_problem, releases_of, replay_compiled
 
-from p2psim.distributions import Distribution
-from p2psim.learning.async_star import StarMethod
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT, JOIN
+from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
-from p2psim.learning.star_reference import replay_plainly
-from p2psim.learning.weighting import Exponential, Fresh, Inverse, Weighting, inverse_frequencies
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.steps import Exponential, Fresh, Inverse, Weighting, inverse_frequencies
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT, JOIN
 from p2psim.network.exchanges import Poll, Request
-from p2psim.network.graphs import Given, Star, draw_links
+from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 OWNERS = 4
 

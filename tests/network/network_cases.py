@@ -6,14 +6,14 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
+from p2psim.core.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
-from p2psim.network.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Complete, Given, Links, Ring, Star, draw_links
+from p2psim.network.section import Complete, Given, Links, Ring, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 __all__ = [
     "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",

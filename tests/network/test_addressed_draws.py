@@ -23,13 +23,13 @@ from network_cases import (
     star,
 )
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COLLISION
+from p2psim.core.randomness import Streams
 from p2psim.network.channels import GilbertElliott, Same
 from p2psim.network.drawing import BLOCK
-from p2psim.network.events import COLLISION
+from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
-from p2psim.network.world import World
-from p2psim.randomness import Streams
 
 LATE = Distribution(exponential=0.3)
 

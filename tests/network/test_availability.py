@@ -29,8 +29,10 @@ from network_cases import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from p2psim.distributions import Distribution
-from p2psim.errors import MeaningError
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.events import JOIN, LEAVE, NOBODY, NONE, OFFLINE
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import (
     AllOf,
     Always,
@@ -46,16 +48,14 @@ from p2psim.network.availability import (
     Renewal,
     Scripted,
 )
-from p2psim.network.availability.laws import Lognormal, Weibull
-from p2psim.network.availability.odds import Depends, tilted
+from p2psim.network.availability.absence import Depends, tilted
+from p2psim.network.availability.renewal import Lognormal, Weibull
 from p2psim.network.availability.schedules import Interval
-from p2psim.network.events import JOIN, LEAVE, NOBODY, NONE, OFFLINE
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Links
 from p2psim.network.members import Members
+from p2psim.network.section import Links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
-from p2psim.randomness import Streams
 
 AGENTS = 6
 MEMBERS = Members(

@@ -28,14 +28,14 @@ from network_cases import (
     star,
 )
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
+from p2psim.core.randomness import Streams
 from p2psim.network.channels import Fresh, GilbertElliott, Same
-from p2psim.network.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import links
+from p2psim.network.section import links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
-from p2psim.randomness import Streams
 
 TIME = 12.0
 #: Two intervals that touch may overlap by rounding.

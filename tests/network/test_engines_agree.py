@@ -21,14 +21,14 @@ from network_cases import (
     star,
 )
 
+from p2psim.core.events import DROP, LEARNER, LOSS
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, Renewal
 from p2psim.network.channels import Channel
 from p2psim.network.clock_heap import sift_down
-from p2psim.network.events import DROP, LEARNER, LOSS
-from p2psim.network.graphs import links
+from p2psim.network.section import links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
-from p2psim.randomness import Streams
 
 
 def weighted(graph: "nx.Graph[int]") -> Links:

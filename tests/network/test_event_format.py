@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from network_cases import Broadcast, Channel, Gossip, Poll, Request, complete, glue, play, ring, star
 
-from p2psim.network import events as format_
-from p2psim.network.events import COMMIT, DELIVER, EVENT, EVENT_STRUCT, SEND, WAKE
-from p2psim.network.log import EventLog
+from p2psim.core import events as format_
+from p2psim.core.events import COMMIT, DELIVER, EVENT, EVENT_STRUCT, SEND, WAKE
+from p2psim.network.simpy_engine.log import EventLog
 
 #: The format as it is documented: name, type, offset in bytes.
 DOCUMENTED = [
@@ -126,8 +126,8 @@ class TestChunks:
     @pytest.mark.parametrize("engine", ["simpy", "array"])
     @pytest.mark.parametrize("chunk", [1, 5, 100])
     def test_all_chunks_but_the_last_are_full(self, engine: str, chunk: int) -> None:
+        from p2psim.core.randomness import Streams
         from p2psim.network.simulation import Network, simulate_events
-        from p2psim.randomness import Streams
 
         network = Network(star(3), Request())
         stream = simulate_events(network, Streams(), engine=engine, commits=100, chunk=chunk)

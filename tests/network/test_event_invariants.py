@@ -26,8 +26,8 @@ from network_cases import (
     star,
 )
 
-from p2psim.distributions import Distribution
-from p2psim.network.events import (
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import (
     BUSY,
     EVENT,
     JOIN,

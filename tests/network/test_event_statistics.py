@@ -25,8 +25,8 @@ from network_cases import (
 )
 from scipy import stats
 
-from p2psim.distributions import Distribution
-from p2psim.network.graphs import links
+from p2psim.core.distributions import Distribution
+from p2psim.network.section import links
 
 LEVEL = 1e-4
 OWNERS = 6

@@ -20,11 +20,11 @@ from network_cases import (
     ring,
 )
 
-from p2psim.errors import MeaningError
-from p2psim.network.events import NOBODY, NONE, OK, SPENT
-from p2psim.network.graphs import from_edges
+from p2psim.core.errors import MeaningError
+from p2psim.core.events import NOBODY, NONE, OK, SPENT
+from p2psim.core.randomness import Streams
+from p2psim.network.section import from_edges
 from p2psim.network.simulation import simulate_events
-from p2psim.randomness import Streams
 
 ENGINES = ["simpy", "array"]
 PAIR = from_edges(2, np.array([0]), np.array([1]))

@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from network_cases import connected_graphs
 
-from p2psim.errors import MeaningError
+from p2psim.core.errors import MeaningError
 from p2psim.network.channels import EdgeValue
-from p2psim.network.graph_files.gml import parse, read_gml
-from p2psim.network.graph_files.graphml import read_graphml
-from p2psim.network.graphs import FromFile, Given, draw_links
+from p2psim.network.graph_formats import parse_gml, read_gml, read_graphml
+from p2psim.network.section import FromFile, Given, draw_links
 from p2psim.network.spectrum import spectral_facts
 
 FAULTS = Path(__file__).parents[1] / "faults"
@@ -241,7 +240,7 @@ class TestKnownAnswers:
             '<edge source="n0" target="n1"/></graph></graphml>'
         )
         assert read_graphml(tmp_path / "g.graphml").names[0] == ["x", "y"]
-        assert parse("a 1e-05 b -1E+20 c .5 d 5. e 007 f +INF", Path())[:5] == [
+        assert parse_gml("a 1e-05 b -1E+20 c .5 d 5. e 007 f +INF", Path())[:5] == [
             ("a", 1e-05), ("b", -1e20), ("c", 0.5), ("d", 5.0), ("e", 7),
         ]  # fmt: skip
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, Round, complete, ring, star
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Bernoulli, Renewal
 from p2psim.network.channels.retransmission import Fresh, Same
-from p2psim.network.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
-from p2psim.network.lost_releases import LostReleases
 from p2psim.network.simulation import simulate_events
-from p2psim.randomness import Streams
+from p2psim.network.tally import LostReleases
 
 LATE = {"latency": Distribution(exponential=0.4)}
 

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, Round, complete, ring, star
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import KINDS, LEARNER
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, LearnerOutage, Renewal
+from p2psim.network.channels.draws import Airtime
 from p2psim.network.channels.retransmission import Fresh, Same
-from p2psim.network.channels.timing import Airtime
-from p2psim.network.events import KINDS, LEARNER
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.graphs import Links
 from p2psim.network.metrics import NETWORK_METRICS, Seen, gini
 from p2psim.network.metrics_reference import PlainReading, in_words
+from p2psim.network.section import Links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import Tally
-from p2psim.randomness import Streams
 
 AWAY = Renewal(up=4.0, down=2.0)
 NO_TIME = Airtime(0.0, 0.0)

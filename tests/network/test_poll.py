@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from network_cases import COMMIT, DELIVER, DROP, LEARNER, SEND, WAKE, Channel, Poll, of_kind, play, star
 
-from p2psim.distributions import Distribution
-from p2psim.network.events import NEIGHBOURS, OFFLINE, SUPERSEDED
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import NEIGHBOURS, OFFLINE, SUPERSEDED
 
 SLOW = Poll(interval=0.5, response=Distribution(exponential=0.5))
 

@@ -24,11 +24,11 @@ from network_cases import (
     star,
 )
 
+from p2psim.core.events import JOIN, LEAVE
 from p2psim.network.availability import Diurnal, Scripted
-from p2psim.network.events import JOIN, LEAVE
 from p2psim.network.verify import EventsError, verify
-from p2psim.study.families.marks import Marks
-from p2psim.study.record import EveryTime
+from p2psim.scenario.record import EveryTime
+from p2psim.simulation.recorder import Marks
 
 #: Numbers as people write them: whole multiples of a power of ten.
 UNITS = st.sampled_from([1, 10, 100, 1000])

@@ -19,8 +19,8 @@ from network_cases import (
 )
 from scipy import stats
 
-from p2psim.distributions import Distribution
-from p2psim.network.events import LOSS, OK, SPENT
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import LOSS, OK, SPENT
 
 SERVICES = {
     "constant": 0.1,

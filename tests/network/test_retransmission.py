@@ -26,24 +26,16 @@ from network_cases import (
 )
 from scipy import stats
 
-from p2psim.distributions import Distribution
-from p2psim.errors import MeaningError
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.events import COLLISION, KINDS, LOSS, OFFLINE, OK, RETRY, UNACKNOWLEDGED
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import EdgeValue, Fresh, GilbertElliott, Same
-from p2psim.network.events import (
-    COLLISION,
-    KINDS,
-    LOSS,
-    OFFLINE,
-    OK,
-    RETRY,
-    UNACKNOWLEDGED,
-)
 from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.resends import Resending
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
-from p2psim.randomness import Streams
+from p2psim.network.verify_state import Resending
 
 LEVEL = 1e-5
 LATE = Distribution(exponential=0.2)

@@ -20,14 +20,14 @@ from network_cases import (
     star,
 )
 
-from p2psim.distributions import Distribution
-from p2psim.errors import MeaningError
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.events import NEIGHBOURS, NONE, OFFLINE
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, LearnerOutage, Renewal
 from p2psim.network.channels.retransmission import Fresh, Same
-from p2psim.network.events import NEIGHBOURS, NONE, OFFLINE
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
-from p2psim.randomness import Streams
 
 
 def queries_of(events: np.ndarray) -> np.ndarray:

@@ -24,14 +24,14 @@ from network_cases import (
     star,
 )
 
-from p2psim.distributions import Distribution
-from p2psim.errors import InputError, MeaningError
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.core.events import SPENT
+from p2psim.core.randomness import Streams
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import Same
-from p2psim.network.events import SPENT
-from p2psim.network.graphs import links
+from p2psim.network.section import links
 from p2psim.network.simulation import simulate_events
-from p2psim.randomness import Streams
 
 RUNS = {
     "request, array": (star(4), Request(), "array"),

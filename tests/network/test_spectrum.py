@@ -7,7 +7,7 @@ from network_cases import connected_graphs
 from topology_cases import matrix
 
 from p2psim.network import spectrum
-from p2psim.network.graphs import (
+from p2psim.network.section import (
     Complete,
     ErdosRenyi,
     Given,

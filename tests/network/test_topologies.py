@@ -7,9 +7,9 @@ from pydantic import TypeAdapter, ValidationError
 from registered import registered
 from topology_cases import assert_same, assert_sound, matrix
 
-from p2psim.errors import InputError, MeaningError
-from p2psim.network.events import LEARNER
-from p2psim.network.graphs import (
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.core.events import LEARNER
+from p2psim.network.section import (  # fmt: skip
     AnyTopology,
     Complete,
     ErdosRenyi,
@@ -24,7 +24,7 @@ from p2psim.network.graphs import (
     draw_links,
     is_redrawn,
     links,
-)  # fmt: skip
+)
 
 ALL = registered("topology")
 RANDOM = [topology for topology in ALL if topology.is_random]

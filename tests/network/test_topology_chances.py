@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from topology_cases import matrix
 
-from p2psim.network.graphs import (
+from p2psim.network.section import (
     ErdosRenyi,
     Given,
     RandomRegular,
@@ -23,7 +23,7 @@ from p2psim.network.graphs import (
     TwoCluster,
     draw_links,
 )
-from p2psim.network.topologies.drawing import chosen, pairs_within
+from p2psim.network.topologies.base import chosen, pairs_within
 from p2psim.network.topologies.random_regular import regular_pairs
 
 DEVIATIONS = 4.5

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from network_cases import connected_graphs
 from topology_cases import assert_same, assert_sound
 
-from p2psim.errors import MeaningError, MissingSourceError
-from p2psim.network.graphs import FromFile, Given, draw_links, links
+from p2psim.core.errors import MeaningError, MissingSourceError
+from p2psim.network.section import FromFile, Given, draw_links, links
 
 
 def write_matrix(graph, path):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csr_array
 from topology_cases import assert_same, assert_sound, matrix
 
-from p2psim.errors import MeaningError
-from p2psim.network.graphs import Given, NearestNeighbours, Similarity, draw_links
-from p2psim.network.topologies import knn
+from p2psim.core.errors import MeaningError
+from p2psim.network.section import Given, NearestNeighbours, Similarity, draw_links
+from p2psim.network.topologies import points
 
 
 def distance(x, y, metric):
@@ -62,7 +62,7 @@ def test_block_by_block_is_the_same(monkeypatch):
     profiles = np.random.default_rng(1).normal(size=(50, 3))
     topology, given_ = NearestNeighbours(neighbours=8), Given(50, profiles=profiles)
     whole = draw_links(topology, given_)
-    monkeypatch.setattr(knn, "_BLOCK", 150)
+    monkeypatch.setattr(points, "_BLOCK", 150)
     assert_same(whole, draw_links(topology, given_))
 
 

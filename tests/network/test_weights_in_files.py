@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from network_cases import connected_graphs
 
-from p2psim.errors import MeaningError
-from p2psim.network.graphs import FromFile, Given, draw_links
+from p2psim.core.errors import MeaningError
+from p2psim.network.section import FromFile, Given, draw_links
 
 quick = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -20,13 +20,13 @@ from network_cases import (
     star,
 )
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Fresh, GilbertElliott, Same
 from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
-from p2psim.network.world import World
-from p2psim.randomness import Streams
 
 RADIOS = {
     "aloha": Channel(airtime=0.02, collision="aloha", half_duplex=True),

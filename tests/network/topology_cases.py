@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from p2psim.network.graphs import Links
+from p2psim.network.section import Links
 
 
 def matrix(links: Links) -> np.ndarray:

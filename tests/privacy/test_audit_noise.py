@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from p2psim.privacy.audit_noise import (
+from p2psim.privacy.audit import (
     DISCRETE_LAPLACE,
     GAUSSIAN,
     LAPLACE,

@@ -4,7 +4,7 @@ import pytest
 from own_parts import let_in
 from star_cases import scenario
 
-from p2psim.study.auditing.driver import audit
+from p2psim.audit.driver import audit
 
 
 @pytest.fixture(autouse=True, scope="module")

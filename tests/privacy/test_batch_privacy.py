@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from star_cases import scenario
 
-from p2psim.errors import InputError
+from p2psim.core.errors import InputError
 from p2psim.learning.batches import FixedBatch, PoissonBatch
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
 from p2psim.privacy.allocations import Releases
-from p2psim.study.families import family_of
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 #: Numbers on which a density is summed; the error of a hockey-stick divergence is below 1e-5.
 GRID = 40_001

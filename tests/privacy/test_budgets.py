@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_parts import let_in
 
-from p2psim.errors import MeaningError
+from p2psim.core.errors import MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
@@ -23,9 +23,9 @@ from p2psim.privacy.allocations import (
     Listed,
     Uniform,
 )
-from p2psim.privacy.budgets import Limit, allowance, before_sampling
 from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from p2psim.privacy.planning import plan
+from p2psim.privacy.plan import plan
+from p2psim.privacy.section import Limit, allowance, before_sampling
 from p2psim.privacy.shares import Releases
 
 with let_in("own_noise"):

@@ -10,12 +10,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from star_cases import scenario
 
-from p2psim.network.events import COMMIT, SEND
+from p2psim.core.events import COMMIT, SEND
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 DELTA = 1e-5
 NOISES = {

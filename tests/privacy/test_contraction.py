@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from ring_cases import AGENTS, CENTRES, optimum, plan_of, play, problem
 from star_cases import scenario
 
-from p2psim.errors import MeaningError
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
-from p2psim.network.events import COMMIT, EVENT
+from p2psim.core.errors import MeaningError
+from p2psim.core.events import COMMIT, EVENT
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
-from p2psim.privacy.budgets import Limit
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.planning import plan
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.privacy.plan import plan
+from p2psim.privacy.section import Limit
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 KNOWN = [Uniform(), Contraction(wakes="known"), Contraction(wakes="known", form="printed")]
 EXPECTED = [Contraction(), Contraction(form="printed"), Contraction(exponent="quarter")]

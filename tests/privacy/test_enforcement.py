@@ -12,17 +12,17 @@ from scipy import stats
 from scipy.optimize import brentq
 from star_cases import scenario
 
-from p2psim.errors import MeaningError
+from p2psim.core.errors import MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
-from p2psim.privacy.violations import Violations
-from p2psim.study.families import family_of
-from p2psim.study.simulate import simulate
-from p2psim.study.streams import streams_of
-from p2psim.study.workspace import Workspace
+from p2psim.privacy.releases import Violations
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.outcome import streams_of
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 DELTA = 1e-5
 GAUSSIAN_NOISE = {"privacy.mechanism": "gaussian", "privacy.delta": DELTA, "privacy.accountant": "gaussian"}

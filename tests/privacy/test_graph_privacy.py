@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from p2psim.errors import InputError
-from p2psim.network.events import COMMIT
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.core.errors import InputError
+from p2psim.core.events import COMMIT
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 
 def scenario(privacy, start="zero"):

@@ -8,12 +8,12 @@ from graph_cases import graph_events, graph_scenario, problem_of, random_links, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.learning.graph_replay import GraphRule
+from p2psim.core.events import COMMIT
+from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.network.events import COMMIT
-from p2psim.study.families.graph import cell as graph_cell
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.simulation.algorithms.graph import cell as graph_cell
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 
 def gradients_apart(problem, rule, theta, row, x, y):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from star_cases import replay_compiled, scenario
 
-from p2psim.network.events import COMMIT, DROP, LEARNER, SEND
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.core.events import COMMIT, DROP, LEARNER, SEND
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def violating_releases(problem, events, noise, method, bound):
 def test_violations_are_found_at_the_releases_where_they_happen(workspace, loss):
     from star_cases import LOSSES, random_problem, star_events
 
-    from p2psim.learning.async_star import StarMethod
+    from p2psim.learning.star.algorithms import StarMethod
 
     problem = random_problem(LOSSES[loss](), [30, 40, 20], 3, seed=8, theta_max=1.0)
     events = star_events(3, 80, 2)

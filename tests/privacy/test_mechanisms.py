@@ -16,12 +16,12 @@ from scipy import stats
 from star_cases import scenario
 
 import p2psim
-from p2psim.errors import InputError, MeaningError
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.core.randomness import stream_key
 from p2psim.privacy.accounting.noises import PURE
 from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace, NoNoise
-from p2psim.randomness import stream_key
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 #: Each test of a law rejects a right one with this probability; seeds are fixed.
 LEVEL = 1e-4

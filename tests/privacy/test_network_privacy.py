@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.network.gossip_weights import metropolis
-from p2psim.network.links import links, star_links
-from p2psim.privacy.equitable import equitable_cells
+from p2psim.network.graph import links, star_links
+from p2psim.network.spectrum import metropolis
 from p2psim.privacy.network_privacy import by_distance, hop_distances, shares
-from p2psim.privacy.network_views import View, view, view_of_many
+from p2psim.privacy.network_views import View, equitable_cells, view, view_of_many
 
 Matrix = list[list[Fraction]]
 

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 from star_cases import scenario
 
-from p2psim.network.events import SEND
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.core.events import SEND
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 LONG = {
     "learning.algorithm.horizon": 3000,

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from star_cases import scenario
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.privacy.overlap import Overlap, budgets_of, of_shared_record
-from p2psim.study.verification import verify_result
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.privacy.shares import Overlap, budgets_of, of_shared_record
+from p2psim.runs.verification import verify_result
 
 LOSSES = st.lists(st.floats(0, 10) | st.just(np.inf), min_size=1, max_size=6).map(np.array)
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from own_parts import let_in
 from scipy import stats
 
-from p2psim import registry
-from p2psim.errors import InputError
+from p2psim.core import registry
+from p2psim.core.errors import InputError
+from p2psim.core.randomness import stream_key
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
-from p2psim.randomness import stream_key
-from p2psim.study.catalogue import catalogue
-from p2psim.study.json_schema import json_schema
+from p2psim.scenario.catalogue import catalogue
+from p2psim.scenario.schema import json_schema
 from p2psim.testing import check_part
 
 PLUGINS = Path(__file__).parents[1] / "plugins"

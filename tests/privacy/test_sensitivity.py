@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from star_cases import scenario
 
-from p2psim.errors import InputError
+from p2psim.core.errors import InputError
 from p2psim.privacy.output_perturbation import minimiser_sensitivity
-from p2psim.privacy.sensitivity import AsPrinted, Bounds, Clip, Declared, Empirical
+from p2psim.privacy.section import AsPrinted, Bounds, Clip, Declared, Empirical
 
 
 def minimiser(X, y, ridge):

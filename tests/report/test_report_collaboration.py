@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from made_up_run import run
 
-from p2psim.errors import InputError
-from p2psim.figures import FIGURES
+from p2psim.core.errors import InputError
+from p2psim.core.figures import FIGURES
 from p2psim.report import draw, notes
-from p2psim.report.kinds.collaboration import lines
+from p2psim.report.figures.alone import lines
 from p2psim.report.source import source
 
 EPSILONS = [1.0, 10.0, 100.0]

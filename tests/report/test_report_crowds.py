@@ -8,9 +8,9 @@ from made_up_run import FACTORS, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from p2psim.report.kinds.finals import draw_finals
-from p2psim.report.kinds.network import draw_network
-from p2psim.report.kinds.targets import draw_targets
+from p2psim.report.figures.finals import draw_finals
+from p2psim.report.figures.network import draw_network
+from p2psim.report.figures.targets import draw_targets
 from p2psim.report.source import source
 
 NETWORK = ("delivery", "loss_rate", "collision_rate")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_run import FACTORS, psi, run
 
-from p2psim.errors import InputError
+from p2psim.core.errors import InputError
 from p2psim.report.curves import curves, finals, labels, quartiles
 from p2psim.report.notes import curve_notes
 from p2psim.report.points import straight_part

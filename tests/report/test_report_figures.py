@@ -11,12 +11,12 @@ import pytest
 from made_up_run import psi, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from p2psim.errors import InputError
-from p2psim.figure_names import ALONG_THE_RUN, KIND_NAMES
-from p2psim.figures import FIGURES
+from p2psim.core.errors import InputError
+from p2psim.core.figure_names import ALONG_THE_RUN, KIND_NAMES
+from p2psim.core.figures import FIGURES
 from p2psim.report import draw
 from p2psim.report.source import source
-from p2psim.study.meaning import all_meanings
+from p2psim.scenario.rules import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
 #: Kinds that need groups, a target, a reference, isolated ψ, or records of the network: others test them.

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from p2psim.errors import InputError
+from p2psim.core.errors import InputError
 from p2psim.report.curves import curves, distinct
 from p2psim.report.source import Source
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from p2psim.errors import InputError
-from p2psim.report.kinds.curves import draw_curves
-from p2psim.report.kinds.groups import draw_groups
+from p2psim.core.errors import InputError
+from p2psim.report.figures.bands import draw_curves
+from p2psim.report.figures.groups import draw_groups
 from p2psim.report.source import Source
 
 LEVELS = {

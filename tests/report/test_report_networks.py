@@ -8,13 +8,12 @@ import pytest
 from scipy.stats import t
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
 from p2psim.report import draw
-from p2psim.report.kinds.load import draw_load
-from p2psim.report.kinds.network import draw_network
-from p2psim.report.kinds.paired import draw_paired
-from p2psim.report.kinds.targets import draw_targets, lines
+from p2psim.report.figures.network import draw_load, draw_network
+from p2psim.report.figures.paired import draw_paired
+from p2psim.report.figures.targets import draw_targets, lines
 from p2psim.report.source import Source, source
 
 STUDY: dict[str, Any] = {

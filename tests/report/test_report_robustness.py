@@ -12,9 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import p2psim
+from p2psim.core.errors import SimulationError
+from p2psim.core.figures import FIGURES
 from p2psim.data.sources import Arrays
-from p2psim.errors import SimulationError
-from p2psim.figures import FIGURES
 from p2psim.report import draw
 from p2psim.report.source import source
 from p2psim.report.style import look, save

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from p2psim.errors import Fault, InputError
-from p2psim.study.scenario import Scenario
+from p2psim.core.errors import Fault, InputError
+from p2psim.scenario.model import Scenario
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from p2psim.study.scenario import Scenario
-from p2psim.study.seals import sealed
+from p2psim.runs.seals import sealed
+from p2psim.scenario.model import Scenario
 
 RESULTS = ("metrics.parquet", "ledger.parquet", "agents.parquet", "events.parquet", "noise.npz", "data.npz")
 

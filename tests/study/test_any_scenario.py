@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.study.nodes import plain
-from p2psim.study.scenario import Scenario
-from p2psim.study.yaml_reader import read_file
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.nodes import plain
+from p2psim.scenario.yaml import read_file
 
 ROOT = Path(__file__).parents[2] / "scenarios"
 #: Small ones, of each family, with channels, absences, budgets and sweeps.

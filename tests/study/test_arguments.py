@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
 
 STAR = {
     "name": "star",

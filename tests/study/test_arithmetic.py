@@ -11,7 +11,7 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.study.arithmetic import arithmetic, differing
+from p2psim.simulation.outcome import arithmetic, differing
 
 pytestmark = pytest.mark.blas
 
@@ -20,7 +20,7 @@ OTHER = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
 
 
 def kernels(environment: dict[str, str]) -> dict[str, list[str]]:
-    script = "import json\nfrom p2psim.study.arithmetic import arithmetic\nprint(json.dumps(arithmetic()))"
+    script = "import json\nfrom p2psim.simulation.outcome import arithmetic\nprint(json.dumps(arithmetic()))"
     said = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )

@@ -8,14 +8,13 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import FolderError
-from p2psim.learning.async_star import AsyncStar
+from p2psim.cli.main import main
+from p2psim.core.errors import FolderError
 from p2psim.learning.losses import Squared
+from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.section import PrivacySection
-from p2psim.privacy.sensitivity import Clip
-from p2psim.study.verification import verify_result
+from p2psim.privacy.section import Clip, PrivacySection
+from p2psim.runs.verification import verify_result
 
 
 def study(replicas: int, shift: float = 0.0) -> p2psim.Scenario:

@@ -9,16 +9,16 @@ from graph_cases import graph_scenario
 from small_study import scenario as star_scenario
 from small_study import tree as star_tree
 
-from p2psim.errors import InputError
-from p2psim.learning.admm_replay import AdmmReplay
-from p2psim.learning.graph_problem import GraphProblem
-from p2psim.learning.graph_replay import GraphReplay
+from p2psim.audit import script, trial
+from p2psim.audit.driver import Audit, audit
+from p2psim.audit.showing import tree
+from p2psim.core.errors import InputError
+from p2psim.learning.graph.admm import AdmmReplay
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import Plan
-from p2psim.study.auditing import script, trial
-from p2psim.study.auditing.driver import Audit, audit
-from p2psim.study.auditing.showing import tree
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 #: False alarms of every audit here: at most one in a million.
 GAMMA = 1e-6

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from p2psim.audit.canaries import Pair, Reach, gradients, pairs
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
-from p2psim.study.auditing.canaries import Pair, Reach, gradients, pairs
 
 BOUND = 1.7
 

@@ -8,7 +8,7 @@ from graph_cases import graph_tree
 from ruamel.yaml import YAML
 from small_study import tree as star_tree
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 from p2psim.privacy.plan import Plan
 
 

@@ -7,15 +7,14 @@ import pytest
 import small_study
 from graph_cases import graph_scenario
 
+from p2psim.audit.arena import Arena, Record, releases_of
+from p2psim.audit.canaries import pairs
+from p2psim.audit.graph import Copies, GraphArena
+from p2psim.audit.star import StarArena
+from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
-from p2psim.randomness import Streams
-from p2psim.study.auditing.arena import Arena, Record, releases_of
-from p2psim.study.auditing.canaries import pairs
-from p2psim.study.auditing.copies import Copies
-from p2psim.study.auditing.graph import GraphArena
-from p2psim.study.auditing.star import StarArena
-from p2psim.study.families import family_of
-from p2psim.study.workspace import Workspace
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.workspace import Workspace
 
 ROUNDS = {"kind": "synchronous-averaging", "horizon": 20, "c1": 0.1, "theta_max": 3}
 
@@ -92,7 +91,7 @@ def test_each_copy_shows_what_it_would_alone(arena: Arena) -> None:
 
 
 def test_what_is_seen_is_the_gradient_and_the_noise(arena: Arena) -> None:
-    from p2psim.study.auditing.canaries import gradients
+    from p2psim.audit.canaries import gradients
 
     events, p = events_of(arena), arena.dimension
     own, _ = releases_of(events)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2psim.audit.arena import Claim
+from p2psim.audit.trial import _findings
 from p2psim.privacy.accounting.noises import PURE
-from p2psim.privacy.audit_noise import LAPLACE, learned, log_ratio
-from p2psim.study.auditing.claims import Claim
-from p2psim.study.auditing.trial import _findings
+from p2psim.privacy.audit import LAPLACE, learned, log_ratio
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 

@@ -7,9 +7,9 @@ from graph_cases import graph_scenario
 from small_study import scenario as star_scenario
 from small_study import tree as star_tree
 
+from p2psim.audit.driver import Audit, audit
 from p2psim.privacy.plan import Plan
-from p2psim.study.auditing.driver import Audit, audit
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 GAMMA, SAMPLES = 1e-6, 3000
 

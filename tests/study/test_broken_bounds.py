@@ -5,7 +5,7 @@ import pandas as pd
 from star_cases import scenario
 
 import p2psim
-from p2psim.study.broken_bounds import broken_bounds
+from p2psim.runs.ledger_check import broken_bounds
 
 
 def test_one_line_a_cell_names_who_broke_the_bound_most():
@@ -33,7 +33,7 @@ def test_rows_of_earlier_versions_say_nothing():
 
 
 def test_a_run_says_it(tmp_path, capsys):
-    from p2psim.cli import main
+    from p2psim.cli.main import main
 
     one = scenario({"privacy.sensitivity": {"kind": "declared", "bound": 1e-3}, "replicas": 2})
     path = tmp_path / "small.yaml"

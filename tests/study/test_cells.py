@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from language import VALID, faults, messages, spoiled
 
-from p2psim.errors import InputError
-from p2psim.study.cells import cells, content
-from p2psim.study.nodes import plain
-from p2psim.study.scenario import Scenario
-from p2psim.study.yaml_reader import read
+from p2psim.core.errors import InputError
+from p2psim.scenario.cells import cells, content
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.nodes import plain
+from p2psim.scenario.yaml import read
 
 SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"
 

@@ -5,8 +5,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.network.links import Links
-from p2psim.study.families.agents import graph_centralities
+from p2psim.network.graph import Links
+from p2psim.simulation.algorithms.agents import graph_centralities
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import p2psim
-from p2psim.cli import main
-from p2psim.study.comparable import comparability
+from p2psim.cli.main import main
+from p2psim.scenario.notices import comparability
 
 
 def scenario(tmp_path: Path, scale: float, sweep: str = "") -> Path:

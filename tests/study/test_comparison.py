@@ -8,9 +8,9 @@ import small_study as small
 from scipy import stats
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.study.comparison import compare, compare_within
+from p2psim.analysis.comparison import compare, compare_within
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
 
 
 def run(folder: Path, **changes: object) -> p2psim.Result:

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import FolderError, first_line
-from p2psim.study import batches, manifest, store
-from p2psim.study.seals import sealed
+from p2psim.cli.main import main
+from p2psim.core.errors import FolderError, first_line
+from p2psim.runs import batches, manifest, store
+from p2psim.runs.seals import sealed
 
 #: What only programmers of Python understand.
 JARGON = re.compile(r"\w*(Error|Exception)\b|Errno|codec|NoneType|Expecting|recursion|np\.|traceback", re.I)

@@ -16,10 +16,10 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.errors import SimulationError
-from p2psim.study import batches, clusters, manifest, store
-from p2psim.study.arithmetic import arithmetic
-from p2psim.study.cells import cells
+from p2psim.core.errors import SimulationError
+from p2psim.runs import batches, clusters, manifest, store
+from p2psim.scenario.cells import cells
+from p2psim.simulation.outcome import arithmetic
 
 pytestmark = pytest.mark.verification
 

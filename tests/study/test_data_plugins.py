@@ -8,9 +8,9 @@ import pytest
 from registered import PLUGINS
 from test_plugins import PARTS, p2psim
 
+from p2psim.core.errors import InputError
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
-from p2psim.errors import InputError
 
 HEAD = "@relation r\n@attribute age numeric\n@attribute 'a b' {x, 'y z'}\n@attribute pays {no, yes}\n@data\n"
 

@@ -5,7 +5,7 @@ from graph_cases import graph_scenario
 from language import VALID
 
 import p2psim
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 SQUARED = {
     "learning.loss": "squared",

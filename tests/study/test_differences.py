@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.errors import FolderError, InputError
+from p2psim.core.errors import FolderError, InputError
 
 #: Other values of keys, and how the message shows them.
 CHANGES = {

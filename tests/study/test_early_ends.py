@@ -5,8 +5,8 @@ import pytest
 from graph_cases import graph_scenario
 from star_cases import scenario as star_scenario
 
-from p2psim.study import simulate as module
-from p2psim.study.workspace import Workspace
+from p2psim.simulation import simulate as module
+from p2psim.simulation.workspace import Workspace
 
 CAP = {"kind": "cap", "releases": 10}
 TIMED = {"kind": "coordinate-descent", "mu": 0.5, "updates_per_agent": 40}

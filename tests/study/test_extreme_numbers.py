@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from p2psim.errors import InputError
-from p2psim.study.checking import check_scenario
-from p2psim.study.scenario import Scenario
+from p2psim.core.errors import InputError
+from p2psim.runs.checking import check_scenario
+from p2psim.scenario.model import Scenario
 
 STAR = {
     "name": "extreme",

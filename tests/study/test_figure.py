@@ -2,9 +2,9 @@
 
 import pytest
 
-from p2psim.errors import InputError
-from p2psim.study.cells import cells, identity
-from p2psim.study.scenario import Scenario
+from p2psim.core.errors import InputError
+from p2psim.scenario.cells import cells, identity
+from p2psim.scenario.model import Scenario
 
 TEXT = """
 name: drawn

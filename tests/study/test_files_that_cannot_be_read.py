@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 STUDY = """\
 name: files

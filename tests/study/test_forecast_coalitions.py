@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from star_cases import scenario
 
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.study.forecasting.coalitions import Coalitions, market
-from p2psim.study.forecasting.forecast import forecast
-from p2psim.study.forecasting.setting import setting
-from p2psim.study.workspace import Workspace
+from p2psim.analysis.forecasts.coalitions import Coalitions, market
+from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.simulation.workspace import Workspace
 
 MARKET = {
     "learning.algorithm.theta_max": 1e6,

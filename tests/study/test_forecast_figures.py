@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from star_cases import scenario
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 from p2psim.report import style
 from p2psim.report.graph_forecasts import DrawnGraph, draw_graph_forecasts
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from star_cases import scenario as small_scenario
 
-from p2psim.cli import main
-from p2psim.study.forecasting.best import best
-from p2psim.study.forecasting.calibrating import calibrate
-from p2psim.study.forecasting.changing import changed
-from p2psim.study.forecasting.collaboration import Alike, parties
-from p2psim.study.forecasting.forecast import forecast
-from p2psim.study.forecasting.setting import setting
-from p2psim.study.workspace import Workspace
+from p2psim.analysis.forecasts.best import best, changed
+from p2psim.analysis.forecasts.collaboration import Alike, parties
+from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.pilot import calibrate
+from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.cli.main import main
+from p2psim.simulation.workspace import Workspace
 
 ROUNDS = {
     "network.exchange": {"kind": "round"},

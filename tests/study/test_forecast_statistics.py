@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from star_cases import scenario
 
-from p2psim.cli import main
-from p2psim.errors import InputError, MeaningError
-from p2psim.study.forecasting.disclosing import Disclosure, disclose, exported
-from p2psim.study.forecasting.exchange import case_of, read_parties, write_parties
-from p2psim.study.forecasting.forecast import forecast
-from p2psim.study.forecasting.setting import setting
-from p2psim.study.forecasting.study import forecast_scenario
-from p2psim.study.workspace import Workspace
-from p2psim.theory.forecast.exchanged import (
+from p2psim.analysis.forecasts.disclosing import Disclosure, disclose, exported
+from p2psim.analysis.forecasts.exchange import case_of, read_parties, write_parties
+from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.study import forecast_scenario
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.simulation.workspace import Workspace
+from p2psim.theory.forecasts.statistics import (
     SENSITIVITY,
     disclosed,
     entries_of,

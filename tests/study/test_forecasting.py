@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 from star_cases import random_problem, scenario
 
-from p2psim.cli import main
-from p2psim.errors import InputError, MeaningError, SimulationError
+from p2psim.analysis.forecasts.best import best, changed
+from p2psim.analysis.forecasts.collaboration import Alike, parties
+from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.pilot import calibrate
+from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.study import forecast_scenario
+from p2psim.analysis.forecasts.walks import answer_variances, overruns
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError, MeaningError, SimulationError
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.learning.star_expansion import balance, expansion
-from p2psim.study.forecasting.best import best
-from p2psim.study.forecasting.calibrating import calibrate
-from p2psim.study.forecasting.changing import changed
-from p2psim.study.forecasting.collaboration import Alike, parties
-from p2psim.study.forecasting.forecast import forecast
-from p2psim.study.forecasting.setting import setting
-from p2psim.study.forecasting.study import forecast_scenario
-from p2psim.study.forecasting.variances import answer_variances, overruns
-from p2psim.study.workspace import Workspace
+from p2psim.learning.star.expansion import balance, expansion
+from p2psim.simulation.workspace import Workspace
 
 #: What makes the small star one whose iterates are linear.
 LINEAR = {

@@ -9,16 +9,15 @@ from graph_cases import graph_scenario, problem_of, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.cli import main
-from p2psim.errors import MeaningError
-from p2psim.learning.graph_expansion import graph_balance, graph_expansion
-from p2psim.learning.graph_optimum import minimise_together
+from p2psim.analysis.forecasts.graph_setting import moments_of
+from p2psim.analysis.forecasts.pilot import graph_calibrate, graph_forecast
+from p2psim.analysis.forecasts.study import forecast_scenario
+from p2psim.cli.main import main
+from p2psim.core.errors import MeaningError
+from p2psim.learning.graph.optimum import graph_balance, graph_expansion, minimise_together
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.study.forecasting.graph_calibrating import graph_calibrate, graph_forecast
-from p2psim.study.forecasting.graph_moments import moments_of
-from p2psim.study.forecasting.study import forecast_scenario
-from p2psim.study.record import EveryTime
-from p2psim.study.workspace import Workspace
+from p2psim.scenario.record import EveryTime
+from p2psim.simulation.workspace import Workspace
 
 DROPS = {"network.availability": {"kind": "bernoulli", "drop": 0.4}}
 CLOCKS = {"network.clock": {"rate": {"0": 2.0, "1": 0.5, "2": 1.0, "3": 1.0, "4": 1.0, "5": 1.0}}}
@@ -294,7 +293,7 @@ def test_records_without_error_have_no_slope():
 
 def test_of_many_agents_orders_are_drawn(workspace, monkeypatch):
     """|z| < 4.5 at 5 moments: odds of a false alarm 4e-5; fixed seeds."""
-    from p2psim.study.forecasting import graph_forecast as module
+    from p2psim.analysis.forecasts import graph_descent as module
 
     one = of({})
     exact = made(one, workspace)

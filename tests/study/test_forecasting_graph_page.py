@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "forecasts_graph.md"
 SECTIONS = ["Coordinate descent", "Gossip averaging"]

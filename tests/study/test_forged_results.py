@@ -12,11 +12,11 @@ import small_study as small
 from graph_cases import graph_scenario
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.study.archives import write_archive
-from p2psim.study.scenario import Scenario
-from p2psim.study.verification import verify_result
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.runs.verification import verify_result
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.workspace import write_archive
 
 BOUNDS = {
     "data": {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 FAULTS = Path(__file__).parents[1] / "faults"
 

@@ -6,9 +6,9 @@ import pytest
 from graph_cases import graph_scenario, graph_tree
 from star_cases import small_tree
 
-from p2psim.errors import InputError
-from p2psim.study.families.graph import cell as graph_cell
-from p2psim.study.workspace import Workspace
+from p2psim.core.errors import InputError
+from p2psim.simulation.algorithms.graph import cell as graph_cell
+from p2psim.simulation.workspace import Workspace
 
 ADMM = {"kind": "gossip-admm", "mu": 1.0, "rho": 1.0, "commits": 20}
 CLIP = {"privacy.sensitivity": {"kind": "clip", "bound": 1.0}}

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from graph_cases import commits_of, graph_scenario, released
 
-from p2psim.learning.graph_optimum import minimise_together, propagate
-from p2psim.learning.graph_reference import replay_plainly
-from p2psim.network.events import COMMIT, SEND, WAKE
-from p2psim.study import simulate as module
-from p2psim.study.families.graph import cell as graph_cell
-from p2psim.study.simulate import simulate
-from p2psim.study.tape import Tape
-from p2psim.study.workspace import Workspace
+from p2psim.core.events import COMMIT, SEND, WAKE
+from p2psim.learning.graph.optimum import minimise_together, propagate
+from p2psim.learning.reference import replay_plainly
+from p2psim.simulation import simulate as module
+from p2psim.simulation.algorithms.graph import cell as graph_cell
+from p2psim.simulation.session import Tape
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_baselines_are_recorded_first_and_last_with_their_own_metrics(workspace)
     outcome = simulate(one, 0, workspace)
     problem = graph_cell(one, workspace.case(one, 0), 0).problem
     last = series(outcome, "objective").step[-1]
-    from p2psim.learning.graph_baselines import global_model, local_models
+    from p2psim.learning.graph.optimum import global_model, local_models
 
     for name, theta in (("local", local_models(problem, "mean")), ("global", global_model(problem))):
         assert series(outcome, "objective", name).step.tolist() == [0, last]
@@ -441,7 +441,7 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
 
     from graph_cases import in_order_of_events
 
-    from p2psim.learning.graph_replay import GraphReplay
+    from p2psim.learning.graph.replay import GraphReplay
 
     for rule in ("coast", "anchored"):
         one = graph_scenario({"privacy.when_spent": rule, "learning.algorithm.updates_per_agent": 25})

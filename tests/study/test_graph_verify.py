@@ -9,9 +9,9 @@ import pytest
 from graph_cases import graph_scenario
 
 import p2psim
-from p2psim.study.archives import write_archive
-from p2psim.study.families import family_of
-from p2psim.study.verification import _broken_invariant, _case, _stream, verify_result
+from p2psim.runs.verification import _broken_invariant, _case, _stream, verify_result
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.workspace import write_archive
 
 CASES = {
     "private": {
@@ -157,7 +157,7 @@ def test_changed_noise_is_found(tmp_path):
 
 
 def test_the_command_says_so(tmp_path, capsys):
-    from p2psim.cli import main
+    from p2psim.cli.main import main
 
     result = run(tmp_path / "run", {})
     assert main(["verify", str(result.path), "--json"]) == 0

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2psim
+from p2psim.core.intervals import median_interval
 from p2psim.report.curves import quartiles
-from p2psim.study.intervals import median_interval
-from p2psim.study.stopping import order_interval
+from p2psim.runs.work import order_interval
 
 values = st.lists(st.one_of(st.just(np.inf), st.floats(-1e9, 1e9)), min_size=1, max_size=9)
 

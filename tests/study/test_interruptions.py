@@ -20,18 +20,18 @@ import small_study as small
 from ruamel.yaml import YAML
 
 import p2psim
-from p2psim.study import manifest
+from p2psim.runs import manifest
 
 #: The command with batches so small that there are many of them.
 COMMAND = (
     "import sys; from p2psim.study import batches; batches.BATCH_SECONDS = 0.02; "
-    "from p2psim.cli import main; sys.exit(main(sys.argv[1:]))"
+    "from p2psim.cli.main import main; sys.exit(main(sys.argv[1:]))"
 )
 
 #: The same, but it stops itself when it has kept some batches: it waits there, however slow the machine is.
 STOPPING = """
 import os, signal, sys
-from p2psim.cli import main
+from p2psim.cli.main import main
 from p2psim.study import batches, store
 
 batches.BATCH_SECONDS = 0.02
@@ -52,7 +52,7 @@ sys.exit(main(sys.argv[1:]))
 FORKING = """
 import json, os, sys
 import p2psim
-from p2psim.cli import main
+from p2psim.cli.main import main
 from p2psim.study import batches
 
 first = p2psim.Scenario.load(sys.argv[1], ["replicas=1"])
@@ -328,8 +328,8 @@ def test_too_little_memory_for_a_worker_is_said(
     import errno
     from multiprocessing import process
 
-    from p2psim.cli import main
-    from p2psim.study import pool
+    from p2psim.cli.main import main
+    from p2psim.runs import pool
 
     def refuse(_: object) -> None:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from p2psim.study.intervals import mean_interval, median_interval, ratio_interval, welch_interval
+from p2psim.core.intervals import mean_interval, median_interval, ratio_interval, welch_interval
 
 
 def test_mean_interval_is_that_of_scipy() -> None:

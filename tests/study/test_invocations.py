@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.cli import main
-from p2psim.study import batches, invocations, manifest, runner
-from p2psim.study.invocations import NOTHING, Invocation, Meter, Record, Resources
+from p2psim.cli.main import main
+from p2psim.runs import batches, invocations, manifest, runner
+from p2psim.runs.invocations import NOTHING, Invocation, Meter, Record, Resources
 
 AMOUNTS = st.floats(0, 1e6).map(lambda value: round(value, 3))
 RESOURCES = st.builds(Resources, AMOUNTS, AMOUNTS, AMOUNTS, st.integers(0, 10**12))
@@ -70,7 +70,7 @@ def test_cpu_and_memory_are_those_of_the_system() -> None:
 def test_memory_is_not_that_of_the_program_which_started_this_one() -> None:
     """A process with 500 MB starts one that has few of its own."""
     held = bytearray(b"x") * 500_000_000
-    code = "from p2psim.study.invocations import peak_memory; print(peak_memory())"
+    code = "from p2psim.runs.invocations import peak_memory; print(peak_memory())"
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert 1e6 < int(run.stdout) < len(held) / 2
 

@@ -5,10 +5,10 @@ import pytest
 from language import SHIPPED, VALID
 from test_language_faults import TREE, dig, mappings
 
-from p2psim.study.json_schema import json_schema
-from p2psim.study.nodes import plain
-from p2psim.study.scenario import Scenario
-from p2psim.study.yaml_reader import read, read_file
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.nodes import plain
+from p2psim.scenario.schema import json_schema
+from p2psim.scenario.yaml import read, read_file
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,8 @@ from language import VALID
 
 import p2psim
 from p2psim.report.source import relabelled, source
-from p2psim.study.cells import cells
-from p2psim.study.labels import labels_of
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.cells import cells, labels_of
+from p2psim.scenario.model import Scenario
 
 SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"
 

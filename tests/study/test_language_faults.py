@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from language import VALID, faults, messages, spoiled
 
-from p2psim.errors import InputError
-from p2psim.study.nodes import plain
-from p2psim.study.scenario import Scenario
-from p2psim.study.yaml_reader import read
+from p2psim.core.errors import InputError
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.nodes import plain
+from p2psim.scenario.yaml import read
 
 TOPOLOGIES = (
     "star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, "

@@ -6,11 +6,11 @@ import time
 import pytest
 import small_study as small
 
-from p2psim.study import cells as cells_room
-from p2psim.study import manifest, pool
-from p2psim.study.cells import cells
-from p2psim.study.manifest import CellEntry, Manifest, RunEntry
-from p2psim.study.scenario import Scenario
+from p2psim.runs import manifest, pool
+from p2psim.runs.manifest import CellEntry, Manifest, RunEntry
+from p2psim.scenario import cells as cells_room
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
 
 
 def described(size: int) -> Manifest:

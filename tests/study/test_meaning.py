@@ -81,7 +81,7 @@ def test_what_contradicts_itself(changes, said):
 
 def test_without_noise_nothing_about_it_is_needed():
     text = VALID.split("privacy:")[0]
-    from p2psim.study.scenario import Scenario
+    from p2psim.scenario.model import Scenario
 
     assert Scenario.parse(text).privacy.mechanism.kind == "none"
 

@@ -6,12 +6,12 @@ from graph_cases import graph_scenario
 from star_cases import scenario
 
 import p2psim
-from p2psim.errors import MeaningError
-from p2psim.study.replica_check import recompute
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.verification import verify_result
-from p2psim.study.workspace import Workspace
+from p2psim.core.errors import MeaningError
+from p2psim.runs.verification import verify_result
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.check import recompute
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 BATCHES = [{"kind": "poisson", "rate": 0.3}, {"kind": "fixed", "size": 4}]
 ADMM = {"kind": "gossip-admm", "mu": 0.5, "rho": 1.0, "inner": 1, "commits": 40}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from graph_cases import graph_scenario
 
-from p2psim.errors import InputError
-from p2psim.paths import sha256_of
-from p2psim.study.cells import cells, content, identity, value_at
-from p2psim.study.scenario import Scenario
+from p2psim.core.errors import InputError
+from p2psim.core.paths import sha256_of
+from p2psim.scenario.cells import cells, content, identity, value_at
+from p2psim.scenario.model import Scenario
 
 
 def ring(path, agents, weight):

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from p2psim import assemble
-from p2psim.errors import InputError
-from p2psim.learning.async_star import AsyncStar
+from p2psim.core.errors import InputError
 from p2psim.learning.losses import Squared
-from p2psim.study.checking import check_scenario
-from p2psim.study.families import family_of
-from p2psim.study.scenario import Scenario
-from p2psim.study.workspace import Workspace
+from p2psim.learning.star.algorithms import AsyncStar
+from p2psim.runs.checking import check_scenario
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.workspace import Workspace
 
 CLINICS = [f"clinic_{i:02}" for i in range(1, 6)]
 HUB = "clinic_04"

@@ -10,17 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.cli import main
-from p2psim.network.links import Given
+from p2psim.cli.main import main
+from p2psim.network.graph import Given
 from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.complete import Complete
-from p2psim.network.topologies.erdos_renyi import ErdosRenyi
+from p2psim.network.topologies.random import ErdosRenyi, ScaleFree, SmallWorld, TwoCluster
 from p2psim.network.topologies.random_regular import RandomRegular
-from p2psim.network.topologies.ring import Ring
-from p2psim.network.topologies.scale_free import ScaleFree
-from p2psim.network.topologies.small_world import SmallWorld
-from p2psim.network.topologies.two_cluster import TwoCluster
-from p2psim.study.needs import available_memory
+from p2psim.network.topologies.regular import Complete, Ring
+from p2psim.runs.pilot import available_memory
 
 STAR = """
 name: star
@@ -116,7 +112,7 @@ def test_no_number_is_too_large_to_be_estimated(folder: Path, key: str, power: f
 def test_who_confirms_it_may_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["check", str(folder / "star.yaml"), "--no-pilot"]
     assert main(command) == 0
-    monkeypatch.setattr("p2psim.study.needs.available_memory", lambda: 100.0)
+    monkeypatch.setattr("p2psim.runs.pilot.available_memory", lambda: 100.0)
     assert main(command) == 2
     assert main([*command, "--confirm-cells"]) == 0
 

@@ -9,7 +9,7 @@ from star_cases import scenario as star_scenario
 
 import p2psim
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.study.verification import verify_result
+from p2psim.runs.verification import verify_result
 
 EVERY = [name for name, metric in NETWORK_METRICS.items() if metric.needs != "request"]
 CHANNEL = {"latency": {"exponential": 0.3}, "loss": 0.2, "retransmit": {"kind": "same", "limit": 1}}

@@ -51,6 +51,6 @@ def test_both_verdicts_occur() -> None:
 
 
 def check(scenario: p2psim.Scenario) -> dict[str, float]:
-    from p2psim.study.checking import check_scenario
+    from p2psim.runs.checking import check_scenario
 
     return check_scenario(scenario, "floor").facts[0].facts

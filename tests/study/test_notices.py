@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from p2psim.study.notices import Warned, in_order, is_told, lines, one_of_each
+from p2psim.scenario.notices import Warned, in_order, is_told, lines, one_of_each
 
 GRID = [{"epsilon": e, "allocation": a} for e, a in itertools.product([1.0, 10.0, 100.0], ["horizon", "cap"])]
 

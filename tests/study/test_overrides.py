@@ -1,8 +1,8 @@
 import pytest
 from language import VALID, messages
 
-from p2psim.study.cells import cells
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
 
 
 def overridden(*overrides: str) -> Scenario:

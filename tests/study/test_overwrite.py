@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.errors import FolderError
-from p2psim.study import made, store
-from p2psim.study.seals import print_of, sealed
+from p2psim.core.errors import FolderError
+from p2psim.runs import store
+from p2psim.runs import store as made
+from p2psim.runs.seals import print_of, sealed
 
 #: Names that the user's own files may have, wherever a run folder has files of its own.
 OWN = (

@@ -10,13 +10,13 @@ from graph_cases import graph_scenario
 from own_losses import Huber
 from star_cases import scenario
 
-from p2psim.errors import MeaningError, SimulationError
-from p2psim.learning.star_problem import LOWEST
-from p2psim.study.auditing.canaries import Reach, pairs
-from p2psim.study.replica_check import TOLERANCE, recompute
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.audit.canaries import Reach, pairs
+from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.learning.star.problem import LOWEST
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.check import TOLERANCE, recompute
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 ROUNDS: dict[str, Any] = {
     "network.exchange": {"kind": "round", "deadline": 1.0},

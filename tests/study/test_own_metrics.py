@@ -14,20 +14,19 @@ from test_plugins import PARTS, PLUGINS
 from test_plugins import p2psim as command
 
 import p2psim
-from p2psim import registry
-from p2psim.errors import InputError, SimulationError
-from p2psim.learning.graph_metrics import GraphMetric
-from p2psim.learning.graph_metrics import Seen as SeenModels
-from p2psim.learning.learner_replay import Recorded
+from p2psim.core import registry
+from p2psim.core.errors import InputError, SimulationError
+from p2psim.core.figures import Metric
+from p2psim.learning.graph.metrics import GraphMetric
+from p2psim.learning.graph.metrics import Seen as SeenModels
 from p2psim.learning.metrics import Series, StarMetric
-from p2psim.learning.star_problem import StarProblem
-from p2psim.metric import Metric
+from p2psim.learning.star.problem import Recorded, StarProblem
 from p2psim.network.metrics import NetworkMetric
 from p2psim.network.metrics import Seen as SeenNetwork
-from p2psim.study.meaning import all_meanings
-from p2psim.study.recordable import label_of
-from p2psim.study.targets import rises
-from p2psim.study.verification import verify_result
+from p2psim.runs.targets import rises
+from p2psim.runs.verification import verify_result
+from p2psim.scenario.record import label_of
+from p2psim.scenario.rules import all_meanings
 
 
 class Length(StarMetric):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.errors import InputError
-from p2psim.study.scenario import Scenario
+from p2psim.core.errors import InputError
+from p2psim.scenario.model import Scenario
 
 STAR = Template("""\
 name: star

@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from p2psim import compiled
-from p2psim.cli import main
-from p2psim.errors import SimulationError
-from p2psim.study import pilot, simulate
-from p2psim.study.batches import BatchOptions, run_batch
-from p2psim.study.cells import cells
-from p2psim.study.checking import check_scenario
-from p2psim.study.pilot import Pilot, told_range, told_seconds
-from p2psim.study.scenario import Scenario
-from p2psim.study.workspace import Workspace
+from p2psim.cli.main import main
+from p2psim.core import compiled
+from p2psim.core.errors import SimulationError
+from p2psim.runs import pilot
+from p2psim.runs.batches import BatchOptions, run_batch
+from p2psim.runs.checking import check_scenario
+from p2psim.runs.pilot import Pilot, told_range, told_seconds
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
+from p2psim.simulation import simulate
+from p2psim.simulation.workspace import Workspace
 
 
 def flown(study: Scenario, jobs: int = 1) -> Pilot:

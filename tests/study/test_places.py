@@ -6,9 +6,9 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.options import INT32
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.core.options import INT32
 
 #: Of the study below: two cells of three owners.
 CELLS, OWNERS, REPLICAS = 2, 3, INT32

@@ -17,10 +17,11 @@ import small_study as small
 from ruamel.yaml import YAML
 
 import p2psim
-from p2psim.errors import FolderError, InputError, SimulationError
-from p2psim.study import manifest, pool, simulate
-from p2psim.study.batches import BatchResult, Schedule
-from p2psim.study.cells import cells
+from p2psim.core.errors import FolderError, InputError, SimulationError
+from p2psim.runs import manifest, pool
+from p2psim.runs.batches import BatchResult, Schedule
+from p2psim.scenario.cells import cells
+from p2psim.simulation import simulate
 
 GRID = cells(small.scenario())
 
@@ -43,7 +44,7 @@ def poisoned(scenario, replica, *rest):
 
 simulate.simulate = poisoned
 if __name__ == "__main__":
-    from p2psim.cli import main
+    from p2psim.cli.main import main
 
     sys.exit(main(sys.argv[1:]))
 """
@@ -231,7 +232,8 @@ def test_workers_take_the_code_of_this_process_and_not_that_of_the_current_folde
     with open(here / "study.yaml", "w") as stream:
         YAML(typ="safe").dump(small.tree(replicas=4), stream)
     elsewhere.mkdir()
-    command = "import sys\nfrom p2psim.cli import main\nif __name__ == '__main__':\n    sys.exit(main(sys.argv[1:]))\n"
+    command = "import sys\nfrom p2psim.cli.main import main\nif __name__ == '__main__':\n"
+    command += "    sys.exit(main(sys.argv[1:]))\n"
     (elsewhere / "command.py").write_text(command)
     asked = ["run", "study.yaml", "--out", "run", "--jobs", "2", "--quiet"]
     ran = subprocess.run(

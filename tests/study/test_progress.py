@@ -8,10 +8,11 @@ import small_study as small
 from ruamel.yaml import YAML
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.study import batches, progress, simulate
-from p2psim.study.progress import Tally
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.runs import batches, progress
+from p2psim.runs.progress import Tally
+from p2psim.simulation import simulate
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -55,7 +56,7 @@ def test_failures_and_rounds_are_counted(
 
     monkeypatch.setattr(simulate, "simulate", poisoned)
     rule = {"until": {"metric": "relative_fitness", "width": 1e-9}, "least": 4, "most": 9}
-    with pytest.raises(p2psim.errors.SimulationError):
+    with pytest.raises(p2psim.core.errors.SimulationError):
         p2psim.run(small.scenario(replicas=rule), tmp_path / "run", progress="json")
     told = lines(capsys)
     # The first look is at 4 replicas of 2 cells; what comes after it is known only then.

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import (
     AllOf,
     Always,
@@ -20,13 +21,12 @@ from p2psim.network.availability import (
 )
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Poll
-from p2psim.network.graphs import Given, Star, draw_links
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
-from p2psim.study.families.network_check import compare_network
-from p2psim.study.families.network_watch import NetworkWatch
-from p2psim.study.record import EveryTime, RecordSection
+from p2psim.scenario.record import EveryTime, RecordSection
+from p2psim.simulation.network_check import compare_network
+from p2psim.simulation.recorder import NetworkWatch
 
 N = 2000
 

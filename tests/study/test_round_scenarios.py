@@ -6,8 +6,8 @@ import pytest
 from star_cases import scenario
 
 import p2psim
-from p2psim.errors import InputError
-from p2psim.study.verification import verify_result
+from p2psim.core.errors import InputError
+from p2psim.runs.verification import verify_result
 
 DESCENT = {"kind": "synchronous-descent", "horizon": 30, "rho": 0.2, "theta_max": 3.0}
 AVERAGING = {"kind": "synchronous-averaging", "horizon": 30, "c1": 0.5, "theta_max": 3.0}
@@ -124,8 +124,8 @@ def test_frequencies_that_cannot_be_known_are_not_taken_as_known(changes, said, 
 
 def test_known_frequencies_are_those_of_answers_that_are_used(tmp_path):
     """There, heard, and in time: the factor is one over .8·.9·.9·(1 − 1/e)."""
-    from p2psim.study.families import family_of
-    from p2psim.study.workspace import Workspace
+    from p2psim.simulation.algorithms import family_of
+    from p2psim.simulation.workspace import Workspace
 
     changes = {
         "network.exchange": {"kind": "round", "response": {"exponential": 0.5}, "deadline": 0.5},
@@ -143,9 +143,9 @@ def test_check_warns_of_steps_that_do_nothing_or_too_much():
     import tempfile
     from pathlib import Path
 
-    from p2psim.study.cells import cells
-    from p2psim.study.checking import assess_cells
-    from p2psim.study.workspace import Workspace
+    from p2psim.runs.checking import assess_cells
+    from p2psim.scenario.cells import cells
+    from p2psim.simulation.workspace import Workspace
 
     def warnings(basis=DESCENT, **algorithm):
         made = scenario({**ROUNDS, "learning.algorithm": {**basis, **algorithm}})

@@ -11,11 +11,11 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.errors import InputError, SimulationError
-from p2psim.network.events import EVENT, FORMAT_VERSION
-from p2psim.study import batches, compaction, manifest, runner, store
-from p2psim.study.archives import write_archive
-from p2psim.study.ranges import from_ranges, to_ranges
+from p2psim.core.errors import InputError, SimulationError
+from p2psim.core.events import EVENT, FORMAT_VERSION
+from p2psim.runs import batches, compaction, manifest, runner, store
+from p2psim.scenario.yaml import from_ranges, to_ranges
+from p2psim.simulation.workspace import write_archive
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +76,10 @@ def test_archives_agree_with_the_tables(reference: p2psim.Result) -> None:
 
 
 def test_events_are_stored_as_the_engine_made_them(reference: p2psim.Result, tmp_path: Path) -> None:
-    from p2psim.study.cells import cells
-    from p2psim.study.simulate import simulate
-    from p2psim.study.verification import _by_run, _stream
-    from p2psim.study.workspace import Workspace
+    from p2psim.runs.verification import _by_run, _stream
+    from p2psim.scenario.cells import cells
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
 
     outcome = simulate(cells(small.scenario())[1].scenario, 2, Workspace(tmp_path))
     stored = _stream(_by_run(reference.events)[1, 2])
@@ -132,7 +132,7 @@ def test_small_row_groups_do_not_change_the_rows(
     reference: p2psim.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cutting rows into groups, in the middle of simulations, and reading them back across groups."""
-    from p2psim.study import earlier, tables
+    from p2psim.runs import earlier, tables
 
     for module in (earlier, tables):
         monkeypatch.setattr(module, "ROW_GROUP", 7)
@@ -204,7 +204,7 @@ def test_values_that_leave_the_sweep_are_kept_at_the_end(tmp_path: Path) -> None
 
 
 def test_failure_of_one_replica_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from p2psim.study import simulate
+    from p2psim.simulation import simulate
 
     original = simulate.simulate
 

@@ -12,8 +12,8 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.errors import FolderError, InputError, MissingSourceError
-from p2psim.study import executors, manifest, runner, store
+from p2psim.core.errors import FolderError, InputError, MissingSourceError
+from p2psim.runs import executors, manifest, runner, store
 
 
 def run(folder: Path, **changes):  # type: ignore[no-untyped-def]

@@ -7,9 +7,9 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import FolderError
-from p2psim.network.events import FORMAT_VERSION
+from p2psim.cli.main import main
+from p2psim.core.errors import FolderError
+from p2psim.core.events import FORMAT_VERSION
 
 
 @pytest.fixture

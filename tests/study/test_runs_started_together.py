@@ -10,10 +10,10 @@ import pytest
 import small_study as small
 
 import p2psim
-from p2psim.errors import FolderError
-from p2psim.study import manifest, runner, store
-from p2psim.study.cells import cells
-from p2psim.study.locks import is_running
+from p2psim.core.errors import FolderError
+from p2psim.runs import manifest, runner, store
+from p2psim.runs.executors import is_running
+from p2psim.scenario.cells import cells
 
 #: What may be said to those that come second.
 REFUSALS = ("another run is writing into it", "another run has just begun in it")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.study import batches
+from p2psim.runs import batches
 
 #: Operations on files that a program can be killed before.
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")

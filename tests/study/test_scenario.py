@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from language import SHIPPED, VALID, faults, messages
 
-from p2psim.errors import Fault, InputError
-from p2psim.study.nodes import plain
-from p2psim.study.scenario import Scenario
-from p2psim.study.yaml_reader import read
+from p2psim.core.errors import Fault, InputError
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.nodes import plain
+from p2psim.scenario.yaml import read
 
 
 def scenario(**changes):

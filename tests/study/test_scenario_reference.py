@@ -1,17 +1,16 @@
 import subprocess
 import sys
 
-from p2psim.study.catalogue import Entry, catalogue, matching, parts
-from p2psim.study.choices import CHOICES
-from p2psim.study.core_schema import Schemas
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.catalogue import CHOICES, Entry, catalogue, matching, parts
+from p2psim.scenario.faults import Schemas
+from p2psim.scenario.model import Scenario
 
 
 def test_the_page_is_up_to_date():
     # In a process of its own: tests register parts that do not ship.
-    code = "from p2psim.study.reference import page, reference as r; assert page().read_text(encoding='utf-8') == r()"
+    code = "from p2psim.scenario.schema import page, reference as r; assert page().read_text(encoding='utf-8') == r()"
     done = subprocess.run([sys.executable, "-c", code], check=False)
-    assert not done.returncode, "run python -m p2psim.study.reference"
+    assert not done.returncode, "run python -m p2psim.scenario.schema"
 
 
 def test_every_key_is_explained():

@@ -13,14 +13,14 @@ from language import VALID, messages
 from scipy import stats
 
 import p2psim
-from p2psim.errors import InputError
-from p2psim.study import simulate
-from p2psim.study.cells import cells
-from p2psim.study.json_schema import json_schema
-from p2psim.study.nodes import Place, from_python, plain
-from p2psim.study.scenario import Scenario
-from p2psim.study.search import METHODS, RANGES, read_search
-from p2psim.study.yaml_reader import read
+from p2psim.core.errors import InputError
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.nodes import Place, from_python, plain
+from p2psim.scenario.schema import json_schema
+from p2psim.scenario.sweep import METHODS, RANGES, read_search
+from p2psim.scenario.yaml import read
+from p2psim.simulation import simulate
 
 SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"
 EPSILON = {"privacy.epsilon": {"log-uniform": [0.1, 100]}}

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from star_cases import scenario, small_tree
 
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.core.events import COMMIT
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
-from p2psim.errors import InputError, MeaningError
-from p2psim.learning.star_reference import replay_plainly
-from p2psim.network.events import COMMIT
-from p2psim.study import simulate as module
-from p2psim.study.families.star import cell as star_cell
-from p2psim.study.outcome import Outcome
-from p2psim.study.simulate import simulate
-from p2psim.study.tape import Tape
-from p2psim.study.workspace import Workspace
+from p2psim.learning.star.reference import replay_plainly
+from p2psim.simulation import simulate as module
+from p2psim.simulation.algorithms.star import cell as star_cell
+from p2psim.simulation.outcome import Outcome
+from p2psim.simulation.session import Tape
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 PURPOSES = ["clocks", "latency", "loss", "response", "service", "noise", "data"]
 LOSSY = {
@@ -87,7 +87,7 @@ def test_results_do_not_depend_on_what_was_simulated_before(tmp_path, monkeypatc
 
 def test_a_replica_that_does_not_fit_in_memory_is_the_same(workspace, monkeypatch):
     expected = digest(simulate(scenario(), 0, workspace))
-    monkeypatch.setattr("p2psim.study.tape.KEEP_BYTES", 0)
+    monkeypatch.setattr("p2psim.simulation.session.KEEP_BYTES", 0)
     fresh(monkeypatch)
     for _ in range(2):
         assert digest(simulate(scenario(), 0, workspace)) == expected
@@ -101,7 +101,7 @@ def test_a_simulation_that_was_broken_off_leaves_nothing_behind(workspace, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("p2psim.learning.star_replay.StarReplay.feed", fail)
+        broken.setattr("p2psim.learning.star.replay.StarReplay.feed", fail)
         with pytest.raises(KeyboardInterrupt):
             simulate(scenario(), 0, workspace)
     assert digest(simulate(scenario(), 0, workspace)) == expected

@@ -7,10 +7,10 @@ from graph_cases import graph_scenario
 from star_cases import scenario as star_scenario
 
 import p2psim
-from p2psim.network.events import COMMIT, SEND
-from p2psim.study.simulate import simulate
-from p2psim.study.verification import verify_result
-from p2psim.study.workspace import Workspace
+from p2psim.core.events import COMMIT, SEND
+from p2psim.runs.verification import verify_result
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 BATCH = {"learning.algorithm.batch": {"kind": "poisson", "rate": 0.2}}
 GAUSSIAN = {

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from graph_cases import graph_scenario
 
+from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel
-from p2psim.network.channels.edges import EdgeValue
-from p2psim.network.links import Links, links
+from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.graph import Links, links
 from p2psim.network.simulation import simulate_events
-from p2psim.randomness import Streams
-from p2psim.study.families import family_of
-from p2psim.study.families.stage import Stage, stage
-from p2psim.study.workspace import Workspace
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms.replay import Stage, stage
+from p2psim.simulation.workspace import Workspace
 
 FADING = Channel(loss=EdgeValue(edge="fading"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import p2psim
-from p2psim.study.checking import check_scenario, warnings_of
+from p2psim.runs.checking import check_scenario, warnings_of
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "three_banks.yaml"
 

@@ -14,10 +14,10 @@ from language import VALID, messages
 from scipy import stats
 
 import p2psim
-from p2psim.errors import SimulationError
-from p2psim.study import batches, executors
-from p2psim.study.replicas import Sequential, Until
-from p2psim.study.stopping import interval_of, judge, looks, order_interval, share_of
+from p2psim.core.errors import SimulationError
+from p2psim.runs import batches, executors
+from p2psim.runs.work import interval_of, judge, looks, order_interval, share_of
+from p2psim.scenario.record import Sequential, Until
 
 RULE = {"until": {"metric": "relative_fitness", "width": 0.75}, "least": 5, "most": 92}
 
@@ -164,7 +164,7 @@ def test_number_of_workers_changes_no_decision(
 def test_interrupted_and_resumed(
     reference: p2psim.Result, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from p2psim.study import simulate
+    from p2psim.simulation import simulate
 
     whole, left = simulate.simulate, [after]
 
@@ -199,7 +199,7 @@ def test_replicas_held_already_are_used_and_more_are_added(reference: p2psim.Res
 def test_a_cell_of_failures_stops_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from p2psim.study import simulate
+    from p2psim.simulation import simulate
 
     whole, tried = simulate.simulate, []
 

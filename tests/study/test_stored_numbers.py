@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2psim
-from p2psim.cli import main
-from p2psim.errors import InputError
-from p2psim.study.scenario import Scenario
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.scenario.model import Scenario
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 
@@ -92,7 +92,7 @@ def test_the_largest_replica_is_stored(tmp_path: Path) -> None:
 
 
 def test_swept_numbers_that_no_column_holds_become_text() -> None:
-    from p2psim.study.cells import _columns, cells
+    from p2psim.scenario.cells import _columns, cells
 
     scenario = cells(small.scenario(sweep={}))[0].scenario
     huge = scenario.model_copy(update={"seed": 2**70})

@@ -11,8 +11,8 @@ import small_study as small
 from ruamel.yaml import YAML
 
 import p2psim
-from p2psim.study.cells import cells
-from p2psim.study.progress import Tally
+from p2psim.runs.progress import Tally
+from p2psim.scenario.cells import cells
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
 

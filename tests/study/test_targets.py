@@ -12,11 +12,10 @@ from scipy.stats import binomtest
 from small_study import scenario
 
 import p2psim
-from p2psim.errors import InputError
-from p2psim.registry import parts, place_of
-from p2psim.study.meaning import all_meanings
-from p2psim.study.survival import share_reached
-from p2psim.study.targets import first_reached, rises
+from p2psim.core.errors import InputError
+from p2psim.core.registry import parts, place_of
+from p2psim.runs.targets import first_reached, rises, share_reached
+from p2psim.scenario.rules import all_meanings
 
 #: Weeks of remission under 6-MP, Freireich et al. (1963); those that were still in remission come second.
 RELAPSED = [6, 6, 6, 7, 10, 13, 16, 22, 23]

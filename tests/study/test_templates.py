@@ -1,8 +1,8 @@
 import pytest
 
-from p2psim.errors import InputError
-from p2psim.study.scenario import Scenario
-from p2psim.study.templates import new, read_template, templates
+from p2psim.cli.new import new, read_template, templates
+from p2psim.core.errors import InputError
+from p2psim.scenario.model import Scenario
 
 
 def test_every_shipped_scenario_says_what_it_asks():

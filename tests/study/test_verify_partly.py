@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import p2psim
-from p2psim.network.events import COMMIT, SEND
-from p2psim.study.verification import _by_run, _stream
-from p2psim.study.verify_partly import broken_invariant, miscounted
+from p2psim.core.events import COMMIT, SEND
+from p2psim.runs.verification import _by_run, _stream, broken_invariant, miscounted
 
 PRIVATE = {"mechanism": "laplace", "epsilon": 50, "sensitivity": {"kind": "clip", "bound": 1.0}}
 STAR = {"kind": "star", "agents": 4}

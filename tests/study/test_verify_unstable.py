@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import p2psim
-from p2psim.cli import main
-from p2psim.study.compared import Compared, drift
-from p2psim.study.replica_check import NUDGE, SLACK, TOLERANCE
-from p2psim.study.verification import Checked, verify_result
+from p2psim.cli.main import main
+from p2psim.runs.verification import Checked, verify_result
+from p2psim.scenario.notices import Compared, drift
+from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "three_banks.yaml"
 

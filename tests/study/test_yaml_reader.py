@@ -5,10 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from p2psim.errors import InputError
-from p2psim.study.nodes import Place, find, plain
-from p2psim.study.yaml_reader import MOST_BYTES, read, read_file
-from p2psim.study.yaml_writer import write
+from p2psim.core.errors import InputError
+from p2psim.scenario.nodes import Place, find, plain
+from p2psim.scenario.yaml import MOST_BYTES, read, read_file, write
 
 
 def refusal(data: str | bytes) -> str:

@@ -6,8 +6,8 @@ import pytest
 import registered  # noqa: F401  the example package's are among them
 
 import p2psim
-from p2psim import registry
-from p2psim.learning.graph_metrics import GraphMetric, Seen
+from p2psim.core import registry
+from p2psim.learning.graph.metrics import GraphMetric, Seen
 from p2psim.learning.metrics import StarMetric
 from p2psim.network.metrics import NetworkMetric
 from p2psim.testing import PartError, check_part

@@ -11,10 +11,10 @@ from own_parts import let_in
 from pydantic import Field
 
 import p2psim
-from p2psim import registry
+from p2psim.core import registry
 from p2psim.learning.losses.compiled import ForKernel
-from p2psim.network.graphs import Complete, Grid, RandomRegular, Ring, SmallWorld
-from p2psim.network.links import Given, Links, from_edges
+from p2psim.network.graph import Given, Links, from_edges
+from p2psim.network.section import Complete, Grid, RandomRegular, Ring, SmallWorld
 from p2psim.testing import PartError, check_part
 
 PLUGINS = Path(__file__).parents[1] / "plugins"
@@ -238,5 +238,7 @@ def test_a_name_that_exists_names_both_packages() -> None:
 
         kind: Literal["ring"] = "ring"
 
-    with pytest.raises(p2psim.errors.InputError, match=r"'ring' of .* cannot be registered: p2psim has one"):
+    with pytest.raises(
+        p2psim.core.errors.InputError, match=r"'ring' of .* cannot be registered: p2psim has one"
+    ):
         registry.register(Again)

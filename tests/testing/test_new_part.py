@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.cli import main
-from p2psim.testing.new_part import TEMPLATES
+from p2psim.cli.main import main
+from p2psim.cli.new import TEMPLATES
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from p2psim.theory.forecast.statistics import Statistics
+from p2psim.theory.forecasts.statistics import Statistics
 
 
 def some_statistics(owners, dimension, seed=0, l2=0.1):

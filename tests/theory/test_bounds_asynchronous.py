@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.theory.bounds import asynchronous
-from p2psim.theory.bounds.noise import inverse_square_sum
-from p2psim.theory.bounds.shape import ShapeBound
-from p2psim.theory.forecast.linear_star import linear_star
-from p2psim.theory.forecast.split import split
-from p2psim.theory.forecast.star_path import path
+from p2psim.theory.bounds.shape import ShapeBound, inverse_square_sum
+from p2psim.theory.forecasts.linear_star import linear_star
+from p2psim.theory.forecasts.split import split
+from p2psim.theory.forecasts.star_path import path
 from p2psim.theory.star import base_step
 
 

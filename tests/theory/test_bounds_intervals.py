@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from p2psim.theory.bounds.intervals import fit_shape_with_intervals
-from p2psim.theory.bounds.shape import ShapeBound, fit_shape
+from p2psim.theory.bounds.shape import ShapeBound, fit_shape, fit_shape_with_intervals
 
 RECORDS = np.array([100.0, 100.0, 1000.0, 1000.0])
 TOTALS = np.array([0.5, 50.0, 5.0, 5000.0])

@@ -8,10 +8,9 @@ from forecast_cases import all_orders, one_run, some_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.theory.coalitions import exact_shapley, members_of, sampled_shapley
-from p2psim.theory.forecast.linear_star import linear_star
-from p2psim.theory.forecast.local_model import LocalModel
-from p2psim.theory.forecast.star_path import path
+from p2psim.theory.forecasts.linear_star import LocalModel, linear_star
+from p2psim.theory.forecasts.star_path import path
+from p2psim.theory.star import exact_shapley, members_of, sampled_shapley
 
 OWNERS = st.integers(1, 6)
 SEED = st.integers(0, 10_000)

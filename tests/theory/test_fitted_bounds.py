@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.theory.bounds.noise import inverse_square_sum
-from p2psim.theory.bounds.shape import ShapeBound, fit_shape
-from p2psim.theory.slopes import fit_power_law
+from p2psim.theory.bounds.shape import ShapeBound, fit_shape, inverse_square_sum
+from p2psim.theory.noise_floor import fit_power_law
 
 
 def test_inverse_square_sum_by_hand() -> None:

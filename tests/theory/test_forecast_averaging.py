@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from p2psim.core.events import KINDS
+from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel
-from p2psim.network.events import KINDS
 from p2psim.network.exchanges import Gossip
-from p2psim.network.graphs import links
+from p2psim.network.section import links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
-from p2psim.theory.forecast.averaging import averaging, commits, exchanges, partner_chances, square
-from p2psim.theory.forecast.averaging_path import averaging_path, contraction
+from p2psim.theory.forecasts.gossip import averaging, commits, exchanges, partner_chances, square
+from p2psim.theory.forecasts.gossip_path import averaging_path, contraction
 
 MODES = ["push", "pull", "push-pull"]
 

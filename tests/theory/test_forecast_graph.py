@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from p2psim.privacy.allocations import Contraction, Releases
-from p2psim.theory.forecast.descent import linear_descent
-from p2psim.theory.forecast.descent_end import distances
-from p2psim.theory.forecast.descent_orders import sampled
-from p2psim.theory.forecast.descent_path import coefficients, path, terms
-from p2psim.theory.forecast.descent_totals import known_wakes_noise
-from p2psim.theory.forecast.descent_wakes import Orders
-from p2psim.theory.forecast.split import accumulate
+from p2psim.theory.forecasts.descent import linear_descent
+from p2psim.theory.forecasts.descent_orders import Orders, sampled
+from p2psim.theory.forecasts.descent_path import coefficients, distances, known_wakes_noise, path, terms
+from p2psim.theory.forecasts.split import accumulate
 from p2psim.theory.graph import contraction_rate
 
 

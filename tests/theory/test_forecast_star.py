@@ -9,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.theory.dropout import stationary_mean
-from p2psim.theory.forecast.linear_star import linear_star
-from p2psim.theory.forecast.noise import average_variances, geometric_variances
-from p2psim.theory.forecast.split import accumulate, split
-from p2psim.theory.forecast.star_covariance import covariances
-from p2psim.theory.forecast.star_dual import growth
-from p2psim.theory.forecast.star_path import path
-from p2psim.theory.forecast.statistics import Statistics
+from p2psim.theory.forecasts.linear_star import linear_star
+from p2psim.theory.forecasts.split import accumulate, average_variances, geometric_variances, split
+from p2psim.theory.forecasts.star_covariance import covariances
+from p2psim.theory.forecasts.star_path import growth, path
+from p2psim.theory.forecasts.statistics import Statistics
 from p2psim.theory.noise_floor import noise_floor, noise_floor_unequal
 from p2psim.theory.star import stability_threshold
 

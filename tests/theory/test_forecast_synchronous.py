@@ -8,10 +8,10 @@ from forecast_cases import some_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.theory.forecast.answering import answering
-from p2psim.theory.forecast.noise import average_variances
-from p2psim.theory.forecast.statistics import Statistics
-from p2psim.theory.forecast.synchronous import (
+from p2psim.theory.forecasts.rounds import answering
+from p2psim.theory.forecasts.split import average_variances
+from p2psim.theory.forecasts.statistics import Statistics
+from p2psim.theory.forecasts.synchronous import (
     average_kept,
     averaging_steps,
     descent_steps,

@@ -12,17 +12,17 @@ import pytest
 from tracing import Trace, trace
 
 import p2psim
-from p2psim.learning.admm import RelativePenalty, penalty
-from p2psim.learning.admm_replay import AdmmReplay, AdmmRule
-from p2psim.learning.graph_optimum import minimise_alone, minimise_together
-from p2psim.learning.graph_problem import GraphProblem, confidences
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.core.randomness import Streams
+from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
+from p2psim.learning.graph.algorithms import RelativePenalty, penalty
+from p2psim.learning.graph.optimum import minimise_alone, minimise_together
+from p2psim.learning.graph.problem import GraphProblem, confidences
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic
 from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.graphs import Links, from_edges
+from p2psim.network.section import Links, from_edges
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 pytestmark = pytest.mark.verification
 

@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import BUSY, COMMIT, JOIN, LEARNER, LEAVE, OK, QUEUED, SEND, WAKE
+from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, Diurnal, Renewal
-from p2psim.network.availability.laws import Constant, Exponential, Law, Lognormal, Weibull
-from p2psim.network.availability.renewal import spans
-from p2psim.network.events import BUSY, COMMIT, JOIN, LEARNER, LEAVE, OK, QUEUED, SEND, WAKE
+from p2psim.network.availability.renewal import Constant, Exponential, Law, Lognormal, Weibull, spans
 from p2psim.network.exchanges import Broadcast, Request
-from p2psim.network.graphs import Complete, Given, Links, Star, draw_links
+from p2psim.network.section import Complete, Given, Links, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 pytestmark = pytest.mark.verification
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import BUSY, COLLISION, DELIVER, DROP, GAVE_UP, LOSS, OK, SEND, WAKE
+from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel, EdgeValue, GilbertElliott
-from p2psim.network.events import BUSY, COLLISION, DELIVER, DROP, GAVE_UP, LOSS, OK, SEND, WAKE
 from p2psim.network.exchanges import Gossip, Poll
-from p2psim.network.graphs import Complete, Given, Links, Star, draw_links, from_edges
+from p2psim.network.section import Complete, Given, Links, Star, draw_links, from_edges
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 pytestmark = pytest.mark.verification
 

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2psim.distributions import Distribution
-from p2psim.learning.graph_optimum import minimise_together
-from p2psim.learning.graph_problem import GraphProblem, confidences
-from p2psim.learning.graph_replay import GraphReplay, GraphRule
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import COMMIT
+from p2psim.core.randomness import Streams
+from p2psim.learning.graph.optimum import minimise_together
+from p2psim.learning.graph.problem import GraphProblem, confidences
+from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.availability import AllOf, Always, Bernoulli, Diurnal, Outage, Renewal
-from p2psim.network.availability.laws import Lognormal
+from p2psim.network.availability.renewal import Lognormal
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.graphs import Given, Links, Ring, SmallWorld, draw_links
+from p2psim.network.section import Given, Links, Ring, SmallWorld, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 
 pytestmark = pytest.mark.verification
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from star_cases import random_problem, releases_of, replay_compiled
 
-from p2psim.learning.async_star import StarMethod
+from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
-from p2psim.learning.star_problem import StarProblem
-from p2psim.learning.weighting import Weighting, inverse_frequencies
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.problem import StarProblem
+from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.availability import Bernoulli
 from p2psim.network.exchanges import Request
-from p2psim.network.graphs import Given, Star, draw_links
 from p2psim.network.members import Members
+from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
 from p2psim.theory.dropout import answer_frequencies, noise_moment, stationary_mean, weighted_optimum
 
 pytestmark = pytest.mark.verification

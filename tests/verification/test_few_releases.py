@@ -6,9 +6,9 @@ Accuracies that others got, with other code and one seed, after K releases and 5
 import numpy as np
 import pytest
 
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 pytestmark = pytest.mark.verification
 

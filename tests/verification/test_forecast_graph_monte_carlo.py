@@ -5,22 +5,21 @@ import numpy as np
 import pytest
 from graph_cases import graph_events, paths, problem_of, released, weighted
 
-from p2psim.learning.averaging_replay import AveragingReplay
-from p2psim.learning.graph_expansion import graph_expansion
-from p2psim.learning.graph_optimum import minimise_together
-from p2psim.learning.graph_replay import GraphRule
+from p2psim.core.events import COMMIT
+from p2psim.core.randomness import Streams
+from p2psim.learning.graph.averaging import AveragingReplay
+from p2psim.learning.graph.optimum import graph_expansion, minimise_together
+from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.channels import Channel
-from p2psim.network.events import COMMIT
 from p2psim.network.exchanges import Gossip
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.network.spectrum import weight_matrix
-from p2psim.randomness import Streams
-from p2psim.theory.forecast.averaging import averaging, partner_chances
-from p2psim.theory.forecast.averaging_path import averaging_path
-from p2psim.theory.forecast.descent import linear_descent
-from p2psim.theory.forecast.descent_path import path
-from p2psim.theory.forecast.split import accumulate
+from p2psim.theory.forecasts.descent import linear_descent
+from p2psim.theory.forecasts.descent_path import path
+from p2psim.theory.forecasts.gossip import averaging, partner_chances
+from p2psim.theory.forecasts.gossip_path import averaging_path
+from p2psim.theory.forecasts.split import accumulate
 
 pytestmark = pytest.mark.verification
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from star_cases import scenario
 
-from p2psim.study.forecasting.calibrating import calibrate
-from p2psim.study.forecasting.forecast import forecast
-from p2psim.study.forecasting.setting import setting
-from p2psim.study.workspace import Workspace
-from p2psim.theory.slopes import fit_power_law
+from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.pilot import calibrate
+from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.simulation.workspace import Workspace
+from p2psim.theory.noise_floor import fit_power_law
 
 #: Three banks of 3,000 loans each; noise as if each record stood for many, so that it does not fill the box.
 LENDING = {

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 from star_cases import noise_of, random_problem, releases_of
 
-from p2psim.distributions import Distribution
+from p2psim.core.distributions import Distribution
+from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
-from p2psim.learning.rounds_replay import RoundsReplay
-from p2psim.learning.star_replay import gradient_rule
-from p2psim.learning.synchronous import SynchronousAveraging, SynchronousDescent, round_method
-from p2psim.learning.weighting import Weighting
+from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
+from p2psim.learning.star.replay import gradient_rule
+from p2psim.learning.star.rounds import RoundsReplay
+from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Round
-from p2psim.network.graphs import Given, Star, draw_links
+from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.randomness import Streams
-from p2psim.theory.forecast.statistics import Statistics
-from p2psim.theory.forecast.synchronous import synchronous_averaging, synchronous_descent
+from p2psim.theory.forecasts.statistics import Statistics
+from p2psim.theory.forecasts.synchronous import synchronous_averaging, synchronous_descent
 
 REPLICAS = 1000
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import p2psim
-from p2psim.learning.graph_optimum import minimise_alone, minimise_together
-from p2psim.study.cells import cells
-from p2psim.study.families.graph import GraphCell
-from p2psim.study.families.graph import cell as graph_cell
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.learning.graph.optimum import minimise_alone, minimise_together
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms.graph import GraphCell
+from p2psim.simulation.algorithms.graph import cell as graph_cell
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 pytestmark = pytest.mark.verification
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from graph_cases import graph_scenario
 
-from p2psim.study import tape
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.simulation import session
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 pytestmark = pytest.mark.verification
 
@@ -29,7 +29,7 @@ def test_memory_does_not_grow(
     case: str, engine: str, latency: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that is allocated is measured but what is kept on purpose: releases, so three each, and shared events."""
-    monkeypatch.setattr(tape, "KEEP_BYTES", 0)
+    monkeypatch.setattr(session, "KEEP_BYTES", 0)
     algorithm, exchange, commits = CASES[case]
     workspace, peaks = Workspace(tmp_path), []
     for length in (100, commits, 3 * commits):  # the first compiles

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p2psim.study.cells import cells
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 pytestmark = pytest.mark.verification
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import p2psim
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PAPERS = sorted(path for paper in "fwb" for path in SCENARIOS.glob(f"{paper}_*.yaml"))

@@ -8,7 +8,7 @@ from ring_cases import hessian, optimum, play
 
 import p2psim
 from p2psim.privacy.allocations import Contraction, Uniform
-from p2psim.study.scenario import Scenario
+from p2psim.scenario.model import Scenario
 
 pytestmark = pytest.mark.verification
 

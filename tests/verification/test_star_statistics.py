@@ -6,12 +6,12 @@ from star_cases import replay_compiled, star_events
 
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
-from p2psim.learning.async_star import StarMethod
 from p2psim.learning.losses import Squared
-from p2psim.learning.star_problem import star_problem
-from p2psim.study.scenario import Scenario
-from p2psim.study.simulate import simulate
-from p2psim.study.workspace import Workspace
+from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.problem import star_problem
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.simulate import simulate
+from p2psim.simulation.workspace import Workspace
 
 pytestmark = pytest.mark.verification
 

@@ -5,14 +5,13 @@ from typing import Annotated
 
 import numpy as np
 
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import AS_LIST, BY_NAME
+from p2psim.core.randomness import generator
+from p2psim.core.registry import AnyOf, parts, register_all
 from p2psim.data.features.als import ALS
-from p2psim.data.features.base import Feature, Fitted
-from p2psim.data.features.maps import PCA, Standardise, Whiten
+from p2psim.data.features.maps import PCA, Feature, Fitted, Standardise, Whiten
 from p2psim.data.records import FACTORS, Held
-from p2psim.errors import MeaningError
-from p2psim.options import AS_LIST, BY_NAME
-from p2psim.randomness import generator
-from p2psim.registry import AnyOf, parts, register_all
 
 register_all([Standardise, PCA, Whiten, ALS])
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.data.features.base import Feature, Fitted
-from p2psim.data.own_records import owner_of_row
+from p2psim.core.options import Count, Positive
+from p2psim.data.features.maps import Feature, Fitted
+from p2psim.data.groups import owner_of_row
 from p2psim.data.records import Held
-from p2psim.options import Count, Positive
 
 #: Entries that start the search, the first factor apart, are uniform in [0, START).
 START = 0.1

@@ -4,13 +4,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from p2psim.core.options import BY_NAME
+from p2psim.core.registry import AnyOf, register_all
 from p2psim.data.columns import require
 from p2psim.data.partitions.base import Partition, check_agents, check_division
-from p2psim.data.partitions.column import ByColumn
-from p2psim.data.partitions.sizes import Contiguous, Equal, OfSizes
-from p2psim.data.partitions.uneven import Dirichlet, Shards, Unbalanced
-from p2psim.options import BY_NAME
-from p2psim.registry import AnyOf, register_all
+from p2psim.data.partitions.sizes import ByColumn, Contiguous, Dirichlet, Equal, OfSizes, Shards, Unbalanced
 
 register_all([Contiguous, OfSizes, Equal, ByColumn, Shards, Dirichlet, Unbalanced])
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Options
 from p2psim.data.labels import Column
-from p2psim.errors import MeaningError
-from p2psim.options import Options
 
 
 class Partition(Options):

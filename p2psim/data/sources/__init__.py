@@ -2,21 +2,18 @@
 
 from typing import Annotated
 
+from p2psim.core.options import BY_NAME
+from p2psim.core.registry import AnyOf, parts, register_all
 from p2psim.data.sources.arrays import Arrays
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.creditcard import CreditCard
-from p2psim.data.sources.csv_file import CSVFile
+from p2psim.data.sources.files import CSVFile, ParquetFile
 from p2psim.data.sources.hospital import Hospital
 from p2psim.data.sources.lending import Lending
-from p2psim.data.sources.lending_small import LendingSmall
 from p2psim.data.sources.linear_classification import LinearClassification
 from p2psim.data.sources.linear_regression import LinearRegression
-from p2psim.data.sources.medpar import Medpar
 from p2psim.data.sources.movielens import MovieLens100K
-from p2psim.data.sources.parquet_file import ParquetFile
-from p2psim.data.sources.schools import Schools
-from p2psim.options import BY_NAME
-from p2psim.registry import AnyOf, parts, register_all
+from p2psim.data.sources.packaged import LendingSmall, Medpar, Schools
 
 register_all(
     [

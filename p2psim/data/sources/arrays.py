@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJsonSchema
 
+from p2psim.core.errors import MeaningError, first_line
 from p2psim.data.columns import check_finite
 from p2psim.data.records import Held, Request, Table, offsets_of
 from p2psim.data.sources.base import DataSource
-from p2psim.errors import MeaningError, first_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def _only_in_python(value: Any) -> Any:
             raise ValueError(
                 "arrays are given in Python, and only their hash is written here; with the same arrays, in Python, "
                 "p2psim.run(scenario, folder) continues a run and verify_result(result, scenario) of "
-                "p2psim.study.verification verifies it"
+                "p2psim.runs.verification verifies it"
             )
         raise ValueError("arrays are given in Python; a scenario file can name a csv or a parquet source")
     return value

@@ -5,16 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from p2psim.core.options import Options
 from p2psim.data.records import Held, Request, Table
-from p2psim.options import Options
 
 
 class DataSource(Options):
     """Base of all sources of records.
 
     A source of your own is a subclass with a ``kind``, keys of its own, what people should know about it, and
-    ``load``. A key with the path of a file has the type `p2psim.paths.DataPath`, and `p2psim.paths.checked` makes sure
-    that the file is there.
+    ``load``. A key with the path of a file has the type `p2psim.core.paths.DataPath`, and
+    `p2psim.core.paths.checked` makes sure that the file is there.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class DataSource(Options):
         ----------
         request : Request
             What the scenario asks for. The whole randomness of a source comes from its key:
-            ``p2psim.randomness.generator(request.key, agent)``.
+            ``p2psim.core.randomness.generator(request.key, agent)``.
 
         Returns
         -------

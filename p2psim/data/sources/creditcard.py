@@ -5,13 +5,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.errors import MeaningError
+from p2psim.core.paths import DataPath
 from p2psim.data.downloads import CREDITCARD, required
 from p2psim.data.records import Request, Table
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint
 from p2psim.data.table_file import read_csv
-from p2psim.errors import MeaningError
-from p2psim.paths import DataPath
 
 
 class CreditCard(DataSource):

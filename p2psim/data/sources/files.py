@@ -1,17 +1,24 @@
-"""Files that the user has: what they are, and what is wrong with them."""
+"""Files that the user has: what they are, and what is wrong with them.
+
+A CSV file of the user's.
+
+A Parquet file of the user's.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
-from p2psim.data.cells import NotNumbersError
-from p2psim.data.columns import require
+from p2psim.core.errors import MeaningError
+from p2psim.core.paths import DataPath, sha256_of
+from p2psim.core.text_tables import repeated
+from p2psim.data.columns import NotNumbersError, require
 from p2psim.data.records import Request, Table
-from p2psim.data.table_file import TableFile
-from p2psim.errors import MeaningError
-from p2psim.paths import sha256_of
-from p2psim.text_tables import repeated
+from p2psim.data.sources.base import DataSource
+from p2psim.data.table_file import TableFile, read_csv, read_parquet
 
 
 def fingerprint(path: str | Path) -> dict[str, object]:
@@ -101,3 +108,49 @@ def _features(
         else:
             known[name] = values
     return known, why
+
+
+class CSVFile(DataSource):
+    """A CSV file: one row a record, numbers without gaps."""
+
+    about: ClassVar[str] = "your own CSV file; y and x are columns"
+    citation: ClassVar[str] = "yours"
+    licence: ClassVar[str] = "yours"
+    needs: ClassVar[str] = "path: the file"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["csv"] = "csv"
+    path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
+    y: str = Field(description="column of labels")
+    x: list[str] | None = Field(
+        None,
+        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
+        "is named in a warning",
+    )
+
+    def load(self, request: Request) -> Table:
+        """Read the file; see `numeric_table` for what is refused."""
+        return numeric_table(read_csv(self.path, "data.source.path"), self.y, self.x, request)
+
+
+class ParquetFile(DataSource):
+    """A Parquet file: one row a record, numbers without gaps."""
+
+    about: ClassVar[str] = "your own Parquet file; y and x are columns"
+    citation: ClassVar[str] = "yours"
+    licence: ClassVar[str] = "yours"
+    needs: ClassVar[str] = "path: the file"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["parquet"] = "parquet"
+    path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
+    y: str = Field(description="column of labels")
+    x: list[str] | None = Field(
+        None,
+        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
+        "is named in a warning",
+    )
+
+    def load(self, request: Request) -> Table:
+        """Read the file; see `numeric_table` for what is refused."""
+        return numeric_table(read_parquet(self.path, "data.source.path"), self.y, self.x, request)

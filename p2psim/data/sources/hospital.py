@@ -7,14 +7,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.errors import MeaningError
+from p2psim.core.paths import DataPath
+from p2psim.core.text_tables import refuse_repeated
 from p2psim.data.records import Request, Table
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.sources.packaged import coded_table, packaged
 from p2psim.data.table_file import read_csv
-from p2psim.errors import MeaningError
-from p2psim.paths import DataPath
-from p2psim.text_tables import refuse_repeated
 
 # The hospital is who holds the record, not what it says.
 DROP = ("rownames", "hospital")

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import BY_NAME, Count, Options, Positive, per_agent
+from p2psim.core.randomness import generator
 from p2psim.data.records import Request
 from p2psim.data.scaling import pull_within
-from p2psim.distributions import Distribution
-from p2psim.errors import MeaningError
-from p2psim.options import BY_NAME, Count, Options, Positive, per_agent
-from p2psim.randomness import generator
 
 
 class L1Ball(Options):

@@ -6,15 +6,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.errors import MeaningError
+from p2psim.core.paths import DataPath, checked
+from p2psim.core.text_tables import header_of
 from p2psim.data.columns import number_of_text
 from p2psim.data.records import Request, Table
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.sources.packaged import coded_table, packaged
 from p2psim.data.table_file import read_csv
-from p2psim.errors import MeaningError
-from p2psim.paths import DataPath, checked
-from p2psim.text_tables import header_of
 
 # What follows from the rate, or was known only after the loan was made; and what names a person.
 _PACKAGED = """

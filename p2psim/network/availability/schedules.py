@@ -1,27 +1,32 @@
-"""Agents that are there at fixed times: by day, or as a table says."""
+"""Agents that are there at fixed times: by day, or as a table says.
+
+A table of spans: agent, begin, end, one span a line.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from p2psim.agent_names import AgentNames
-from p2psim.errors import MeaningError
+from p2psim.core.agent_names import AgentNames
+from p2psim.core.decimals import BeyondFloatError
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import OneOf, Options, Positive, SharePerAgent, Whole
+from p2psim.core.paths import DataPath, checked
+from p2psim.core.randomness import Streams
+from p2psim.core.text_tables import as_wide, header_of, lines_of, number, shown
 from p2psim.network.availability.absence import KEY, Absence
-from p2psim.network.availability.span_table import Span, read_spans
-from p2psim.network.links import Links
+from p2psim.network.graph import Links
 from p2psim.network.members import Members
-from p2psim.options import OneOf, Options, Positive, SharePerAgent, Whole
-from p2psim.paths import DataPath, checked
-from p2psim.randomness import Streams
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
 
 class Diurnal(Absence):
@@ -116,10 +121,10 @@ class Scripted(Absence, OneOf):
         """Refuse a number that may have been a label such as 007, which reads as 7 without quotes."""
         decimal = [label for label in labels if label.isdecimal() and len(label) < 20]
         codes = {int(label): label for label in decimal if label != str(int(label))}
-        for number, row in enumerate(self.intervals or ()):
+        for place, row in enumerate(self.intervals or ()):
             if isinstance(row.agent, int) and row.agent in codes:
                 message = (
-                    f"entry {number}: {row.agent} may be the label {codes[row.agent]}; put the name in quotes"
+                    f"entry {place}: {row.agent} may be the label {codes[row.agent]}; put the name in quotes"
                 )
                 raise MeaningError(key, message)
 
@@ -153,3 +158,45 @@ def _turns(rows: list[tuple[float, float]]) -> Iterator[float]:
             turns.append(begin)
         turns.append(end)
     return (turn for turn in turns if turn > 0 and math.isfinite(turn))
+
+
+COLUMNS = ("agent", "begin", "end")
+
+
+class Span(NamedTuple):
+    """A span of time of an agent, and where it was written."""
+
+    place: str
+    agent: str
+    begin: float
+    end: float
+
+
+def read_spans(path: Path, key: str) -> Iterator[Span]:
+    """Read a table; an empty end, or .inf, is for ever.
+
+    Raises
+    ------
+    MeaningError
+        With file and line, if a column is missing, a line has more or fewer fields than the header, or a time is none.
+    """
+    header = [name.strip() for name in header_of(path, key)]
+    if any(header.count(name) != 1 for name in COLUMNS):
+        raise MeaningError(
+            key, f"{path} needs columns agent, begin, end, each once; it has {', '.join(header)}"
+        )
+    places = [header.index(name) for name in COLUMNS]
+    for line, cells in as_wide(itertools.islice(lines_of(path, key), 1, None), len(header), path, key):
+        place = f"{path}:{line}"
+        agent, begin, end = (cells[i] for i in places)
+        yield Span(place, agent, _time(begin, place, key), _time(end.strip() or "inf", place, key))
+
+
+def _time(text: str, place: str, key: str) -> float:
+    try:
+        time = number(text.replace(".inf", "inf"))
+    except BeyondFloatError as error:
+        raise MeaningError(key, f"{place}: {error}") from None
+    if time is None or time < 0:
+        raise MeaningError(key, f"{place}: begin and end must be times, 0 or more, got {shown(text)}")
+    return time

@@ -4,7 +4,7 @@ A channel is opened on a world and gives a medium (:mod:`p2psim.network.channels
 """
 
 from p2psim.network.channels.channel import Channel
-from p2psim.network.channels.edges import EdgeValue
+from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import Fresh, NoRetransmission, Same
 

@@ -6,26 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from p2psim.distributions import Distribution
-from p2psim.errors import MeaningError
-from p2psim.network.channels.edges import EdgeValue
-from p2psim.network.channels.latency import Latency, open_latency
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Fraction, NonNegative, Options, Positive
+from p2psim.network.channels.draws import EdgeValue, Latency, airtime_of, open_latency
 from p2psim.network.channels.loss import Loss, loses_all, open_loss
 from p2psim.network.channels.medium import Ends, Medium
-from p2psim.network.channels.retransmission import (
-    Fresh,
-    NoRetransmission,
-    Retransmission,
-    Retransmit,
-    Same,
-)
-from p2psim.network.channels.timing import airtime_of
-from p2psim.network.resends import Resending
-from p2psim.options import Fraction, NonNegative, Options, Positive
+from p2psim.network.channels.retransmission import Fresh, NoRetransmission, Retransmission, Retransmit, Same
+from p2psim.network.verify_state import Resending
 
 if TYPE_CHECKING:
-    from p2psim.network.links import Links
-    from p2psim.network.world import World
+    from p2psim.network.graph import Links
+    from p2psim.network.simpy_engine.world import World
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.
 BACKOFF_AIRTIMES = 10.0
@@ -142,7 +134,7 @@ class Channel(Options):
         return self._medium(world, vectors, world)
 
     def _medium(self, world: World, vectors: int, ends: Ends) -> Medium:
-        from p2psim.network.channels.quiet import IdealMedium, QuietMedium
+        from p2psim.network.channels.medium import IdealMedium, QuietMedium
 
         if self.ideal:
             return IdealMedium(ends)
@@ -152,9 +144,8 @@ class Channel(Options):
         longest = airtime.loaded
         if self.collision == "none" or longest == 0:
             return QuietMedium(world, ends, airtime, delays, losses, constant)
-        from p2psim.network.channels.access import Access, CarrierSense, Slots
-        from p2psim.network.channels.air import Air
-        from p2psim.network.channels.radio import RadioMedium
+        from p2psim.network.channels.interference import Air
+        from p2psim.network.channels.radio import Access, CarrierSense, RadioMedium, Slots
 
         is_slotted = self.collision == "slotted"
         air = Air(

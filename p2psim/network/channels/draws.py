@@ -1,14 +1,30 @@
-"""Random draws that every sender makes for itself, so that what one does moves no one else's."""
+"""Random draws that every sender makes for itself, so that what one does moves no one else's.
+
+How long a message is on the air.
+
+How long a message travels.
+
+Numbers that belong to links: attributes of a graph's edges, such as their delay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-from p2psim.distributions import Distribution
+from pydantic import Discriminator, Field, Tag
+
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.events import LEARNER
+from p2psim.core.options import NonNegative, Options
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    import numpy as np
+
+    from p2psim.network.graph import Links
+    from p2psim.network.simpy_engine.world import World
 
 UNIT = Distribution(uniform=(0.0, 1.0))
 
@@ -27,3 +43,115 @@ class Draws:
         if found is None:
             found = lanes[sender] = self._world.draws(self._purpose, sender, self._quantity, lane)
         return found
+
+
+@dataclass(frozen=True)
+class Airtime:
+    """Airtime of messages.
+
+    Attributes
+    ----------
+    question : float
+        Of one that carries no model (its version is −1).
+    loaded : float
+        Of one that carries a model or an answer: the longest.
+    """
+
+    question: float
+    loaded: float
+
+
+def airtime_of(overhead: float, bandwidth: float | None, vectors: int) -> Airtime:
+    """Airtime of messages.
+
+    Parameters
+    ----------
+    overhead : float
+        Airtime of every message, whatever it carries.
+    bandwidth : float, optional
+        p-vectors per unit of time; without limit when left out.
+    vectors : int
+        p-vectors in a message that carries a model or an answer.
+    """
+    return Airtime(overhead, overhead + (vectors / bandwidth if bandwidth is not None else 0.0))
+
+
+#: A number of the link from a sender to a receiver.
+OfLink = Callable[[int, int], float]
+
+
+class EdgeValue(Options):
+    """An attribute of the graph's edges, where the graph has been given: a number for each link."""
+
+    edge: str = Field(description="name of the attribute; every link must have it")
+
+    def column(self, links: Links, key: str, most: float) -> np.ndarray:
+        """Value of each entry of ``links.indices``, shape (m,).
+
+        Raises
+        ------
+        MeaningError
+            If a link has none, or one that is negative or above ``most``.
+        """
+        if self.edge not in links.attributes:
+            known = ", ".join(sorted(links.attributes)) or "none"
+            raise MeaningError(
+                f"{key}.edge",
+                f"not every link of the graph has a number called {self.edge!r}; attributes that all have: {known}",
+            )
+        values = links.attributes[self.edge]
+        wrong = values[(values < 0) | (values > most)]
+        if wrong.size:
+            limit = f"between 0 and {most:g}" if most < float("inf") else "0 or more"
+            raise MeaningError(
+                f"{key}.edge", f"{self.edge!r} must be {limit} on every link, got {wrong[0]:g}"
+            )
+        return values
+
+    def of_link(self, links: Links, key: str, most: float = float("inf")) -> OfLink:
+        """Value of a link, by sender and receiver."""
+        column = self.column(links, key, most).tolist()
+        if links.star:
+            return lambda sender, receiver: column[receiver if sender == LEARNER else sender]
+        tables: list[dict[int, float] | None] = [None] * links.agents
+
+        def value(sender: int, receiver: int) -> float:
+            table = tables[sender]
+            if table is None:
+                first, last = int(links.indptr[sender]), int(links.indptr[sender + 1])
+                table = tables[sender] = dict(
+                    zip(links.indices[first:last].tolist(), column[first:last], strict=True)
+                )
+            return table[receiver]
+
+        return value
+
+
+def number_or_mapping(value: Any) -> str:
+    """Tell apart what a channel's latency can be, by its shape."""
+    if isinstance(value, EdgeValue) or (isinstance(value, dict) and "edge" in value):
+        return "edge"
+    return "number" if not isinstance(value, dict | Options) else "mapping"
+
+
+#: How long the next message from a sender to a receiver travels; the lane is that of `Medium.carry`.
+Delays = Callable[[int, int, int], float]
+
+Latency = Annotated[
+    Annotated[NonNegative, Tag("number")]
+    | Annotated[EdgeValue, Tag("edge")]
+    | Annotated[Distribution, Tag("mapping")],
+    Discriminator(number_or_mapping),
+]
+
+
+def open_latency(latency: float | EdgeValue | Distribution, world: World) -> Delays:
+    """Delays in a world."""
+    if isinstance(latency, EdgeValue):
+        delay = latency.of_link(world.links, "network.channel.latency")
+        return lambda sender, receiver, _: delay(sender, receiver)
+    if isinstance(latency, Distribution):
+        draws = Draws(world, "latency", latency)
+        return lambda sender, _, lane: next(draws.of(sender, lane))
+    constant = latency
+    return lambda *_: constant

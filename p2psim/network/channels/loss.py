@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.edges import EdgeValue, number_or_mapping
-from p2psim.options import Fraction, Options, Positive
+from p2psim.core.options import Fraction, Options, Positive
+from p2psim.network.channels.draws import Draws, EdgeValue, number_or_mapping
 
 if TYPE_CHECKING:
-    from p2psim.network.links import Links
-    from p2psim.network.world import World
+    from p2psim.network.graph import Links
+    from p2psim.network.simpy_engine.world import World
 
 #: Whether the next delivery from a sender to a receiver is lost; the lane is that of `Medium.carry`.
 Losses = Callable[[int, int, int], bool]

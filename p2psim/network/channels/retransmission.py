@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from p2psim.distributions import Distribution, Quantity
+from p2psim.core.distributions import Distribution, Quantity
+from p2psim.core.events import OFFLINE, UNACKNOWLEDGED
+from p2psim.core.options import BY_NAME, Fraction, Options
 from p2psim.network.channels.draws import Draws
 from p2psim.network.channels.medium import Ended, Ends, Medium
-from p2psim.network.events import OFFLINE, UNACKNOWLEDGED
-from p2psim.options import BY_NAME, Fraction, Options
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 

@@ -7,12 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from p2psim.network.exchanges.broadcast import Broadcast
-from p2psim.network.exchanges.gossip import Gossip
+from p2psim.core.options import BY_NAME
+from p2psim.network.exchanges.gossip import Broadcast, Gossip
 from p2psim.network.exchanges.poll import Poll
 from p2psim.network.exchanges.request import Request
 from p2psim.network.exchanges.rounds import Round
-from p2psim.options import BY_NAME
 
 Exchange = Annotated[Request | Poll | Round | Broadcast | Gossip, Field(discriminator="kind"), BY_NAME]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p2psim.moments import is_past
+from p2psim.core.times import is_past
 
 
 class Beat:

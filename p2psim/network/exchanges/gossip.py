@@ -1,20 +1,57 @@
-"""Agents tell, ask or meet one neighbour."""
+"""Every agent updates its own model and tells all its neighbours.
+
+Agents tell, ask or meet one neighbour.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.events import NONE, SPENT
+from p2psim.core.options import Options
 from p2psim.network.drawing import BLOCK
-from p2psim.network.events import NONE, SPENT
-from p2psim.network.exchanges.broadcast import hear
-from p2psim.options import Options
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
+
+
+class Broadcast(Options):
+    """On waking, an agent updates its model (a release) and sends it once, to all its neighbours.
+
+    The send is one event; each neighbour that it reaches is one delivery.
+    """
+
+    kind: Literal["broadcast"] = "broadcast"
+
+    has_clocks: ClassVar[bool] = True
+    needs_learner: ClassVar[bool] = False
+
+    @property
+    def array_code(self) -> int | None:
+        """Code in the array engine."""
+        return 1
+
+    def needs_delivery(self, _: str) -> bool:
+        """Whether there is no commit without a message that arrives."""
+        return False
+
+    def start(self, world: World) -> None:
+        """Start the agents' clocks."""
+        neighbours = [repeat(world.links.of(agent).tolist()) for agent in range(world.links.agents)]
+
+        def tick(agent: int) -> None:
+            world.update_and_tell(agent, neighbours, hear)
+
+        world.start_clocks(tick)
+
+
+def hear(*_: int) -> None:
+    """Do nothing yet: a neighbour's model is used when the agent next wakes."""
 
 
 class Gossip(Options):
@@ -81,14 +118,14 @@ class _Meetings:
     """What the agents of one world do when they wake or hear something."""
 
     def __init__(self, options: Gossip, world: World):
-        from p2psim.network import partners  # compiled: not wanted by who only reads a scenario
+        from p2psim.network import clock_heap  # compiled: not wanted by who only reads a scenario
 
         links = world.links
         self._world = world
-        self._draw = partners.draw_links
+        self._draw = clock_heap.draw_links
         self._key, self._indptr, self._indices = world.streams.key("peers"), links.indptr, links.indices
         by_weight = options.partner == "weight"
-        self._running = partners.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
+        self._running = clock_heap.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
         # One for each agent, whoever sends to it: a processor's cache holds them.
         self._receivers = [(agent,) for agent in range(links.agents)]
         self._choices = [self._partners(agent) for agent in range(links.agents)]

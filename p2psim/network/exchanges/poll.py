@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from p2psim.distributions import Quantity, least
-from p2psim.options import Options, Positive
+from p2psim.core.distributions import Quantity, least
+from p2psim.core.options import Options, Positive
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
 
 class Poll(Options):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from p2psim.network.events import LEARNER, NONE, OFFLINE, SUPERSEDED
-from p2psim.network.exchanges.answers import Answers
-from p2psim.network.timers import NORMAL, Later
+from p2psim.core.events import LEARNER, NONE, OFFLINE, SUPERSEDED
+from p2psim.network.exchanges.protocol import Answers
+from p2psim.network.simpy_engine.timers import NORMAL, Later
 
 if TYPE_CHECKING:
     from p2psim.network.exchanges.poll import Poll
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
 
 class _Owed(Later):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from p2psim.distributions import Quantity
-from p2psim.network.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
-from p2psim.network.exchanges.answers import Answers
-from p2psim.options import Options
+from p2psim.core.distributions import Quantity
+from p2psim.core.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
+from p2psim.core.options import Options
+from p2psim.network.exchanges.protocol import Answers
 
 if TYPE_CHECKING:
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
 
 class Request(Options):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from p2psim.distributions import Quantity
-from p2psim.network.events import LEARNER, NEIGHBOURS, NONE, OFFLINE, SUPERSEDED
-from p2psim.network.exchanges.answers import Answers
-from p2psim.options import Options, Positive
+from p2psim.core.distributions import Quantity
+from p2psim.core.events import LEARNER, NEIGHBOURS, NONE, OFFLINE, SUPERSEDED
+from p2psim.core.options import Options, Positive
+from p2psim.network.exchanges.protocol import Answers
 
 if TYPE_CHECKING:
     import simpy
 
-    from p2psim.network.world import World
+    from p2psim.network.simpy_engine.world import World
 
 
 class Round(Options):

@@ -2,23 +2,16 @@
 
 from typing import Annotated
 
-from p2psim.network.links import Given, Links
+from p2psim.core.options import BY_NAME
+from p2psim.core.randomness import generator, stream_key
+from p2psim.core.registry import AnyOf, register_all
+from p2psim.network.graph import Given, Links
 from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.complete import Complete
-from p2psim.network.topologies.erdos_renyi import ErdosRenyi
 from p2psim.network.topologies.file import FromFile
-from p2psim.network.topologies.grid import Grid
-from p2psim.network.topologies.knn import NearestNeighbours
+from p2psim.network.topologies.points import NearestNeighbours, Similarity
+from p2psim.network.topologies.random import ErdosRenyi, ScaleFree, SmallWorld, TwoCluster
 from p2psim.network.topologies.random_regular import RandomRegular
-from p2psim.network.topologies.ring import Ring
-from p2psim.network.topologies.scale_free import ScaleFree
-from p2psim.network.topologies.similarity import Similarity
-from p2psim.network.topologies.small_world import SmallWorld
-from p2psim.network.topologies.star import Star
-from p2psim.network.topologies.two_cluster import TwoCluster
-from p2psim.options import BY_NAME
-from p2psim.randomness import generator, stream_key
-from p2psim.registry import AnyOf, register_all
+from p2psim.network.topologies.regular import Complete, Grid, Ring, Star
 
 register_all(
     [
@@ -72,7 +65,7 @@ def draw_links(
     given : Given
         What the data says: the number of agents, and what neighbours are found by.
     seed, replica, variant
-        As in :func:`p2psim.randomness.stream_key`, for the purpose ``topology``. A topology's own seed stands for
+        As in :func:`p2psim.core.randomness.stream_key`, for the purpose ``topology``. A topology's own seed stands for
         all three.
     learner : bool
         Whether there shall be a central learner, which only a star has.

@@ -1,17 +1,23 @@
-"""What a topology is."""
+"""What a topology is.
+
+Drawing random graphs: pairs with equal chances, and once more until everyone is joined.
+
+What topologies have in common: keys, the number of agents, and errors about both.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 
-from p2psim.agent_names import some
-from p2psim.errors import MeaningError
-from p2psim.network.links import Given, Links
-from p2psim.options import Options
+from p2psim.core.agent_names import some
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Few, Options, Whole
+from p2psim.network.graph import Given, Links, components, from_edges, without_links
 
 
 class Topology(Options):
@@ -46,7 +52,7 @@ class Topology(Options):
         Parameters
         ----------
         agents : int or None
-            Number of agents that a caller asks for; `p2psim.network.topologies.parts.settle` gives the one that all
+            Number of agents that a caller asks for; `p2psim.network.topologies.base.settle` gives the one that all
             agree on.
         random : numpy.random.Generator
             The only source of random numbers.
@@ -54,7 +60,7 @@ class Topology(Options):
             What the data says: the number of agents, their names, and what neighbours are found by.
         learner : bool
             Whether there shall be a central learner; only a star has a place for one
-            (`p2psim.network.topologies.parts.no_learner` refuses it).
+            (`p2psim.network.topologies.base.no_learner` refuses it).
 
         Returns
         -------
@@ -91,3 +97,145 @@ class Topology(Options):
             key = f"network.topology{'.agents' if 'agents' in type(self).model_fields else ''}"
             message = f"asks for {number} agents, but the data has {len(labels)} owners: {some(labels)}"
             raise MeaningError(key, message)
+
+
+#: The most graphs that are drawn before giving up, and the most links in all of them (but always five graphs).
+MOST_DRAWS = 100
+_MOST_LINKS = 20_000_000
+
+Ends = tuple[np.ndarray, np.ndarray]
+
+
+def pair_keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """One number for each link, whichever way it is written."""
+    return np.minimum(a, b) * agents + np.maximum(a, b)
+
+
+def is_first(values: np.ndarray) -> np.ndarray:
+    """Whether each value is the first of its kind."""
+    first = np.zeros(values.size, dtype=bool)
+    first[np.unique(values, return_index=True)[1]] = True
+    return first
+
+
+def draw_until_joined(agents: int, draw: Callable[[], Ends], allow_disconnected: bool, advice: str) -> Links:
+    """Draw graphs until one is connected, or, where parts are allowed, leaves nobody alone.
+
+    So the graph has the distribution that `draw` gives, conditioned on being such.
+
+    Parameters
+    ----------
+    agents : int
+    draw : callable
+        Gives both ends of each link of a simple graph.
+    allow_disconnected : bool
+    advice : str
+        What would help, for the error.
+
+    Raises
+    ------
+    MeaningError
+        If none of up to 100 graphs (fewer when they are large) was such.
+    """
+    drawn = links_drawn = 0
+    while drawn < MOST_DRAWS and (drawn < 5 or links_drawn < _MOST_LINKS):
+        a, b = draw()
+        drawn += 1
+        links_drawn += a.size
+        if a.size == 0:
+            continue
+        links = from_edges(agents, a, b)
+        if not without_links(links).size and (allow_disconnected or components(links) == 1):
+            return links
+    wanted = "left nobody alone" if allow_disconnected else "was connected"
+    raise MeaningError("network.topology", f"none of {drawn} graphs drawn {wanted}; {advice}")
+
+
+def chosen(count: int, probability: float, random: np.random.Generator) -> np.ndarray:
+    """Choose each of the numbers 0 … count − 1 independently with the same probability, in rising order.
+
+    Jumps from one chosen number to the next are geometric: time and memory are those of what is chosen.
+    """
+    if probability == 0 or count == 0:
+        return np.zeros(0, dtype=np.int64)
+    mean = count * probability
+    block = int(mean + 4 * np.sqrt(mean)) + 10
+    found, last = [], -1
+    while last < count:
+        jumps = np.minimum(random.geometric(probability, block), count + 1)  # sums then cannot overflow
+        places = last + np.cumsum(jumps)
+        found.append(places)
+        last = int(places[-1])
+    every = np.concatenate(found)
+    return every[: np.searchsorted(every, count)]
+
+
+def pairs_within(agents: int, probability: float, random: np.random.Generator) -> Ends:
+    """Choose each of the agents' n(n − 1)/2 pairs with the same probability."""
+    place = chosen(agents * (agents - 1) // 2, probability, random)
+    # Pair (a, b), b < a, stands at place a(a − 1)/2 + b; the root may be one off in floating point.
+    a = ((1 + np.sqrt(1 + 8 * place.astype(np.float64))) / 2).astype(np.int64)
+    a -= a * (a - 1) // 2 > place
+    a += a * (a + 1) // 2 <= place
+    return a, place - a * (a - 1) // 2
+
+
+def pairs_between(first: int, second: int, probability: float, random: np.random.Generator) -> Ends:
+    """Choose pairs of one of 0 … first − 1 and one of first … first + second − 1, with the same probability."""
+    place = chosen(first * second, probability, random)
+    return place // second, first + place % second
+
+
+Agents = Annotated[Few | None, Field(description="number of agents; left out, as many as the data gives")]
+Seed = Annotated[
+    Whole | None, Field(description="seed of this one graph for all replicas; left out, each draws its own")
+]
+AllowDisconnected = Annotated[
+    bool, Field(description="whether the graph may fall into parts that no link joins")
+]
+
+#: Where all pairs of agents are built: 1.2 GB of links.
+MOST_OF_ALL_PAIRS = 10_000
+
+
+def settle(
+    own: int | None,
+    agents: int | None,
+    given: Given,
+    least: int = 2,
+    most: int | None = None,
+    key: str = "network.topology.agents",
+) -> int:
+    """Number of agents that the topology, the caller and the data agree on.
+
+    Raises
+    ------
+    MeaningError
+        If they disagree, none of them says it, or there are too few or too many for the kind of graph.
+    """
+    wanted = agents if agents is not None else given.agents
+    if agents is not None and given.agents is not None and agents != given.agents:
+        raise MeaningError(key, f"{agents} agents are asked for, but the data gives {given.agents}")
+    if own is not None and wanted is not None and own != wanted:
+        raise MeaningError(key, f"is {own}, but the data gives {wanted} agents")
+    number = own if own is not None else wanted
+    if number is None:
+        raise MeaningError(key, "say how many agents there are, here or in the data")
+    if number < least:
+        raise MeaningError(key, f"this graph takes at least {least} agents, got {number}")
+    if most is not None and number > most:
+        raise MeaningError(
+            key, f"this graph has a link for every pair: at most {most:,} agents, got {number:,}"
+        )
+    return number
+
+
+def no_learner(kind: str, learner: bool) -> None:
+    """Refuse a learner where there is no place for one.
+
+    Raises
+    ------
+    MeaningError
+    """
+    if learner:
+        raise MeaningError("network.topology", f"a central learner needs a star, got {kind}")

@@ -10,16 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from p2psim.agent_names import some
-from p2psim.errors import MeaningError, first_line
-from p2psim.network.graph_files.contents import KEY, FileGraph, are_numbers
-from p2psim.network.graph_files.gml import read_gml
-from p2psim.network.graph_files.graphml import read_graphml
-from p2psim.network.graph_files.plain import read_edges, read_matrix
-from p2psim.network.links import Given, Links, checked_links, links
-from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.parts import Agents, AllowDisconnected, no_learner, settle
-from p2psim.paths import DataPath, Seal, checked, sealed
+from p2psim.core.agent_names import some
+from p2psim.core.errors import MeaningError, first_line
+from p2psim.core.paths import DataPath, Seal, checked, sealed
+from p2psim.network.graph import Given, Links, checked_links, links
+from p2psim.network.graph_files import KEY, FileGraph, are_numbers
+from p2psim.network.graph_formats import read_edges, read_gml, read_graphml, read_matrix
+from p2psim.network.topologies.base import Agents, AllowDisconnected, Topology, no_learner, settle
 
 _SUFFIXES = {
     ".graphml": "graphml",

@@ -5,12 +5,21 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import MeaningError
-from p2psim.network.links import Given, Links
-from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.drawing import Ends, draw_until_joined, is_first, pair_keys
-from p2psim.network.topologies.parts import Agents, AllowDisconnected, Seed, no_learner, settle
-from p2psim.options import Count
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Count
+from p2psim.network.graph import Given, Links
+from p2psim.network.topologies.base import (
+    Agents,
+    AllowDisconnected,
+    Ends,
+    Seed,
+    Topology,
+    draw_until_joined,
+    is_first,
+    no_learner,
+    pair_keys,
+    settle,
+)
 
 #: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.
 _ROUNDS = 100

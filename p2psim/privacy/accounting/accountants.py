@@ -1,21 +1,62 @@
-"""All accountants by their names, and the whole trade-off curve."""
+"""All accountants by their names, and the whole trade-off curve.
+
+The least of all accountants of p2psim that support every release.
+
+Those of others are asked by their names alone: what ``best`` says must not depend on which modules have been loaded.
+
+Names of accountants in scenarios.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from p2psim.privacy.accounting import best
-from p2psim.privacy.accounting.accountant import Accountant
+from p2psim.core.registry import NameOf, parts, register_all
+from p2psim.privacy.accounting import classical, gaussian, pld
+from p2psim.privacy.accounting.accountant import Accountant, Formula
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.registry import parts, register_all
+from p2psim.privacy.accounting.classical import ADVANCED, BASIC, KOV, ZCDP
+
+#: All that are asked.
+ALL: tuple[Accountant, ...] = (
+    BASIC,
+    ADVANCED,
+    KOV,
+    classical.ACCOUNTANT,
+    ZCDP,
+    gaussian.ACCOUNTANT,
+    pld.ACCOUNTANT,
+)
+
+
+def _least(charges: Charges, measure: Callable[[Accountant, Charges], np.ndarray]) -> np.ndarray:
+    """The least of each agent, shape (N,): agents are asked about together if they have the same noises."""
+    has = np.zeros((charges.agents, len(charges.noises)), bool)
+    has[charges.owners, charges.kind] = True
+    found = np.zeros(charges.agents)
+    for noises in np.unique(has, axis=0):
+        alike = (has == noises).all(axis=1)
+        own = charges.pick(alike)
+        able = [one for one in ALL if all(one.supports(noise) for noise in own.used)]
+        found[alike] = np.minimum.reduce([measure(one, own) for one in able])
+    return found
+
+
+ACCOUNTANT = Formula(
+    "best",
+    "the least of all that support every release",
+    lambda noise: any(one.supports(noise) for one in ALL),
+    lambda charges, delta: _least(charges, lambda one, own: one.epsilon(own, delta)),
+    lambda charges, epsilon: _least(charges, lambda one, own: one.delta(own, epsilon)),
+)
 
 __all__ = ["ACCOUNTANTS", "Accountant", "trade_off", "type_two_error"]
 
-register_all([*best.ALL, best.ACCOUNTANT])
+register_all([*ALL, ACCOUNTANT])
 
 
 class _Registered(Mapping[str, Accountant]):
@@ -67,3 +108,9 @@ def type_two_error(epsilons: np.ndarray, deltas: np.ndarray, type_one: np.ndarra
         steep = np.where(a > 0, 1 - deltas - np.exp(epsilons) * a, 1 - deltas)
         flat = np.exp(-epsilons) * (1 - deltas - a)
     return np.maximum(0.0, np.maximum(steep, flat)).max(axis=1)
+
+
+# Registers those of p2psim.
+
+#: The name of any accountant that is registered.
+AccountantName = Annotated[str, NameOf("accountant")]

@@ -6,9 +6,9 @@ import numpy as np
 
 from p2psim.privacy.accounting.accountant import Formula
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.curves import gaussian_delta
+from p2psim.privacy.accounting.formulas import gaussian_delta
+from p2psim.privacy.accounting.grids import upper_crossing
 from p2psim.privacy.accounting.noises import GaussianNoise
-from p2psim.privacy.accounting.searches import upper_crossing
 
 #: Where μ²/2 is not a number any more, ε is infinite.
 _LARGEST = 1e150

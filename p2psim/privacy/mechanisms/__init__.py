@@ -2,13 +2,11 @@
 
 from typing import Annotated
 
-from p2psim.options import BY_NAME
+from p2psim.core.options import BY_NAME
+from p2psim.core.registry import AnyOf, register_all
 from p2psim.privacy.mechanisms.discrete_laplace import DiscreteLaplace
-from p2psim.privacy.mechanisms.gaussian import Gaussian
-from p2psim.privacy.mechanisms.laplace import Laplace
-from p2psim.privacy.mechanisms.none import NoNoise
+from p2psim.privacy.mechanisms.noise import Gaussian, Laplace, NoNoise
 from p2psim.privacy.mechanisms.protocol import Mechanism, noise_scales
-from p2psim.registry import AnyOf, register_all
 
 register_all([NoNoise, Laplace, Gaussian, DiscreteLaplace])
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from p2psim.errors import MeaningError
-from p2psim.options import Positive
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Positive
 from p2psim.privacy.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class DiscreteLaplace(Mechanism):
 
     def fill_unit(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (releases, p) with uniform draws on [0, 1), row by row that of an agent's numbered release."""
-        from p2psim.streams import unit_uniform
+        from p2psim.core.philox import unit_uniform
 
         unit_uniform(key, agents, numbers, out)
 

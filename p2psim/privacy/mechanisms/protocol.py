@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from p2psim.errors import MeaningError
-from p2psim.options import Options
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import Options
 
 if TYPE_CHECKING:
     from p2psim.privacy.accounting.noises import Noise
@@ -80,7 +80,7 @@ class Mechanism(Options):
     def fill_unit(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
         """Draw noise of scale one, or whatever `of_scale` makes noise of; the draws know no scale.
 
-        A row depends on nothing but the key, the agent and the number, as that of `p2psim.streams.unit_uniform` does.
+        A row depends on nothing but the key, the agent and the number, as `p2psim.core.philox.unit_uniform` does.
 
         Parameters
         ----------

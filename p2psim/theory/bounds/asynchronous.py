@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from p2psim.theory.bounds.noise import Form, box_diameter
-from p2psim.theory.bounds.shape import ShapeBound
+from p2psim.theory.bounds.shape import Form, ShapeBound, box_diameter
 from p2psim.theory.star import base_step
 
 

@@ -3,9 +3,14 @@
 F prints CoP ≤ (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i². Its constants are not to be computed from the paper (they are
 swapped there and lack the dimension; `p2psim.theory.bounds.asynchronous.large_horizon_shape` has ones that hold), but
 the shape forecasts well once they are fitted from pilot runs.
+
+Second moment of the noise that answers bring into a step, of which all bounds are made.
+
+Fit of the shape of F (11) from pilot runs, with intervals from resampled replicas.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,3 +74,153 @@ def fit_shape(records: ArrayLike, inverse_squares: ArrayLike, psi: ArrayLike) ->
     size = np.linalg.norm(matrix, axis=0)
     c, _ = nnls(matrix / size, np.ones(len(target)))
     return ShapeBound(*(float(v) for v in c / size))
+
+
+Form = Literal["printed", "corrected"]
+
+
+def inverse_square_sum(epsilon: ArrayLike) -> float:
+    """Σ1/ε_i² over the owners (what the papers call "the sum of the privacy budgets squared")."""
+    return float(np.sum(1 / np.asarray(epsilon, dtype=float) ** 2))
+
+
+def noise_moment(
+    sensitivity: float,
+    horizon: int,
+    records: float,
+    epsilon: ArrayLike,
+    dimension: int,
+    form: Form = "corrected",
+) -> float:
+    """E‖Σ_l (n_l/n)·w_l‖² where all owners answer: v = 8pΞ²T²/n²·Σ1/ε_l².
+
+    w_l has p independent coordinates, Laplace of scale 2ΞT/(n_l·ε_l) and so of variance 8Ξ²T²/(n_l·ε_l)². F and W print
+    E‖w‖² without p: false for every p > 1.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Ξ ≥ 0, bound on the L1 norm of a record's gradient.
+    horizon : int
+        T, answers over which an owner spends its budget.
+    records : float
+        n > 0, of all owners together.
+    epsilon : array_like, shape (N,)
+        ε_l > 0; ∞ is no noise.
+    dimension : int
+        p.
+    form : {"printed", "corrected"}
+    """
+    p = 1 if form == "printed" else dimension
+    return 8 * p * (sensitivity * horizon / records) ** 2 * inverse_square_sum(epsilon)
+
+
+def box_diameter(theta_max: float, dimension: int) -> float:
+    """2·θ_max·√p: no two models of the box {‖θ‖_∞ ≤ θ_max} are further apart."""
+    return 2 * theta_max * float(np.sqrt(dimension))
+
+
+def box_gradient(sensitivity: float, l2: float, theta_max: float, dimension: int) -> float:
+    """2·l2·θ_max·√p + Ξ, which ‖∇f‖₂ does not exceed on the box: an L2 norm is at most the L1 norm that Ξ bounds."""
+    return l2 * box_diameter(theta_max, dimension) + sensitivity
+
+
+#: Replicas below which resampling says little.
+FEWEST = 5
+
+
+@dataclass(frozen=True)
+class FittedShape:
+    """A fit, and fits of resampled replicas.
+
+    Attributes
+    ----------
+    bound : ShapeBound
+        Fit to the means of all replicas.
+    draws : ndarray, shape (draws, 2)
+        (c₁, c₂) of each resample.
+    level : float
+        Of intervals, in (0, 1).
+    """
+
+    bound: ShapeBound
+    draws: Float
+    level: float
+
+    def _interval(self, values: Float) -> Float:
+        tail = (1 - self.level) / 2
+        return np.quantile(values, [tail, 1 - tail], axis=0)
+
+    @property
+    def c1(self) -> tuple[float, float]:
+        """Interval of c₁."""
+        low, high = self._interval(self.draws[:, 0])
+        return float(low), float(high)
+
+    @property
+    def c2(self) -> tuple[float, float]:
+        """Interval of c₂."""
+        low, high = self._interval(self.draws[:, 1])
+        return float(low), float(high)
+
+    def interval(self, records: ArrayLike, inverse_squares: ArrayLike) -> Float:
+        """Interval of the expected ψ for n records and Σ1/ε_i² (arrays broadcast), shape (2, …).
+
+        Narrower than c₁ and c₂ make it look: where one is too large in a resample, the other is too small.
+        """
+        n, total = np.broadcast_arrays(
+            np.asarray(records, dtype=float), np.asarray(inverse_squares, dtype=float)
+        )
+        root = np.sqrt(total) / n
+        return self._interval(
+            np.multiply.outer(self.draws[:, 0], root) + np.multiply.outer(self.draws[:, 1], root**2)
+        )
+
+
+def fit_shape_with_intervals(
+    records: ArrayLike,
+    inverse_squares: ArrayLike,
+    psi: ArrayLike,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+) -> FittedShape:
+    """Fit c₁, c₂ ≥ 0 to means over replicas; percentile intervals (Efron, Tibshirani 1993, chapter 13).
+
+    A resample takes the same replicas at all points: right both where a replica has the same seeds at all points and
+    where points are independent.
+
+    Parameters
+    ----------
+    records, inverse_squares : array_like, shape (m,)
+        n and Σ1/ε_i² of each point.
+    psi : array_like, shape (m, replicas)
+        What privacy costs in each replica: ψ less what ψ is without noise. Single ones may be negative.
+    level : float
+        In (0, 1).
+    draws : int
+        Resamples.
+    seed : int
+        Of the resamples.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than `FEWEST` replicas, the level is not in (0, 1), or a mean over replicas, resampled or
+        not, is not positive and finite.
+    """
+    values = np.asarray(psi, dtype=float)
+    if values.ndim != 2 or values.shape[1] < FEWEST:
+        raise ValueError(f"psi must be points by at least {FEWEST} replicas, got shape {values.shape}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level}")
+    replicas = values.shape[1]
+    random = np.random.default_rng(seed)
+    made = fit_shape(records, inverse_squares, values.mean(axis=1))
+    found = np.empty((draws, 2))
+    for row in found:
+        again = fit_shape(
+            records, inverse_squares, values[:, random.integers(0, replicas, replicas)].mean(axis=1)
+        )
+        row[:] = again.c1, again.c2
+    return FittedShape(made, found, level)

@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
+from p2psim.core.errors import MeaningError
+from p2psim.core.paths import DataPath, checked, sha256_of
+from p2psim.core.text_tables import number
 from p2psim.data.columns import require
 from p2psim.data.records import Request, Table
-from p2psim.errors import MeaningError
-from p2psim.paths import DataPath, checked, sha256_of
-from p2psim.text_tables import number
 
 KEY = "data.source.path"
 ATTRIBUTE = re.compile(r"@attribute\s+('[^']+'|\"[^\"]+\"|[^\s{]+)\s*(\{.*\}|\S+)", re.IGNORECASE)

@@ -7,8 +7,8 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
-from p2psim.network.links import Given, Links, from_edges
-from p2psim.network.topologies.parts import no_learner, settle
+from p2psim.network.graph import Given, Links, from_edges
+from p2psim.network.topologies.base import no_learner, settle
 
 
 @p2psim.register

@@ -6,10 +6,10 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
+from p2psim.core.errors import MeaningError
 from p2psim.data.labels import Column
 from p2psim.data.partitions.base import cut, number_of, numbered
-from p2psim.data.partitions.uneven import proportional
-from p2psim.errors import MeaningError
+from p2psim.data.partitions.sizes import proportional
 
 
 @p2psim.register

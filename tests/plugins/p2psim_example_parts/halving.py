@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
-from p2psim.options import Count
+from p2psim.core.options import Count
 from p2psim.privacy.shares import Outlook, Releases
 
 

@@ -25,7 +25,7 @@ class Histogram(p2psim.Figure):
     @staticmethod
     def draw(source: Source) -> dict[str, figure.Figure]:
         """Of models of the run itself, not of baselines."""
-        from p2psim.errors import InputError
+        from p2psim.core.errors import InputError
         from p2psim.report import style
 
         if source.metric is None:

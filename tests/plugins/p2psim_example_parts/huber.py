@@ -7,8 +7,7 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
-from p2psim.learning.losses.compiled import ForKernel
-from p2psim.learning.losses.first_class import compiled_form
+from p2psim.learning.losses.compiled import ForKernel, compiled_form
 
 
 def _value(z: float, y: float, parameters: np.ndarray) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 
 import p2psim
-from p2psim.learning.graph_metrics import Seen
+from p2psim.learning.graph.metrics import Seen
 
 
 @p2psim.register

@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
-from p2psim.options import Positive
+from p2psim.core.options import Positive
+from p2psim.core.philox import unit_uniform
 from p2psim.privacy.accounting.noises import PURE, Noise
-from p2psim.streams import unit_uniform
 
 
 @p2psim.register

@@ -17,9 +17,8 @@ from p2psim.privacy.accounting import formulas, pld
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import gaussian_mu, largest_loss
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import pure_sums
+from p2psim.privacy.accounting.classical import optimal_order, pure_sums
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE
-from p2psim.privacy.accounting.rdp import optimal_order
 
 CERTIFIED = json.loads((Path(__file__).parent / "certified.json").read_text(encoding="utf-8"))
 TABLE = CERTIFIED["laplace_table k|eps0|delta"]

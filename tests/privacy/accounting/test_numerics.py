@@ -13,10 +13,16 @@ from p2psim.privacy.accounting import formulas
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import MOST, largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.cumulants import laplace_cumulant, response_cumulant
-from p2psim.privacy.accounting.curves import gaussian_delta
-from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, PURE, Subsampled
-from p2psim.privacy.accounting.searches import least, upper_crossing
+from p2psim.privacy.accounting.formulas import gaussian_delta
+from p2psim.privacy.accounting.grids import least, upper_crossing
+from p2psim.privacy.accounting.noises import (
+    GAUSSIAN,
+    LAPLACE,
+    PURE,
+    Subsampled,
+    laplace_cumulant,
+    response_cumulant,
+)
 
 
 def exactly(laplace: bool, loss: float, power: float) -> float:

@@ -1,0 +1,1 @@
+"""What is made of results: comparisons, and forecasts to hold them against."""

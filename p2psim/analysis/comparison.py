@@ -1,0 +1,246 @@
+"""Differences between cells of two runs, or between the cells of one and a reference cell, with intervals.
+
+Replicas are paired by their number: under common random numbers the two of a pair have the same clocks, channel, data
+and unit noise, so what both share cancels in their difference. With other seeds nothing is shared, and the intervals
+are those of independent samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.errors import InputError
+from p2psim.core.intervals import Interval, mean_interval, median_interval, ratio_interval, welch_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.runs.result import Result
+
+_KEYS = ["cell", "model", "metric"]
+
+
+def compare(a: Result, b: Result, confidence: float = 0.95) -> pd.DataFrame:
+    """Differences b − a of the last recorded values, cell by cell.
+
+    A cell of one run is compared with the cell of the other that has the same values of all keys that both sweep.
+
+    Parameters
+    ----------
+    a, b : Result
+    confidence : float
+        Of each interval by itself, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row a pair of cells, model and metric: the keys that either run sweeps, ``model``, ``metric``, ``a`` and
+        ``b`` (means), ``difference`` with ``low`` and ``high`` (Student's t on paired differences, Welch's on
+        independent samples), ``median`` of the paired differences with ``median low`` and ``median high`` (bootstrap),
+        ``ratio`` b/a with ``ratio low`` and ``ratio high`` (geometric; where all values are positive), ``pairs``,
+        ``not finite`` (pairs left out of means, since one of them diverged), ``correlation`` (of the pairs: 0 says that
+        pairing gained nothing) and ``paired``.
+
+    Raises
+    ------
+    InputError
+        If no cells, models or metrics are common, or it cannot be told which cells belong together.
+    """
+    shared = [key for key in a.swept if key in b.swept]
+    cells_b = _by_values(b, shared)
+    pairs = []
+    for number, values in _cells(a, shared):
+        if values in cells_b:
+            pairs.append((number, cells_b[values]))
+    _by_values(a, shared)  # refuses what would be compared twice
+    if not pairs:
+        raise InputError(
+            f"{a.path} and {b.path} have no cell in common; both sweep {', '.join(shared) or 'nothing'}"
+        )
+    paired = a.described.seed == b.described.seed
+    return _table(_finals(a), _finals(b), pairs, _labels(a, b, pairs), paired, confidence)
+
+
+def compare_within(result: Result, reference: Mapping[str, Any], confidence: float = 0.95) -> pd.DataFrame:
+    """Differences of each cell of one run from the one that has given values in place of its own.
+
+    Parameters
+    ----------
+    result : Result
+    reference : mapping
+        Swept keys and their values in the cells to compare with; what else is swept is the same in both.
+    confidence : float
+
+    Returns
+    -------
+    DataFrame
+        As `compare`, b being the cell of the row and a its reference.
+
+    Raises
+    ------
+    InputError
+        If the run does not sweep a key, or no cell has the value.
+    """
+    unknown = [key for key in reference if key not in result.swept]
+    if unknown or not reference:
+        known = ", ".join(result.swept) or "nothing"
+        raise InputError(f"{result.path} does not sweep {', '.join(unknown)}; it sweeps {known}")
+    for key, value in reference.items():
+        values = dict.fromkeys(cell.swept[key] for cell in result.described.cells)
+        if not any(_same(value, other) for other in values):
+            raise InputError(f"{result.path}: {key} is never {value}; it is {', '.join(map(str, values))}")
+    others = [key for key in result.swept if key not in reference]
+    cells = result.described.cells
+    of_reference = {
+        tuple(cell.swept[key] for key in others): number
+        for number, cell in enumerate(cells)
+        if all(_same(value, cell.swept[key]) for key, value in reference.items())
+    }
+    pairs = []
+    for number, cell in enumerate(cells):
+        base = of_reference.get(tuple(cell.swept[key] for key in others))
+        if base is not None and base != number:
+            pairs.append((base, number))
+    if not pairs:
+        raise InputError(f"{result.path}: there is nothing else to compare with the reference")
+    finals = _finals(result)
+    labels = [dict(cells[number].swept) for _, number in pairs]
+    return _table(finals, finals, pairs, labels, True, confidence)
+
+
+def _same(given: Any, held: Any) -> bool:
+    return given == held or str(given) == str(held)
+
+
+def _cells(result: Result, keys: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
+    return [(i, tuple(cell.swept[key] for key in keys)) for i, cell in enumerate(result.described.cells)]
+
+
+def _by_values(result: Result, keys: Sequence[str]) -> dict[tuple[Any, ...], int]:
+    """Number of the cell with each combination of values."""
+    found: dict[tuple[Any, ...], int] = {}
+    for number, values in _cells(result, keys):
+        if values in found:
+            own = [key for key in result.swept if key not in keys]
+            raise InputError(
+                f"{result.path}: several cells differ only in {', '.join(own)}, which the other run does not sweep; "
+                "compare within the run, with --reference"
+            )
+        found[values] = number
+    return found
+
+
+def _labels(a: Result, b: Result, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    cells_a, cells_b = a.described.cells, b.described.cells
+    return [cells_a[i].swept | cells_b[j].swept for i, j in pairs]
+
+
+def _finals(result: Result) -> pd.Series[float]:
+    return result.last_values([*_KEYS, "replica"])
+
+
+def _table(
+    finals_a: pd.Series[float],
+    finals_b: pd.Series[float],
+    pairs: Sequence[tuple[int, int]],
+    labels: Sequence[dict[str, Any]],
+    paired: bool,
+    confidence: float,
+) -> pd.DataFrame:
+    import pandas as pd
+
+    if not 0 < confidence < 1:
+        raise InputError(f"a confidence lies between 0 and 1, got {confidence}")
+    a, b = _by_series(finals_a), _by_series(finals_b)
+    rows = []
+    for (cell_a, cell_b), label in zip(pairs, labels, strict=True):
+        for cell, model, metric in [key for key in a if key[0] == cell_a]:
+            other = b.get((cell_b, model, metric))
+            if other is not None:
+                one = a[cell, model, metric]
+                rows.append(
+                    {**label, "model": model, "metric": metric, **_row(one, other, paired, confidence)}
+                )
+    if not rows:
+        raise InputError("the runs have no metric of the same model in common")
+    return pd.DataFrame(rows)
+
+
+def _by_series(finals: pd.Series[float]) -> dict[tuple[int, str, str], pd.Series[float]]:
+    groups: Any = finals.groupby(level=_KEYS, observed=True, sort=True)
+    return {
+        (int(cell), str(model), str(metric)): values.droplevel(_KEYS)
+        for (cell, model, metric), values in groups
+    }
+
+
+def _row(one: pd.Series[float], other: pd.Series[float], paired: bool, confidence: float) -> dict[str, Any]:
+    if paired:
+        both = one.index.intersection(other.index)
+        a, b = one.loc[both].to_numpy(dtype=float), other.loc[both].to_numpy(dtype=float)
+        finite = np.isfinite(a) & np.isfinite(b)
+        a, b, lost = a[finite], b[finite], int((~finite).sum())
+    else:
+        a, b = one.to_numpy(dtype=float), other.to_numpy(dtype=float)
+        lost = int((~np.isfinite(a)).sum() + (~np.isfinite(b)).sum())
+        a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+    nothing = Interval(np.nan, np.nan, np.nan)
+    mean = median = ratio = nothing
+    correlation = np.nan
+    if a.size and b.size:
+        mean = mean_interval(b - a, confidence) if paired else welch_interval(a, b, confidence)
+        if paired:
+            median = median_interval(b - a, confidence)
+            if min(a.min(), b.min()) > 0:
+                ratio = ratio_interval(a, b, confidence)
+            if a.size > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
+                correlation = float(np.corrcoef(a, b)[0, 1])
+    return {
+        "a": float(a.mean()) if a.size else np.nan,
+        "b": float(b.mean()) if b.size else np.nan,
+        "difference": mean.estimate,
+        "low": mean.low,
+        "high": mean.high,
+        "median": median.estimate,
+        "median low": median.low,
+        "median high": median.high,
+        "ratio": ratio.estimate,
+        "ratio low": ratio.low,
+        "ratio high": ratio.high,
+        "pairs": int(a.size if paired else min(a.size, b.size)),
+        "not finite": lost,
+        "correlation": correlation,
+        "paired": paired,
+    }
+
+
+def short(table: pd.DataFrame) -> pd.DataFrame:
+    """What a person is shown of a comparison: estimates with their intervals as text, and what they say."""
+    import pandas as pd
+
+    columns = list(table.columns)
+    shown = table[columns[: columns.index("metric") + 1]].copy()
+    for name in ("a", "b"):
+        shown[name] = table[name]
+    for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
+        texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]
+        shown[name] = pd.Series(texts, index=table.index, dtype=object)
+    shown["says"] = [_says(*row) for row in table[["low", "high"]].itertuples(index=False, name=None)]
+    for name in ("pairs", "not finite", "correlation"):
+        shown[name] = table[name]
+    return shown
+
+
+def _with_ends(estimate: float, low: float, high: float) -> str:
+    if np.isnan(estimate):
+        return ""
+    return f"{estimate:.3g}" if np.isnan(low) else f"{estimate:.3g} [{low:.3g}, {high:.3g}]"
+
+
+def _says(low: float, high: float) -> str:
+    if np.isnan(low):
+        return "too few replicas"
+    return "b is higher" if low > 0 else "b is lower" if high < 0 else "no difference shown"

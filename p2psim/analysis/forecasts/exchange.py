@@ -1,0 +1,264 @@
+"""Forecasts from what parties exchange: each writes sums over its records, and nobody sees a record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from zipfile import BadZipFile
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from p2psim.core.decimals import decimal
+from p2psim.core.errors import InputError, MeaningError, first_line
+from p2psim.core.options import Options
+from p2psim.core.paths import fault_of
+from p2psim.learning.optimum import minimise_squared
+from p2psim.learning.section import STARS
+from p2psim.simulation.algorithms.star_setting import l2_of, star_algorithm
+from p2psim.simulation.prepared import Case
+from p2psim.theory.forecasts.statistics import joint_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from p2psim.scenario.model import Scenario
+
+#: Case of parties that nobody has records of.
+EXCHANGED = "exchanged"
+
+#: Relative to the largest eigenvalue, how far below 0 one may be by rounding.
+_ROUNDING = 1e-12
+
+_Size = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Charge(Options):
+    """What a party's numbers cost, when one of its records is replaced; noise is added to each entry once."""
+
+    mechanism: Literal["laplace", "gaussian"]
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    sensitivity: Annotated[float, Field(gt=0)] = Field(
+        description="of all entries together, for ‖x‖₁ ≤ 1 and |y| ≤ 1"
+    )
+    norm: Literal["l1", "l2"]
+    scale: Annotated[float, Field(gt=0)] = Field(description="of the noise of each entry")
+    seed: int | None = Field(
+        None, description="whoever knows the seed of the noise can take it off: no privacy"
+    )
+
+
+class Party(Options):
+    """Sums over one party's records.
+
+    The joint moment [[gram, moment], [momentᵀ, energy]] must be positive semidefinite.
+    """
+
+    label: str
+    records: Annotated[int, Field(gt=0)]
+    gram: list[list[float]]
+    moment: list[float]
+    energy: _Size
+    x_l1: Annotated[float, Field(gt=0)] | None = None
+    y_max: Annotated[float, Field(gt=0)] | None = None
+    charge: Charge | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Party:
+        p = len(self.moment)
+        if p == 0 or any(len(row) != p for row in self.gram) or len(self.gram) != p:
+            raise ValueError(
+                f"gram must be {p} × {p}, as moment is long, got rows of {[len(r) for r in self.gram]}"
+            )
+        joint = self.joint
+        if not np.isfinite(joint).all():
+            raise ValueError("gram, moment and energy must be finite")
+        if not np.allclose(joint, joint.T, rtol=1e-9, atol=0):
+            raise ValueError("gram must be symmetric")
+        values = np.linalg.eigvalsh(joint)
+        if values[0] < -_ROUNDING * max(values[-1], 0.0):
+            raise ValueError(
+                f"gram, moment and energy are of no records: their joint moment has the eigenvalue {values[0]:.3g}"
+            )
+        return self
+
+    @property
+    def joint(self) -> np.ndarray:
+        """M, shape (p + 1, p + 1)."""
+        return joint_moment(np.array(self.gram), np.array(self.moment), self.energy)
+
+
+def write_parties(parties: Sequence[Party], file: str) -> None:
+    """Write parties as JSON.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    tree = {"p2psim_statistics": 1, "parties": [one.model_dump(mode="json") for one in parties]}
+    try:
+        Path(file).write_text(json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def read_parties(files: Sequence[str]) -> list[Party]:
+    """Parties of all files, in order: JSON as written here, or npz with one array a field, parties first.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or malformed, or parties do not go together.
+    """
+    found = [party for file in files for party in _read(file)]
+    lengths = {len(one.moment) for one in found}
+    if len(lengths) > 1:
+        raise InputError(f"parties have statistics of different numbers of features: {sorted(lengths)}")
+    labels = [one.label for one in found]
+    twice = sorted({one for one in labels if labels.count(one) > 1})
+    if twice:
+        raise InputError(f"parties must have different labels, got more than one {', '.join(twice)}")
+    return found
+
+
+def _read(file: str) -> list[Party]:
+    if (fault := fault_of(file)) is not None:
+        raise InputError(fault)
+    try:
+        if file.endswith(".npz"):
+            trees: Any = _arrays(file)
+        else:
+            tree = json.loads(Path(file).read_text("utf-8"), parse_float=decimal)
+            trees = tree["parties"] if isinstance(tree, dict) and "parties" in tree else None
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, KeyError, EOFError, BadZipFile, RecursionError) as error:
+        raise InputError(f"{file}: not statistics of parties: {first_line(error)}") from error
+    if not isinstance(trees, list) or not trees:
+        raise InputError(
+            f"{file}: expected a list of at least one party under 'parties', as --export-statistics writes"
+        )
+    found = []
+    for number, one in enumerate(trees):
+        try:
+            found.append(Party.model_validate(one))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise InputError(
+                f"{file}: party {number}{': ' if place else ''}{place}: {first['msg']}"
+            ) from error
+    return found
+
+
+def _arrays(file: str) -> list[dict[str, Any]]:
+    with np.load(file, allow_pickle=False) as read:
+        known = {name: read[name].tolist() for name in read.files}
+    count = len(known["records"])
+    labels = known.pop("label", [str(i) for i in range(count)])
+    columns: dict[str, list[Any]] = {"label": [str(one) for one in labels], **known}
+    unequal = {name: len(values) for name, values in columns.items() if len(values) != count}
+    if unequal:
+        raise ValueError(f"all arrays must have {count} parties, as records has, got {unequal}")
+    return [{name: values[i] for name, values in columns.items()} for i in range(count)]
+
+
+def case_of(scenario: Scenario, parties: Sequence[Party]) -> Case:
+    """A case of parties of whose records only sums are known: whatever looks at a record sees zeros.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Whose data section is not looked at.
+    parties : sequence of Party
+
+    Raises
+    ------
+    MeaningError
+        If the loss is not squared, the scenario is of other parties, or something else depends on records.
+    """
+    check_family(scenario)
+    _check(scenario, parties)
+    records = np.array([one.records for one in parties], np.int64)
+    gram = np.array([one.gram for one in parties])
+    moment = np.array([one.moment for one in parties])
+    energy = np.array([one.energy for one in parties])
+    shares, l2 = records / records.sum(), l2_of(scenario)
+    pooled, slope = np.tensordot(shares, gram, 1), shares @ moment
+    optimum = minimise_squared(pooled, slope, l2, star_algorithm(scenario).theta_max)
+    minimum = float(
+        shares @ energy - 2 * slope @ optimum + optimum @ pooled @ optimum + l2 * optimum @ optimum
+    )
+    if not minimum > 0:
+        raise InputError(
+            f"ψ needs f(θ*) > 0, and these statistics give {minimum:.3g}: their noise drowns what labels vary"
+        )
+    n, p = int(records.sum()), moment.shape[1]
+    return Case(
+        EXCHANGED,
+        {
+            # Strides of zero: no memory, however many records there are.
+            "X": np.broadcast_to(0.0, (n, p)),
+            "y": np.broadcast_to(0.0, n),
+            "x_l1": np.broadcast_to(0.0, n),
+            "offsets": np.append(0, np.cumsum(records)),
+            "gram": gram,
+            "moment": moment,
+            "energy": energy,
+            "optimum": optimum,
+            "minimum": np.array(minimum),
+            "labels": np.array([one.label for one in parties]),
+        },
+        tuple(one.label for one in parties),
+        None,
+        _largest([one.x_l1 for one in parties]),
+        None,
+        _largest([one.y_max for one in parties]),
+        {},
+        _noisy(parties),
+    )
+
+
+def _noisy(parties: Sequence[Party]) -> tuple[str, ...]:
+    count = sum(one.charge is not None for one in parties)
+    return (f"the statistics of {count} of {len(parties)} parties have noise",) if count else ()
+
+
+def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
+    loss, agents = scenario.learning.loss, scenario.network.topology.size
+    sensitivity, availability = scenario.privacy.sensitivity, scenario.network.availability
+    if not loss.is_squared_error:
+        raise MeaningError(
+            "learning.loss", f"second moments are enough for squared loss alone, got {loss.kind}"
+        )
+    if agents is not None and agents != len(parties):
+        raise MeaningError(
+            "network.topology.agents", f"is {agents}, and there are statistics of {len(parties)}"
+        )
+    if sensitivity is not None and sensitivity.kind == "empirical":
+        raise MeaningError("privacy.sensitivity", "empirical needs the records; take declared or bounds")
+    reasons = [getattr(one, "depends", None) for one in getattr(availability, "parts", (availability,))]
+    if any(one is not None and one.on == "label" for one in reasons):
+        raise MeaningError("network.availability", "absences by label need the records")
+    if star_algorithm(scenario).batch.kind != "whole":
+        raise MeaningError("learning.algorithm.batch", "batches need the records; take whole")
+
+
+def _largest(bounds: list[float | None]) -> float | None:
+    known = [one for one in bounds if one is not None]
+    return max(known) if len(known) == len(bounds) else None
+
+
+def check_family(scenario: Scenario) -> None:
+    """Refuse algorithms without a central learner.
+
+    Raises
+    ------
+    MeaningError
+    """
+    kind = scenario.learning.algorithm.kind
+    if kind not in STARS:
+        raise MeaningError("learning.algorithm", f"statistics are of the parties of a learner, got {kind}")

@@ -1,0 +1,97 @@
+"""The forecast of gossip averaging in one cell: how far apart agents are, and how far their mean has moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.analysis.forecasts.graph_setting import GraphSetting, Moments, by_time, moments_of
+from p2psim.core.errors import MeaningError
+from p2psim.theory.forecasts.gossip import Averaging, exchanges
+from p2psim.theory.forecasts.gossip_path import AveragingPath, Contraction, averaging_path, contraction
+
+
+@dataclass(frozen=True)
+class AveragingForecast:
+    """Expected models at all moments.
+
+    Attributes
+    ----------
+    setting : GraphSetting
+    moments : Moments
+    spread : ndarray, shape (moments,)
+        E of the mean of ‖x_i − x̄‖², x̄ the mean at that moment.
+    drift : ndarray, shape (moments,)
+        E‖x̄ − x̄₀‖², x̄₀ the mean of expected first models.
+    bias : ndarray, shape (moments,)
+        ‖E x̄ − x̄₀‖, at most.
+    rates : Contraction
+        By which an exchange that leads to a commit contracts.
+    """
+
+    setting: GraphSetting
+    moments: Moments
+    spread: np.ndarray
+    drift: np.ndarray
+    bias: np.ndarray
+    rates: Contraction
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """Why it is not exact: it is."""
+        return self.setting.approximate
+
+    @property
+    def error(self) -> np.ndarray:
+        """Standard error of what is expected: none, shape (moments,)."""
+        return np.zeros(len(self.spread))
+
+    @property
+    def expected(self) -> np.ndarray:
+        """What is compared with runs."""
+        return self.spread
+
+
+def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
+    """Forecast a cell.
+
+    Raises
+    ------
+    MeaningError
+        If a run that ends with a number of updates is recorded by time.
+    """
+    step, stage, n = setting.step, setting.cell.stage, len(setting.first)
+    assert isinstance(step, Averaging)
+    every = setting.cell.scenario.record.every
+    if stage.commits is not None and not isinstance(every, int):
+        raise MeaningError(
+            "record.every", "forecasts of averaging that ends with a number of commits need steps, not times"
+        )
+    moments, _ = moments_of(every, stage.commits, stage.time, setting.rate * step.commits)
+    if stage.commits is not None:
+        found = _walked(setting, step, moments.most).mixed(moments.chances)
+    else:
+        # Both commits of an exchange fall in one moment, so that by a time there are whole exchanges alone.
+        by_exchange = by_time(
+            setting.rate * (moments.points if moments.axis == "time" else np.array([stage.time]))
+        )
+        found = _walked(setting, step, by_exchange.shape[1] - 1, whole=True).mixed(by_exchange)
+        if moments.axis == "commits":
+            before = _walked(setting, step, int(moments.points[-2]))[moments.points[:-1].astype(int)]
+            found = AveragingPath(
+                *(
+                    np.append(getattr(before, name), getattr(found, name))
+                    for name in ("spread", "drift", "bias")
+                )
+            )
+    return AveragingForecast(
+        setting, moments, found.spread / n, found.drift, found.bias, contraction(step, n)
+    )
+
+
+def _walked(setting: GraphSetting, step: Averaging, steps: int, whole: bool = False) -> AveragingPath:
+    noise = setting.first_factor @ setting.first_factor.T
+    if whole:
+        return averaging_path(step, setting.first, steps, noise, exchanges)
+    return averaging_path(step, setting.first, steps, noise)

@@ -1,0 +1,1 @@
+"""Audits of privacy: the code that releases, run many times on adjacent data."""

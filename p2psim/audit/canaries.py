@@ -1,0 +1,174 @@
+"""Worst-case adjacent data: two records whose gradients are known, and as far apart as the claim allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.core.errors import MeaningError
+from p2psim.learning.losses import Loss
+
+#: A target this far beyond the norm of clipping keeps a squared loss's gradient clipped at any model in reach.
+FAR = 1e6
+
+#: Margin −y·θᵀx at which a logistic loss's slope is its bound, and stays so while the model moves and shrinks.
+SATURATED = 100.0
+
+#: Share of x that lies along the coordinate which keeps the slope at its bound.
+TILT = 0.01
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What limits a record's gradient.
+
+    Attributes
+    ----------
+    loss : Loss
+    clip : float
+        Norm to which gradients are clipped; infinite for none.
+    bound : float
+        Ξ, the bound that is claimed. Where nothing is clipped, no record in hand may exceed it.
+    order : int
+        Order of the norm that is clipped or bounded: 1 or 2.
+    theta_max : float
+        Models lie in a box of this size; infinite for none.
+    x_bound, y_bound : float or None
+        Public bounds on a record from which Ξ follows; None where it does not.
+    """
+
+    loss: Loss
+    clip: float
+    bound: float
+    order: int
+    theta_max: float = np.inf
+    x_bound: float | None = None
+    y_bound: float | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two records and the model to begin at.
+
+    Attributes
+    ----------
+    name : str
+    x : ndarray, shape (2, p)
+    y : ndarray, shape (2,)
+    start : ndarray, shape (p,)
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    start: np.ndarray
+
+
+def pairs(reach: Reach, p: int) -> tuple[Pair, ...]:
+    """Two canaries: gradients that differ in one coordinate, and ones that differ alike in all.
+
+    The first never tells an L2 bound from an L1 bound. The dense one does: under an L2 bound C each coordinate is
+    C/√p, which adds up to √p·C in L1; under an L1 bound it is C/p, and the claim is just met. A single coordinate has
+    but one.
+
+    Parameters
+    ----------
+    reach : Reach
+    p : int
+        Coordinates, at least one.
+    """
+    one, dense = np.zeros(p), np.ones(p)
+    one[0] = 1.0
+    if p == 1:
+        return (_opposite("one coordinate", reach, one),)
+    saturates = _saturates(reach.loss)
+    if saturates and np.isinf(reach.theta_max):
+        dense[-1] = 0.0
+        return _tilted("one coordinate", reach, one), _tilted("dense", reach, dense)
+    needs_model = saturates or (reach.loss.is_squared_error and reach.x_bound is not None)
+    if needs_model and np.isinf(reach.clip):
+        first = np.arange(p) < p // 2
+        return (
+            _apart("one coordinate", reach, one, np.roll(one, 1)),
+            _apart("dense", reach, first.astype(float), (~first).astype(float)),
+        )
+    return _opposite("one coordinate", reach, one), _opposite("dense", reach, dense)
+
+
+def _saturates(loss: Loss) -> bool:
+    """Whether a loss of classes reaches its steepest slope, which is one, far from a score of zero only.
+
+    Raises
+    ------
+    MeaningError
+        If it is a loss for which no worst records are known.
+    """
+    if loss.is_squared_error:
+        return False
+    if not (loss.needs_classes and loss.slope_bound == 1):
+        raise MeaningError(
+            "learning.loss",
+            f"worst records are known of squared loss and losses of classes with slopes up to 1, not of {loss.kind}",
+        )
+    return bool(np.abs(loss.slopes(np.zeros(1), np.ones(1)))[0] < 1)
+
+
+def _unit(direction: np.ndarray, order: int) -> np.ndarray:
+    return np.asarray(direction / np.linalg.norm(direction, ord=order))
+
+
+def _size(reach: Reach) -> float:
+    """Norm of x for losses of classes, whose slope is at most one; clipped gradients stay so down to an eighth."""
+    return 8 * reach.clip if np.isfinite(reach.clip) else reach.x_bound or reach.bound
+
+
+def _opposite(name: str, reach: Reach, direction: np.ndarray) -> Pair:
+    """Opposite gradients of one x, by its label, at the model zero."""
+    u = _unit(direction, reach.order)
+    start = np.zeros(u.size)
+    if not reach.loss.is_squared_error:
+        x = _size(reach) * u
+        return Pair(name, np.stack([x, -x]), np.ones(2), start)
+    if np.isfinite(reach.clip):
+        size, target = 1.0, FAR * max(1.0, reach.clip)
+    elif reach.x_bound is not None:
+        size, target = reach.x_bound, reach.y_bound or 0.0
+    else:
+        # So small an x that where the model is hardly matters: |θᵀx| is far below |y|.
+        size = np.sqrt(reach.bound) * 1e-4
+        target = reach.bound * (1 - 1e-6) / (2 * size)
+    return Pair(name, np.stack([size * u, size * u]), np.array([-target, target]), start)
+
+
+def _tilted(name: str, reach: Reach, direction: np.ndarray) -> Pair:
+    """Nearly opposite x for a logistic loss, at a model so far along the last coordinate that both slopes are one."""
+    u = _unit(direction, reach.order) * (1 - TILT)
+    u[-1] = TILT
+    v = -u
+    v[-1] = TILT
+    start = np.zeros(u.size)
+    start[-1] = -SATURATED / (_size(reach) * TILT)
+    # Normed again: (1 − τ, τ) is shorter than one in L2.
+    ends = _size(reach) * np.stack([_unit(u, reach.order), _unit(v, reach.order)])
+    return Pair(name, ends, np.ones(2), start)
+
+
+def _apart(name: str, reach: Reach, first: np.ndarray, second: np.ndarray) -> Pair:
+    """Gradients along two directions, at a model in a corner of the box, where both are largest."""
+    # The slope of a squared loss is bounded by ‖x‖₁, whatever the norm of its gradient.
+    order = 1 if reach.loss.is_squared_error else reach.order
+    u, v = _unit(first, order), _unit(second, order)
+    corner = np.full(u.size, reach.theta_max)
+    if reach.loss.is_squared_error:
+        assert reach.x_bound is not None
+        target = reach.y_bound or 0.0
+        return Pair(name, reach.x_bound * np.stack([u, v]), np.array([-target, -target]), corner)
+    return Pair(name, _size(reach) * np.stack([u, v]), np.ones(2), -corner)
+
+
+def gradients(reach: Reach, x: np.ndarray, y: float, theta: np.ndarray) -> np.ndarray:
+    """Clipped gradient of one record at each model, shape (…, p) to (…, p): plainly, not by the kernels."""
+    raw = reach.loss.slopes(theta @ x, np.asarray(y))[..., None] * x
+    norms = np.linalg.norm(raw, ord=reach.order, axis=-1, keepdims=True)
+    return np.asarray(raw * np.minimum(1.0, reach.clip / np.maximum(norms, 1e-300)))

@@ -1,0 +1,269 @@
+"""Audits a scenario: each way of releasing that differs from the others, once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.audit.arena import Arena
+from p2psim.audit.graph import AdmmArena, GraphArena
+from p2psim.audit.script import MOST_RELEASES
+from p2psim.audit.star import StarArena
+from p2psim.audit.trial import Trial, try_out
+from p2psim.core.errors import InputError, check_place
+from p2psim.core.options import INT32
+from p2psim.learning.batches import batch_of
+from p2psim.learning.section import STARS
+from p2psim.privacy.audit import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
+from p2psim.privacy.mechanisms import Mechanism
+from p2psim.privacy.plan import Plan
+from p2psim.privacy.shares import Releases
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms.graph import GraphCell
+from p2psim.simulation.algorithms.learner_cell import LearnerCell
+from p2psim.simulation.outcome import streams_of
+
+if TYPE_CHECKING:
+    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import FamilyCell
+
+#: Ways of releasing that one command audits; of more it says how many are left.
+MOST_AUDITS = 10
+#: Runs on each data set that one audit can keep in memory.
+MOST_SAMPLES = 10_000_000
+
+#: Laws of noise by the kind of mechanism.
+LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": DISCRETE_LAPLACE, "gaussian": GAUSSIAN}
+
+
+@dataclass(frozen=True)
+class Way:
+    """Agents of some cells that release in the same way, but for a common factor of their budgets.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        Of the first such cell.
+    cell : FamilyCell
+    cells : tuple of int
+        Indices of the cells in which agents do so.
+    agents : int
+        How many agents of the first cell.
+    arena : Arena
+    """
+
+    scenario: Scenario
+    cell: FamilyCell
+    cells: tuple[int, ...]
+    agents: int
+    arena: Arena
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A way of releasing, and what its audit found."""
+
+    way: Way
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit of a scenario found.
+
+    Attributes
+    ----------
+    audited : tuple of Audited
+    notes : tuple of str
+        What was not audited, and why; and what limits what was.
+    samples : int
+    gamma : float
+    """
+
+    audited: tuple[Audited, ...]
+    notes: tuple[str, ...]
+    samples: int
+    gamma: float
+
+    @property
+    def stands(self) -> bool:
+        """Whether no claim was refuted."""
+        return not any(one.trial.faults for one in self.audited)
+
+
+def audit(
+    scenario: Scenario,
+    samples: int = 10_000,
+    gamma: float = 1e-6,
+    replica: int = 0,
+    *,
+    confirm_cells: bool = False,
+) -> Audit:
+    """Audit all that a scenario's cells release.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    samples : int
+        Runs on each of two adjacent data sets for each canary, at least 100.
+    gamma : float
+        Probability that any right claim is refuted, at most; in (0, 1).
+    replica : int
+        Whose graph and data these are, and the first whose noise is taken.
+    confirm_cells : bool
+        Accept a study of any size: cells, memory and time.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or the scenario cannot be prepared.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from p2psim.runs.pilot import refuse_excess
+    from p2psim.scenario.cells import cells
+    from p2psim.simulation.workspace import Workspace
+
+    if not 100 <= samples <= MOST_SAMPLES:
+        raise InputError(f"samples must be from 100 to {MOST_SAMPLES:,}, got {samples:,}")
+    if not 0 < gamma < 1:
+        raise InputError(f"gamma must lie between 0 and 1, got {gamma}")
+    check_place("replica", replica, INT32)
+    notes: dict[str, None] = {}
+    # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
+    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):
+        grid = cells(scenario, confirm_cells=confirm_cells)
+        refuse_excess(scenario, grid, confirm_cells)
+        ways = _ways(grid, replica, Workspace(Path(directory)), notes)
+        if len(ways) > MOST_AUDITS:
+            notes[f"{len(ways) - MOST_AUDITS} more ways of releasing were not audited"] = None
+            ways = ways[:MOST_AUDITS]
+        audited = tuple(Audited(way, _try(way, replica, samples, gamma / len(ways))) for way in ways)
+    if any(one.trial.audited < one.trial.limit for one in audited):
+        notes["of an agent's releases the first were looked at, as many as are audited"] = None
+    return Audit(audited, tuple(notes), samples, gamma)
+
+
+def _try(way: Way, replica: int, samples: int, gamma: float) -> Trial:
+    privacy, streams = way.scenario.privacy, streams_of(way.scenario, replica)
+    return try_out(
+        way.arena,
+        way.cell.stage.plan,
+        _law(privacy.mechanism),
+        streams,
+        way.scenario.network.engine,
+        privacy.delta or 0.0,
+        samples,
+        gamma,
+    )
+
+
+def _law(mechanism: Mechanism) -> Law:
+    """Law of a mechanism's noise; of one that is not known here, a guess by its norm for scores, and nothing more."""
+    guess = replace(LAPLACE if mechanism.norm == "l1" else GAUSSIAN, cumulative=None)
+    return LAWS.get(mechanism.kind, guess)
+
+
+def _ways(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[Way]:
+    """The ways of releasing of all cells; what cannot be audited is noted."""
+    found: dict[tuple[Any, ...], Way] = {}
+    for one in grid:
+        scenario = one.scenario
+        why = _excuse(scenario)
+        if why:
+            notes[why] = None
+            continue
+        cell = family_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
+        for key, agents in _classes(scenario, cell):
+            if key in found:
+                known = found[key]
+                found[key] = Way(
+                    known.scenario, known.cell, (*known.cells, one.index), known.agents, known.arena
+                )
+            else:
+                arena = _arena(cell, agents)
+                if arena is None:
+                    notes["an agent that no other has records beside was not audited"] = None
+                else:
+                    found[key] = Way(scenario, cell, (one.index,), agents.size, arena)
+        _note_limits(scenario, cell, notes)
+    return list(found.values())
+
+
+def _excuse(scenario: Scenario) -> str:
+    """Why a cell cannot be audited; empty if it can."""
+    privacy, algorithm = scenario.privacy, scenario.learning.algorithm
+    if not privacy.mechanism.is_private:
+        return "cells without noise claim nothing"
+    if not getattr(algorithm, "touches_data", True):
+        return f"{algorithm.kind} releases nothing but its start"
+    if algorithm.kind not in (*STARS, "coordinate-descent", "gossip-admm"):
+        return f"releases of {algorithm.kind} were not audited"
+    return ""
+
+
+def _note_limits(scenario: Scenario, cell: FamilyCell, notes: dict[str, None]) -> None:
+    sensitivity = scenario.privacy.sensitivity
+    if sensitivity is not None and sensitivity.kind == "empirical":
+        notes["an empirical bound is read off the data: audited as if it held, which nothing guarantees"] = (
+            None
+        )
+    if cell.stage.plan.limit.start is not None:
+        notes["the release that the start is was not audited"] = None
+
+
+def _classes(scenario: Scenario, cell: FamilyCell) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+    """Agents of a cell that release alike, with what tells them from others."""
+    plan, privacy = cell.stage.plan, scenario.privacy
+    algorithm = scenario.learning.algorithm
+    common = (
+        privacy.mechanism.model_dump_json(),
+        None if privacy.sensitivity is None else privacy.sensitivity.model_dump_json(),
+        privacy.when_spent,
+        scenario.network.exchange.model_dump_json(),
+        algorithm.kind,
+        getattr(algorithm, "mu", None),
+        repr(getattr(algorithm, "rho", None)),
+        batch_of(algorithm).model_dump_json(),
+        scenario.learning.loss.kind,
+        cell.stage.dimension,
+    )
+    able = np.flatnonzero(_records(cell) * (plan.releases > 0) * np.isfinite(plan.budget))
+    profiles = _profiles(plan, able)
+    keys = [(int(plan.releases[i]), *profile) for i, profile in zip(able, profiles, strict=True)]
+    for key in dict.fromkeys(keys):
+        yield (*common, *key), able[[one == key for one in keys]]
+
+
+def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
+    """Losses of each agent's first releases, relative to the largest and to nine digits."""
+    if not agents.size:
+        return []
+    counts = np.minimum(plan.releases[agents], MOST_RELEASES)
+    owners = np.repeat(agents, counts)
+    numbers = np.concatenate([np.arange(count) for count in counts])
+    losses = plan.claimed(Releases(owners, numbers, np.zeros(owners.size, np.int64)))
+    parts = np.split(losses, np.cumsum(counts)[:-1])
+    return [tuple(np.round(part / part.max(), 9).tolist()) for part in parts]
+
+
+def _records(cell: FamilyCell) -> np.ndarray:
+    assert isinstance(cell, LearnerCell | GraphCell)
+    return cell.problem.records
+
+
+def _arena(cell: FamilyCell, alike: np.ndarray) -> Arena | None:
+    """The first of some agents and another one: of the same kind, else any that has records."""
+    first = int(alike[0])
+    others = [int(i) for i in [*alike[1:2], *np.flatnonzero(_records(cell))[:2]] if i != first]
+    if isinstance(cell, LearnerCell):
+        return StarArena(cell, [first, *others[:1]])
+    assert isinstance(cell, GraphCell)
+    made = AdmmArena if cell.scenario.learning.algorithm.kind == "gossip-admm" else GraphArena
+    return made(cell, [first, others[0]]) if others else None

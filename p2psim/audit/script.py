@@ -1,0 +1,254 @@
+"""The runs of an audit: events and noise of a small network, and what each copy of it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from p2psim.audit.arena import Arena, Record, before_sampling, releases_of
+from p2psim.audit.canaries import Pair, gradients
+from p2psim.core.errors import SimulationError
+from p2psim.core.randomness import Streams
+from p2psim.network.simulation import simulate_events
+from p2psim.privacy.audit import Law, log_ratio
+from p2psim.privacy.plan import Plan
+from p2psim.privacy.releases import unit_noise
+from p2psim.privacy.shares import Releases, Totals
+
+#: Releases of an agent that are audited at most, and numbers in them where that is more than two releases.
+MOST_RELEASES, MOST_NUMBERS = 10, 400
+
+#: Releases up to which it is counted whether an agent makes more than its plan says.
+MOST_COUNTED = 200
+
+#: The largest loss of a release as audited, after sampling: where few samples tell most.
+INFLATED = 1.0
+
+#: Numbers in an array of copies' noise or records, at most.
+_NUMBERS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Louder(Plan):
+    """A plan with losses that are larger by a factor: the same mechanism with more to be seen, since all noise scales.
+
+    Attributes
+    ----------
+    factor : float
+    """
+
+    factor: float = 1.0
+
+    def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
+        """Losses that releases are claimed to have, shape (releases,)."""
+        return self.factor * super().claimed(releases, totals)
+
+
+@dataclass(frozen=True)
+class Script:
+    """What all copies share: the events, and each release's claim, in the order of the events.
+
+    Attributes
+    ----------
+    events : ndarray of EVENT
+        Of one copy.
+    own, real : Releases
+        The same releases by the agents of the small network and by those of the cell.
+    losses : ndarray, shape (releases,)
+        Claimed for the real records.
+    scales : ndarray, shape (releases,)
+        Of the noise, as follows from them, in units of the small network's gradients.
+    plan : Plan
+        What draws noise, in units of the cell's gradients.
+    totals : Totals or None
+        From `Plan.totals`.
+    audited : int
+        How many releases of the audited agent are claimed of those here.
+    made : int
+        How many it made before the network was stopped, here and later.
+    """
+
+    events: np.ndarray
+    own: Releases
+    real: Releases
+    losses: np.ndarray
+    scales: np.ndarray
+    plan: Plan
+    totals: Totals | None
+    audited: int
+    made: int
+
+    @property
+    def mine(self) -> np.ndarray:
+        """Which releases are the audited agent's."""
+        return self.own.agents == 0
+
+
+def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
+    """Events of the small network until the audited agent has made what is audited of its releases.
+
+    The network runs on for longer, so that an agent that makes more releases than it may is found out.
+
+    Parameters
+    ----------
+    arena : Arena
+    plan : Plan
+        The cell's.
+    streams : Streams
+    engine : str
+        What makes the events.
+
+    Raises
+    ------
+    SimulationError
+        If the audited agent makes no release.
+    """
+    agents = np.array(arena.agents)
+    limit = int(plan.releases[agents[0]])
+    wanted = min(limit, MOST_RELEASES, max(2, MOST_NUMBERS // arena.dimension))
+    events = simulate_events(
+        arena.network,
+        streams,
+        commits=2 * agents.size * (min(limit, MOST_COUNTED) + 10),
+        limits=None if plan.limits is None else plan.limits[agents],
+        engine=engine,
+    ).read()
+    own, places = releases_of(events)
+    mine = places[own.agents == 0]
+    if not mine.size:
+        raise SimulationError(f"agent {agents[0]} makes no release in an audit")
+    if limit > wanted:  # what comes later is not looked at
+        events = events[: mine[:wanted][-1] + 1]
+        own, places = releases_of(events)
+    real = Releases(agents[own.agents], own.numbers, own.steps)
+    totals = plan.totals([real])
+    # The loss of the real records, whatever the scaled ones are claimed to lose.
+    losses = plan.claimed(real, totals) * plan.stretch[real.agents]
+    # Of a batch, what tells is the loss after sampling.
+    factor = float(before_sampling(INFLATED, arena.rate) / losses[own.agents == 0].max())
+    louder = Louder(**{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor)
+    losses *= factor
+    scales = plan.sensitivity[real.agents] / losses * arena.enlargement
+    audited = min(wanted, int(np.count_nonzero(own.agents == 0)))
+    return Script(events, own, real, losses, scales, louder, totals, audited, mine.size)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What copies showed on one data set.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (laws, samples, the audited agent's releases)
+        Log-likelihood ratios of each release by each law, given those before it.
+    noise : ndarray, shape (some samples, releases, p)
+        In units of the claimed scale: what is seen beyond the gradients; the noise itself where who is in a batch, and
+        with it the gradient, is secret. Of the first samples, as many as its tests take.
+    """
+
+    scores: np.ndarray
+    noise: np.ndarray
+
+
+def play(
+    arena: Arena,
+    laws: Sequence[Law],
+    script: Script,
+    pair: Pair,
+    world: int,
+    streams: Streams,
+    samples: int,
+    kept: int,
+) -> Played:
+    """Run copies on one of two adjacent data sets.
+
+    Parameters
+    ----------
+    arena : Arena
+    laws : sequence of Law
+        Of the claimed noise, and others to score by.
+    script : Script
+    pair : Pair
+        What the audited agent holds in either world; the others hold always the same.
+    world : {0, 1}
+    streams : Streams
+        Of the first sample; each takes those of the next replica.
+    samples : int
+    kept : int
+        Samples whose noise is kept.
+
+    Raises
+    ------
+    SimulationError
+        If something that is seen is not finite.
+    """
+    p, rows = arena.dimension, script.own.agents.size
+    records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    held = [records[world]] + [records[0]] * (len(arena.agents) - 1)
+    batch = max(1, _NUMBERS // (p * (rows + int(arena.records.sum()) + len(held) * p)))
+    mine, scale = script.mine, script.scales[:, None]
+    divisors = arena.divisors[script.own.agents][:, None]
+    scores, noises = [], []
+    for first in range(0, samples, batch):
+        copies = min(batch, samples - first)
+        start = replace(streams, replica=(streams.replica or 0) + first)
+        noise = arena.enlargement * _noise(script, start, copies, p)
+        seen = arena.play(held, script.events, noise, start.key("batches"))
+        if not np.isfinite(seen.gradients).all():
+            raise SimulationError("what is seen in an audit is not finite")
+        models = seen.models[:, mine]
+        to_p, to_q = (_means(arena, one, models, divisors[mine]) / scale[mine] for one in records)
+        released = seen.gradients[:, mine] / scale[mine]
+        scores.append(np.stack([log_ratio(law, released, to_p, to_q, arena.rate) for law in laws]))
+        more = slice(0, max(0, kept - first))
+        if arena.rate < 1:
+            noises.append(noise[more] / scale)
+            continue
+        own, others = (_means(arena, records[w], seen.models[more], divisors) for w in (world, 0))
+        noises.append((seen.gradients[more] - np.where(mine[:, None], own, others)) / scale)
+    return Played(np.concatenate(scores, axis=1), np.concatenate(noises))
+
+
+def moved(arena: Arena, script: Script, pair: Pair, streams: Streams, order: int) -> float:
+    """How far the first release without noise moves between the two data sets, relative to the claimed sensitivity.
+
+    Parameters
+    ----------
+    arena : Arena
+    script : Script
+    pair : Pair
+    streams : Streams
+        Of batches.
+    order : int
+        Of the norm in which the sensitivity is claimed.
+    """
+    copies = 1 if arena.rate == 1 else int(np.ceil(20 / arena.rate))  # the record is in some batch
+    silence = np.zeros((copies, script.own.agents.size, arena.dimension))
+    records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    others = [records[0]] * (len(arena.agents) - 1)
+    first = int(np.argmax(script.mine))
+    p, q = (
+        arena.play([record, *others], script.events, silence, streams.key("batches")).gradients[:, first]
+        for record in records
+    )
+    claimed = script.plan.sensitivity[arena.agents[0]] * arena.enlargement
+    return float(np.linalg.norm(p - q, ord=order, axis=1).max() / claimed)
+
+
+def _noise(script: Script, streams: Streams, copies: int, p: int) -> np.ndarray:
+    """Noise of each copy's releases, as a run of its replica draws it: shape (copies, releases, p)."""
+    unit = np.empty((copies, script.own.agents.size, p))
+    for copy in range(copies):
+        key = replace(streams, replica=(streams.replica or 0) + copy).key("noise")
+        unit[copy] = unit_noise(script.plan, key, script.real, p)
+    real = script.real
+    every = Releases(*(np.tile(column, copies) for column in (real.agents, real.numbers, real.steps)))
+    return script.plan.noise(unit.reshape(-1, p), every, script.totals).reshape(unit.shape)
+
+
+def _means(arena: Arena, record: Record, models: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+    """What would be released without noise at each model, if the record is there."""
+    means, grid = gradients(arena.reach, record.x, record.y, models) / divisors, arena.grid
+    return means if grid is None else grid * np.floor(means / grid + 0.5)

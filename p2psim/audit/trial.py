@@ -1,0 +1,237 @@
+"""One audit: a cell's mechanism as configured, run many times on worst-case adjacent data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from p2psim.audit.arena import Arena, Claim
+from p2psim.audit.canaries import pairs
+from p2psim.audit.script import moved, play, script
+from p2psim.core.randomness import Streams
+from p2psim.privacy.audit import (
+    Canary,
+    Finding,
+    Law,
+    Shared,
+    findings,
+    learned,
+    lower_bound,
+    most_shared,
+    probabilities,
+    thresholds_for,
+    uniform_p_value,
+)
+from p2psim.privacy.plan import Plan
+
+#: Values that the test of the noise's law looks at; samples and columns that the test of sharing compares.
+_VALUES, _ROWS, _COLUMNS = 20_000, 2_000, 400
+
+#: Runs, at least, that teach the law of noise that is not known; and a cut just below the largest loss.
+_LEARNED, _NEAR = 500, 0.99
+
+#: What scores by each law are called, after the canary.
+_BY = "", ", learned law"
+
+#: Relative error of a gradient that is solved for from a model, at most.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What an audit found.
+
+    Attributes
+    ----------
+    audited : int
+        Releases that were looked at.
+    limit, made : int
+        The most releases that are claimed, and how many the network let through before it was stopped.
+    largest : float
+        Largest loss of a release, as audited.
+    epsilon, delta : float
+        The claim for the audited releases: ε at δ.
+    moves : float
+        How far the worst record in hand moves a release without noise, over the claimed sensitivity.
+    at_least : float
+        Lower confidence bound on the true ε at δ.
+    findings : tuple of Finding
+    law : float or None
+        P-value of the noise's law, as far as the published shows it.
+    shared : Shared or None
+    gamma : float
+        Probability of a false alarm, at most; a third for each kind of test.
+    """
+
+    audited: int
+    limit: int
+    made: int
+    largest: float
+    epsilon: float
+    delta: float
+    moves: float
+    at_least: float
+    findings: tuple[Finding, ...]
+    law: float | None
+    shared: Shared | None
+    gamma: float
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why the claim is refuted; empty where it stands."""
+        found = []
+        if any(one.rejects for one in self.findings):
+            found.append("more is shown than claimed")
+        if self.moves > 1 + _ROUNDING:
+            found.append("a record moves more than claimed")
+        if self.made > self.limit:
+            found.append("more releases than claimed")
+        if self.law is not None and self.law < self.gamma / 3:
+            found.append("the noise does not follow its law")
+        if self.shared is not None and self.shared.p_value < self.gamma / 3:
+            found.append("noise is used twice")
+        return tuple(found)
+
+
+def try_out(
+    arena: Arena,
+    plan: Plan,
+    law: Law,
+    streams: Streams,
+    engine: str,
+    delta: float,
+    samples: int,
+    gamma: float,
+) -> Trial:
+    """Audit the first of an arena's agents.
+
+    Parameters
+    ----------
+    arena : Arena
+    plan : Plan
+        The cell's.
+    law : Law
+        Of the claimed noise.
+    streams : Streams
+        Of the replica from which samples are counted: each takes the noise of the next one.
+    engine : str
+        What makes the events.
+    delta : float
+        δ of the claim.
+    samples : int
+        Runs on each of two adjacent data sets, for each canary.
+    gamma : float
+        Probability of a false alarm, at most.
+    """
+    told = script(arena, plan, streams, engine)
+    losses = told.losses[told.mine]
+    claim = Claim(plan.mechanism.noise, losses[: told.audited], arena.rate)
+    scores, noise = [], []
+    replica = streams.replica or 0
+    canaries = pairs(arena.reach, arena.dimension)
+    laws = [law]
+    if law.cumulative is None:
+        # Runs that are not counted teach the law of noise that nobody knows.
+        first = max(_LEARNED, samples // 10)
+        own = replace(streams, replica=replica)
+        laws.append(learned(play(arena, laws, told, canaries[0], 0, own, first, first).noise))
+        replica += first
+    kept = max(_ROWS // (2 * len(canaries)), -(-_VALUES // (told.own.agents.size * arena.dimension)))
+    for pair in canaries:
+        for world in (0, 1):
+            played = play(arena, laws, told, pair, world, replace(streams, replica=replica), samples, kept)
+            scores.append(played.scores)
+            noise.append(played.noise)
+            replica += samples
+    order = 1 if plan.mechanism.norm == "l1" else 2
+    found = _findings([pair.name for pair in canaries], scores, claim, gamma / 3)
+    steps = np.zeros_like(told.scales) if arena.grid is None else arena.grid / told.scales
+    fits = [_p_value(law, one, steps) for one in noise]
+    return Trial(
+        told.audited,
+        int(plan.releases[arena.agents[0]]),
+        told.made,
+        float(losses.max()),
+        claim.epsilon(delta),
+        delta,
+        max(moved(arena, told, pair, streams, order) for pair in canaries),
+        lower_bound(found, delta),
+        found,
+        None if law.cumulative is None else min(1.0, len(fits) * min(fits)),
+        _shared(law, np.concatenate(noise)),
+        gamma,
+    )
+
+
+def _findings(
+    names: Sequence[str], scores: Sequence[np.ndarray], whole: Claim, gamma: float
+) -> tuple[Finding, ...]:
+    """All releases together, and the one with the largest loss alone.
+
+    Many small steps hide whether a bound is in L1 or L2: then only the sum of squares counts, and that is the same. A
+    single release of pure noise tells, as no ratio beyond its loss is claimed.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the canaries.
+    scores : sequence of ndarray, shape (laws, samples, releases)
+        On P and on Q for each canary, by the claimed law, and by one that was learned from other runs where that is a
+        guess; more releases than are claimed, if more were made.
+    whole : Claim
+        Of all releases that are claimed.
+    """
+    parts = [(slice(None), whole, "")]
+    if whole.losses.size > 1:
+        loudest = int(np.argmax(whole.losses))
+        one = slice(loudest, loudest + 1)
+        parts.append((one, whole.part(one), ", one release"))
+    found: tuple[Finding, ...] = ()
+    laws = range(len(scores[0]))
+    for part, claim, note in parts:
+        canaries = [
+            Canary(name + note + _BY[law], p[law][:, part].sum(axis=1), q[law][:, part].sum(axis=1))
+            for name, p, q in zip(names, scores[::2], scores[1::2], strict=True)
+            for law in laws
+        ]
+        e: tuple[float, ...] = thresholds_for(claim.told)
+        cuts = e
+        if len(laws) > 1:
+            # Laplace noise has its largest ratio with a probability of its own: no score of a guess is above it.
+            e, cuts = (*e, e[-1]), (*e, _NEAR * e[-1])
+        found += findings(canaries, claim.delta, e, gamma / len(parts), cuts)
+    return found
+
+
+def _p_value(law: Law, noise: np.ndarray, steps: np.ndarray) -> float:
+    """P-value of the law by the noise on one data set, some of it where there is much; 1 if no law is known.
+
+    Each data set is looked at alone: a gradient that is not what it should be moves noise to one side on P and to the
+    other on Q.
+
+    Parameters
+    ----------
+    law : Law
+    noise : ndarray, shape (samples, releases, p)
+        In units of its claimed scale.
+    steps : ndarray, shape (releases,)
+        Of the grid, in the same units; 0 for no grid.
+    """
+    if law.cumulative is None:
+        return 1.0
+    rng = np.random.default_rng(0)
+    some = rng.permutation(noise.size)[:_VALUES] if noise.size > _VALUES else np.arange(noise.size)
+    every = np.broadcast_to(steps[:, None], noise.shape)
+    return uniform_p_value(probabilities(law, noise.ravel()[some], every.ravel()[some], rng))
+
+
+def _shared(law: Law, noise: np.ndarray) -> Shared | None:
+    """The columns that share most; some columns and samples of many."""
+    columns = noise.reshape(len(noise), -1)
+    kept = np.sort(np.random.default_rng(0).permutation(columns.shape[1])[:_COLUMNS])
+    compared = columns[:_ROWS, kept]
+    if law.cumulative is None:  # nothing says that it is symmetric
+        compared = compared - np.median(compared, axis=0)
+    return most_shared(compared)

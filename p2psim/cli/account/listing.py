@@ -1,0 +1,251 @@
+"""Lists of releases as the command line writes them: ``0.1x50,gaussian:0.5x10,laplace:1@0.01x100``.
+
+What accountants say of charges, and which of them say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p2psim.core.decimals import BeyondFloatError, decimal
+from p2psim.core.errors import InputError
+from p2psim.core.parts import load_installed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from p2psim.privacy.accounting.accountants import Accountant
+    from p2psim.privacy.accounting.charges import Charges
+    from p2psim.privacy.accounting.noises import Noise
+
+#: Most releases that a list may have.
+MOST = 10_000_000
+
+#: Different noises and rates that `Charges.kind` can tell apart.
+MOST_KINDS = 127
+
+#: Noises of a list.
+NOISES = ("laplace", "gaussian", "discrete-laplace", "pure")
+
+_ENTRY = re.compile(
+    r"(?:(?P<noise>[a-z-]+):)?(?P<number>[^@x:]+)(?:@(?P<rate>[^@x:]+))?(?:x(?P<count>[^@x:]+))?"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Releases that are alike.
+
+    Attributes
+    ----------
+    noise : str
+        ``laplace``, ``gaussian``, ``discrete-laplace`` or ``pure``.
+    rate : float or None
+        Share of the records that each samples; None for all of them.
+    loss : float
+        Sensitivity by scale.
+    count : int
+        How many.
+    """
+
+    noise: str
+    rate: float | None
+    loss: float
+    count: int
+
+
+def read_list(
+    text: str, argument: str, noise: str, rate: float | None, sensitivity: float | None = None
+) -> list[Entry]:
+    """Read a list of releases.
+
+    Parameters
+    ----------
+    text : str
+    argument : str
+        The argument that it was given by, named in errors.
+    noise, rate
+        Of entries that do not name their own.
+    sensitivity : float, optional
+        When given, the numbers are scales of noise, and losses are this by them.
+
+    Raises
+    ------
+    InputError
+        Naming the entry, what is expected and what was given.
+    """
+    return [_entry(part.strip(), argument, noise, rate, sensitivity) for part in text.split(",")]
+
+
+def _entry(part: str, argument: str, noise: str, rate: float | None, sensitivity: float | None) -> Entry:
+    found = _ENTRY.fullmatch(part)
+    if found is None:
+        raise InputError(f"{argument}: entries look like 0.1, 0.1x50 or gaussian:0.5@0.01x10, got {part!r}")
+    name = found["noise"] or noise
+    if name not in NOISES:
+        raise InputError(f"{argument}: unknown noise {name!r} in {part!r}; known: {', '.join(NOISES)}")
+    try:
+        number = _number(found["number"])
+        rate = rate if found["rate"] is None else _number(found["rate"])
+    except BeyondFloatError as error:
+        raise InputError(f"{argument}: {error}") from None
+    if not (math.isfinite(number) and number > 0):
+        what = "loss" if sensitivity is None else "scale"
+        raise InputError(f"{argument}: a {what} must be a positive number, got {found['number']!r}")
+    if rate is not None and not 0 < rate <= 1:
+        raise InputError(f"{argument}: a sampling rate must be above 0 and at most 1, got {rate:g}")
+    count = found["count"] or "1"
+    if not (count.isdecimal() and int(count) >= 1):
+        raise InputError(f"{argument}: a count must be a whole number, at least 1, got {count!r}")
+    loss = number if sensitivity is None else sensitivity / number
+    if not (math.isfinite(loss) and loss > 0):
+        raise InputError(
+            f"{argument}: sensitivity by scale must be a positive number, got {loss:g} for {part!r}"
+        )
+    return Entry(name, None if rate == 1 else rate, loss, int(count))
+
+
+def _number(text: str) -> float:
+    try:
+        return decimal(text)
+    except BeyondFloatError:
+        raise
+    except ValueError:
+        return math.nan
+
+
+def noise_of(name: str, rate: float | None) -> Noise:
+    """Return the accountants' noise of that name, sampled at a rate if there is one."""
+    from p2psim.privacy.accounting import noises
+
+    by_name: dict[str, Noise] = {
+        "laplace": noises.LAPLACE,
+        "gaussian": noises.GAUSSIAN,
+        "discrete-laplace": noises.DISCRETE_LAPLACE,
+        "pure": noises.PURE,
+    }
+    return by_name[name] if rate is None else noises.Subsampled(by_name[name], rate)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list of releases in its order.
+
+    Attributes
+    ----------
+    noises : tuple of Noise
+    kind : ndarray of int8, shape (releases,)
+        Place of each release's noise in `noises`.
+    loss : ndarray, shape (releases,)
+    """
+
+    noises: tuple[Noise, ...]
+    kind: np.ndarray
+    loss: np.ndarray
+
+    def prefixes(self, lengths: Sequence[int]) -> Charges:
+        """Charges of one agent for each length, which made only so many of the releases."""
+        import numpy as np
+
+        from p2psim.privacy.accounting.charges import Charges
+
+        return Charges(
+            self.noises,
+            np.concatenate([self.kind[:length] for length in lengths]),
+            np.concatenate([self.loss[:length] for length in lengths]),
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        )
+
+    def charges(self) -> Charges:
+        """Charges of one agent who made all of them."""
+        return self.prefixes([self.loss.size])
+
+
+def listed(entries: Sequence[Entry], repeat: int = 1) -> Listed:
+    """Write a list out, as often as wanted.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST` releases.
+    """
+    import numpy as np
+
+    total = repeat * sum(entry.count for entry in entries)
+    if total > MOST:
+        raise InputError(f"at most {MOST:,} releases can be listed, got {total:,}")
+    kinds = list(dict.fromkeys((entry.noise, entry.rate) for entry in entries))
+    if len(kinds) > MOST_KINDS:
+        raise InputError(f"a list can name at most {MOST_KINDS} different noises and rates, got {len(kinds)}")
+    counts = [entry.count for entry in entries]
+    places = np.array([kinds.index((entry.noise, entry.rate)) for entry in entries], np.int8)
+    losses = np.array([entry.loss for entry in entries])
+    return Listed(
+        tuple(noise_of(*kind) for kind in kinds),
+        np.tile(np.repeat(places, counts), repeat),
+        np.tile(np.repeat(losses, counts), repeat),
+    )
+
+
+@dataclass(frozen=True)
+class At:
+    """Where accounts are drawn up: ε at a δ, or δ at an ε; the other is None."""
+
+    delta: float | None
+    epsilon: float | None
+
+    def sums(self, accountant: Accountant, charges: Charges, holders: int = 1) -> np.ndarray:
+        """ε or δ of a record of each agent, shape (N,), where up to ``holders`` agents may hold it."""
+        from p2psim.privacy.shares import of_shared_record
+
+        if self.delta is not None:
+            return of_shared_record(accountant.epsilon(charges, self.delta / holders), holders)
+        assert self.epsilon is not None
+        found = of_shared_record(accountant.delta(charges, self.epsilon / holders), holders)
+        return found.clip(max=1.0)
+
+    @property
+    def asked(self) -> str:
+        """Name of what is told."""
+        return "ε" if self.delta is not None else "δ"
+
+    @property
+    def fixed(self) -> str:
+        """What is held fixed, in words."""
+        return f"δ = {self.delta:g}" if self.delta is not None else f"ε = {self.epsilon:g}"
+
+
+def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[str, Accountant], list[str]]:
+    """Accountants that were named, or all that support every noise; and in words which were left out.
+
+    Raises
+    ------
+    InputError
+        If one that was named is unknown, or does not support a noise; says which do.
+    """
+    from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+
+    for name in named or ():
+        if name not in ACCOUNTANTS and not (load_installed() and name in ACCOUNTANTS):
+            # Here and not above: it imports the language of scenarios.
+            from p2psim.scenario.faults import unknown
+
+            raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
+    able = {
+        name: accountant
+        for name, accountant in ACCOUNTANTS.items()
+        if all(accountant.supports(noise) for noise in noises)
+    }
+    for name in named or ():
+        if name not in able:
+            lacking = next(noise.name for noise in noises if not ACCOUNTANTS[name].supports(noise))
+            raise InputError(
+                f"--accountant: {name} cannot account for {lacking} releases; {', '.join(able)} can"
+            )
+    if named:
+        return {name: able[name] for name in dict.fromkeys(named)}, []
+    return able, [name for name in ACCOUNTANTS if name not in able]

@@ -1,0 +1,330 @@
+"""``p2psim forecast``: its arguments, what it prints, and what it draws.
+
+``p2psim forecast``: what parties write down of their data, and forecasts from that.
+"""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from p2psim.cli.subcommands import number, whole
+from p2psim.core.errors import InputError
+from p2psim.core.printing import MOST_ROWS, print_json, print_table
+
+if TYPE_CHECKING:
+    from p2psim.analysis.forecasts.exchange import Party
+    from p2psim.analysis.forecasts.graph_study import GraphCellForecast
+    from p2psim.analysis.forecasts.study import CellForecast
+    from p2psim.scenario.model import Scenario
+
+#: Moments of a run that a person is shown of one cell.
+_MOMENTS = 8
+
+
+def add_forecast(command: argparse.ArgumentParser) -> None:
+    """Add what `forecast` takes beside what all commands on scenarios take."""
+    command.add_argument(
+        "scenario",
+        metavar="SCENARIO",
+        help="a scenario file of a central learner, of coordinate descent or of averaging",
+    )
+    command.add_argument(
+        "--calibrate",
+        type=whole("--calibrate", 0, 10**6),
+        default=0,
+        metavar="R",
+        help="also run R pilot replicas of each cell, and show how far the forecast is off",
+    )
+    command.add_argument(
+        "--best",
+        action="store_true",
+        help="also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
+    )
+    command.add_argument(
+        "--coalitions",
+        action="store_true",
+        help="also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
+    )
+    command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
+    add_statistics(command)
+
+
+def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
+    """Forecast, print and draw; returns the exit code."""
+    from p2psim.analysis.forecasts.exchange import read_parties
+    from p2psim.analysis.forecasts.study import CellForecast, forecast_scenario
+    from p2psim.cli.forecast_output import show_graphs
+
+    if asked.export_statistics:
+        return export_statistics(scenario, asked)
+    refuse_export_options(asked)
+    found = forecast_scenario(
+        scenario,
+        asked.calibrate,
+        asked.best,
+        coalitions=asked.coalitions,
+        statistics=read_parties(asked.statistics),
+        confirm_cells=asked.confirm_cells,
+    )
+    stars = [one for one in found if isinstance(one, CellForecast)]
+    graphs = [one for one in found if not isinstance(one, CellForecast)]
+    drawn = _draw(stars, graphs, asked.figures) if asked.figures else []
+    if asked.json:
+        print_json({"name": scenario.name, "cells": [one.as_tree() for one in found], "figures": drawn})
+        return 0
+    if stars:
+        _show_stars(stars, asked, scenario.name)
+    if graphs:
+        show_graphs(graphs, scenario.name)
+    for reason, where in _reasons(found).items():
+        print(f"approximate in {where}: {reason}")
+    for name in drawn:
+        print(f"figure: {name}")
+    return 0
+
+
+def _show_stars(found: "list[CellForecast]", asked: argparse.Namespace, name: str) -> None:
+    print_table([one.row() for one in found], f"{name}: expected ψ at the end, and its parts")
+    each = max(3, MOST_ROWS // len(found))
+    print_table(_parties(found, each), "\nwhat each owner reaches alone and together")
+    longest = max(len(one.parties) for one in found)
+    if longest > each:
+        print(f"… and up to {longest - each} more owners in each cell; --json has all")
+    print_table(_along(found), "\nexpected ψ along the run")
+    if asked.coalitions:
+        _show_markets(found)
+    if asked.best:
+        print_table(_best(found), "\nleast forecast for the same budgets")
+
+
+def _reasons(found: "Sequence[CellForecast | GraphCellForecast]") -> dict[str, str]:
+    """Why forecasts are approximate, and in which cells."""
+    cells: dict[str, list[int]] = {}
+    for one in found:
+        for reason in one.forecast.approximate:
+            cells.setdefault(reason, []).append(one.cell.index)
+    return {
+        reason: "all cells" if len(numbers) == len(found) else f"cells {', '.join(map(str, numbers))}"
+        for reason, numbers in cells.items()
+    }
+
+
+def _parties(found: "list[CellForecast]", each: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": one.cell.index,
+            "owner": party.label,
+            "records": party.records,
+            "ε": party.epsilon,
+            "ψ alone": party.alone,
+            "ψ together": party.together,
+            "of that its noise": party.noise,
+            "gains": party.gains,
+            "ε to break even": party.break_even,
+        }
+        for one in found
+        for party in one.parties[:each]
+    ]
+
+
+def _along(found: "list[CellForecast]") -> list[dict[str, Any]]:
+    rows = []
+    for one in found:
+        at = one.forecast.records
+        few = at[:: max(1, len(at) // _MOMENTS)].tolist()
+        parts = one.forecast.parts
+        for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]:
+            rows.append(
+                {
+                    "cell": one.cell.index,
+                    "answers or rounds": k,
+                    "ψ": float(parts.psi[k]),
+                    "without noise": float(parts.noiseless[k]),
+                    "noise": float(parts.noise[k].sum()),
+                }
+            )
+    return rows
+
+
+def _show_markets(found: "list[CellForecast]") -> None:
+    """Coalitions of each cell, the best first, and what owners have in them."""
+    markets = [(one.cell.index, one.coalitions) for one in found if one.coalitions is not None]
+    rows = [
+        {
+            "cell": index,
+            "coalition": " + ".join(reach.members),
+            "ψ": reach.psi,
+            "members who gain": f"{reach.gaining} of {len(reach.members)}",
+        }
+        for index, made in markets
+        for reach in made.coalitions
+    ]
+    print_table(rows, "\nwhat coalitions reach, the best first")
+    rows = [
+        {
+            "cell": index,
+            "owner": one.label,
+            "ε": one.epsilon,
+            "Shapley value": one.shapley,
+            "± s.e.": one.error or None,
+            "−∂ψ/∂ε": one.marginal,
+            "least ε": one.least_epsilon,
+        }
+        for index, made in markets
+        for one in made.stakes
+    ]
+    print_table(rows, "\nwhat owners add to all, in ψ")
+
+
+def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": one.cell.index,
+            "horizon": one.best.horizon,
+            "ρ or c₁": one.best.c1 if one.best.rho is None else one.best.rho,
+            "allocation": one.best.allocation,
+            "ψ": one.best.psi,
+            "ψ as it is": one.forecast.psi,
+        }
+        for one in found
+        if one.best is not None
+    ]
+
+
+def _draw(stars: "list[CellForecast]", graphs: "list[GraphCellForecast]", folder: str) -> list[str]:
+    from p2psim.cli.forecast_output import draw_graphs
+
+    drawn = draw_graphs(graphs, folder) if graphs else []
+    return [*(_draw_stars(stars, folder) if stars else []), *drawn]
+
+
+def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
+    from p2psim.cli.forecast_output import cell_labels, notes
+    from p2psim.report.forecasts import Drawn, draw_forecasts
+
+    return [
+        str(path)
+        for path in draw_forecasts(
+            [
+                Drawn(
+                    label=label,
+                    owners_named=tuple(party.label for party in one.parties),
+                    notes=notes(one),
+                    steps=one.forecast.records,
+                    psi=one.forecast.parts.psi[one.forecast.records],
+                    noiseless=one.forecast.parts.noiseless[one.forecast.records],
+                    noise=one.forecast.parts.noise[-1],
+                    alone=one.alike.alone,
+                    epsilon=one.alike.epsilon,
+                    owners=len(one.parties),
+                    psi_of=one.alike.psi,
+                    records=one.forecast.setting.model.records,
+                    isolated=one.forecast.alone,
+                    psi_at=one.psi_at,
+                    calibration=None if one.calibration is None else one.calibration.points,
+                )
+                for one, label in zip(found, cell_labels(found), strict=True)
+            ],
+            folder,
+        )
+    ]
+
+
+def add_statistics(command: argparse.ArgumentParser) -> None:
+    """Add the options of statistics."""
+    command.add_argument(
+        "--statistics",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
+    )
+    command.add_argument(
+        "--export-statistics",
+        metavar="FILE",
+        help="forecast nothing: write the second moments of the scenario's data, for --statistics",
+    )
+    command.add_argument("--party", metavar="LABEL", help="with --export-statistics: of this owner alone")
+    command.add_argument(
+        "--statistics-epsilon",
+        type=number,
+        metavar="E",
+        help="with --export-statistics: add noise that makes what is written E-DP",
+    )
+    command.add_argument(
+        "--statistics-delta",
+        type=number,
+        metavar="D",
+        help="with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
+    )
+    command.add_argument(
+        "--statistics-seed",
+        type=whole("--statistics-seed"),
+        metavar="S",
+        help="with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
+    )
+
+
+def refuse_export_options(asked: argparse.Namespace) -> None:
+    """Refuse options that only ``--export-statistics`` has a use for.
+
+    Raises
+    ------
+    InputError
+    """
+    for name in ("party", "statistics_epsilon", "statistics_delta", "statistics_seed"):
+        if getattr(asked, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')} goes with --export-statistics")
+
+
+def export_statistics(scenario: "Scenario", asked: argparse.Namespace) -> int:
+    """Write what owners would exchange, and say what it costs; returns the exit code."""
+    from p2psim.analysis.forecasts.disclosing import Disclosure, exported
+    from p2psim.analysis.forecasts.exchange import write_parties
+
+    if asked.statistics:
+        raise InputError("--export-statistics takes the scenario's data, and --statistics does not: give one")
+    if asked.statistics_epsilon is None:
+        for name in ("statistics_delta", "statistics_seed"):
+            if getattr(asked, name) is not None:
+                raise InputError(f"--{name.replace('_', '-')} goes with --statistics-epsilon")
+    how = Disclosure(
+        float("inf") if asked.statistics_epsilon is None else asked.statistics_epsilon,
+        asked.statistics_delta or 0.0,
+        asked.statistics_seed,
+    )
+    made = exported(scenario, asked.party, how)
+    write_parties(made, asked.export_statistics)
+    if asked.json:
+        print_json({"file": asked.export_statistics, "parties": [_row(one) for one in made]})
+        return 0
+    print_table([_row(one) for one in made], f"{asked.export_statistics}: second moments of")
+    print(_told(made[0]))
+    return 0
+
+
+def _row(one: "Party") -> dict[str, Any]:
+    charge = one.charge
+    return {
+        "owner": one.label,
+        "records": one.records,
+        "numbers": (len(one.moment) + 1) * (len(one.moment) + 2) // 2,
+        "mechanism": "none" if charge is None else charge.mechanism,
+        "sensitivity": None if charge is None else charge.sensitivity,
+        "noise": None if charge is None else charge.scale,
+        "ε": float("inf") if charge is None else charge.epsilon,
+        "δ": None if charge is None else charge.delta,
+    }
+
+
+def _told(one: "Party") -> str:
+    charge = one.charge
+    if charge is None:
+        return "exact: nothing is promised to those whose records these are; --statistics-epsilon adds noise"
+    if charge.seed is not None:
+        return "not private: whoever knows the seed can take the noise off; leave out --statistics-seed"
+    return (
+        f"each owner is charged ε = {charge.epsilon:g}"
+        + (f", δ = {charge.delta:g}" if charge.delta else "")
+        + ", once, beside what its answers in a run cost"
+    )

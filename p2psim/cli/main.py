@@ -1,0 +1,115 @@
+"""The command ``p2psim``: its exit codes. What a command does is in :mod:`p2psim.cli.commands`."""
+
+# Imported where they are used: an interrupt during start-up must find `main` ready for it.
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Exit codes: done; a run failed; bad input or usage; interrupted.
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_KEPT = "what was finished is kept, the same command goes on from there"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    lines = False
+    try:
+        import sys
+
+        from p2psim.core.interrupts import deaf_afterwards, leave_at_once
+
+        with deaf_afterwards(arguments is None):
+            arguments = sys.argv[1:] if arguments is None else arguments
+            with leave_at_once(INTERRUPTED):
+                from p2psim.cli.streams import lasting_streams, wanted
+
+                lines = wanted(arguments)
+            with lasting_streams():
+                return _with_lines(arguments) if lines else _done(arguments, False)
+    except KeyboardInterrupt:
+        if not lines:
+            from p2psim.core.interrupts import say_interrupted
+
+            say_interrupted()
+        return INTERRUPTED
+
+
+def _with_lines(arguments: Sequence[str]) -> int:
+    """Do what the arguments say, with everything on standard error as lines of JSON."""
+    import traceback
+
+    from p2psim.cli.streams import standard_error_as_lines
+    from p2psim.core.printing import complain
+
+    with standard_error_as_lines():
+        try:
+            return _done(arguments, True)
+        except Exception:
+            # A fault of ours. Python would tell it after the block, as text, with the same exit code.
+            complain(traceback.format_exc(), "error", as_line=True)
+            return FAILED
+
+
+def _done(arguments: Sequence[str], lines: bool) -> int:
+    """Do what the arguments say; with `lines`, say what is wrong as JSON."""
+    import sys
+    from contextlib import nullcontext
+
+    from p2psim.core.errors import InputError, P2PSimError
+    from p2psim.core.interrupts import ended_as_interrupted, leave_at_once
+    from p2psim.core.printing import complain
+
+    def end(message: object, code: int) -> int:
+        complain(message, "error" if lines else "p2psim", lines)
+        return code
+
+    try:
+        # As lines, what is said about an interrupt must be one, too.
+        with nullcontext() if lines else leave_at_once(INTERRUPTED):
+            from p2psim.cli.arguments import parser
+
+            asked = parser().parse_args(arguments)
+            asked.arguments = tuple(arguments)
+            # Here and not above: `--help` must not wait for it.
+            from p2psim.cli import commands
+
+            commands.load(asked.command)
+        strange = [
+            text
+            for text in arguments
+            if not text.isprintable() and any("\ud800" <= c <= "\udfff" for c in text)
+        ]
+        if strange:
+            raise InputError(f"the argument {strange[0]!a} is not text")
+        if asked.parts:
+            from p2psim.core.parts import load_parts
+
+            load_parts(*asked.parts)
+        with ended_as_interrupted():
+            code = commands.COMMANDS[asked.command](asked)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        return end(error, BAD_INPUT)
+    except P2PSimError as error:
+        return end(error, FAILED)
+    except KeyboardInterrupt:
+        return end(f"interrupted; {_KEPT}", INTERRUPTED)
+    except MemoryError as error:
+        return end(f"not enough memory{f' ({error})' if str(error) else ''}; {_KEPT}", FAILED)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return end(f"{where}{error.strerror or error}; {_KEPT}", FAILED)

@@ -1,0 +1,185 @@
+"""The scenarios that ship with p2psim, and new ones made from them.
+
+``p2psim new --part KIND NAME``: a file with a part that works, to be changed, and its test.
+"""
+
+import keyword
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from p2psim.core.errors import Fault, InputError
+from p2psim.scenario.faults import unknown
+from p2psim.scenario.notices import checked_name
+from p2psim.scenario.yaml import scalar
+
+_NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
+
+
+def templates() -> dict[str, str]:
+    """Return the shipped scenarios, and the question that each asks (its first comment)."""
+    found = {
+        entry.name.removesuffix(".yaml"): entry.read_text(encoding="utf-8")
+        for entry in _folder().iterdir()
+        if entry.name.endswith(".yaml")
+    }
+    return {name: _question(text) for name, text in sorted(found.items())}
+
+
+def hint(path: str | Path) -> str:
+    """What was probably meant by a file that is not there: a shipped scenario of this name; empty otherwise."""
+    asked = Path(path).name.removesuffix(".yaml").replace("-", "_")
+    if asked not in templates():
+        return ""
+    shipped = _folder() / f"{asked}.yaml"
+    here = Path("scenarios", shipped.name)
+    where = str(here) if here.is_file() else f"a copy, by p2psim new {asked} --from {asked}"
+    return f"; {asked} is a shipped scenario: give {where}"
+
+
+def read_template(name: str) -> str:
+    """Return the text of a shipped scenario.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    known = list(templates())
+    if name not in known:
+        raise InputError(Fault(unknown("scenario", name, known)))
+    return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether YAML reads a name as text, although nothing quotes it."""
+    try:
+        return isinstance(scalar(name), str)
+    except ValueError:  # a number that is too large
+        return False
+
+
+def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> Path:
+    """Write a new scenario file from a shipped one, comments and all.
+
+    Parameters
+    ----------
+    name : str
+        The file becomes ``NAME.yaml``, and the scenario is called so.
+    template : str
+        One of `templates`.
+    folder : str or Path
+        Made if need be.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the name cannot be a file's, the template is not known, or the file is there already or cannot be
+        written.
+    """
+    name = name.removesuffix(".yaml")
+    try:
+        checked_name(name)
+    except ValueError as error:
+        raise InputError(
+            Fault(f"the name of a new scenario {error}; run it in the folder that the file is for")
+        ) from None
+    written = name if _is_plain(name) else f'"{name}"'
+    text = read_template(template)
+    text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)
+    assert replaced, f"the shipped scenario {template} has no name"
+    path = Path(folder) / f"{name}.yaml"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(Fault("is there already; nothing was written", path=str(path))) from None
+    except OSError as error:
+        raise InputError(Fault(f"cannot be written: {error.strerror or error}", path=str(path))) from error
+    return path
+
+
+def _folder() -> Traversable:
+    """Return the folder of shipped scenarios: inside the package when installed, beside it in a checkout."""
+    inside = files("p2psim") / "_scenarios"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "scenarios"
+
+
+def _question(text: str) -> str:
+    first = text.splitlines()[0] if text else ""
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
+#: Kinds that a file can be written of, and the keys with which its test makes the part.
+TEMPLATES: Mapping[str, str] = {"topology": "agents=9, reach=2", "loss": "delta=0.5"}
+
+_TEST = '''"""Whether the part keeps the protocol of its kind."""
+
+from {module} import {name}
+
+from p2psim.testing import check_part
+
+
+def test_{module}() -> None:
+    check_part({name}())
+    check_part({name}({keys}))
+'''
+
+
+def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
+    """Write a part and its test.
+
+    Parameters
+    ----------
+    kind : str
+        One of `TEMPLATES`.
+    name : str
+        What scenarios call it: letters, digits and hyphens.
+    folder : str or Path
+        Made if need be.
+
+    Returns
+    -------
+    list of Path
+        The two files.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown, the name cannot be a part's, or a file is there already or cannot be written; then
+        nothing is.
+    """
+    if kind not in TEMPLATES:
+        raise InputError(
+            f"--part: there is no file to begin with for {kind!r}, only for {', '.join(TEMPLATES)}"
+        )
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or keyword.iskeyword(name):
+        raise InputError(
+            f"{name!r} is no name of a part: small letters, digits and hyphens, such as my-{kind}"
+        )
+    module, class_name = name.replace("-", "_"), "".join(word.capitalize() for word in name.split("-"))
+    text = (files("p2psim.testing") / "templates" / f"{kind}.txt").read_text(encoding="utf-8")
+    for word, value in (("__NAME__", name), ("__CLASS__", class_name), ("__MODULE__", module)):
+        text = text.replace(word, value)
+    test = _TEST.format(module=module, name=class_name, keys=TEMPLATES[kind])
+    written = {Path(folder) / f"{module}.py": text, Path(folder) / f"test_{module}.py": test}
+    for path in written:
+        if path.exists():
+            raise InputError(Fault("is there already; nothing was written", path=str(path)))
+    for path, content in written.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                Fault(f"cannot be written: {error.strerror or error}", path=str(path))
+            ) from error
+    return list(written)

@@ -1,0 +1,54 @@
+"""``p2psim verify``: recompute recorded runs, and show what differs."""
+
+import argparse
+
+from p2psim.core.errors import FolderError
+from p2psim.core.printing import complain, print_json, print_table
+from p2psim.runs.result import Result
+from p2psim.runs.verification import damaged_files, verify_result
+from p2psim.simulation.check import TOLERANCE
+
+
+def verify(asked: argparse.Namespace) -> int:
+    """``p2psim verify``; returns its exit code."""
+    result = Result.load(asked.run)
+    checked, damaged = verify_result(result), damaged_files(result)
+    rows = [
+        {
+            "cell": one.cell,
+            "replica": one.replica,
+            "events": one.events,
+            "largest": one.largest,
+            "verdict": one.verdict,
+            "rounding amplified": one.amplified,
+            "fault": one.fault,
+        }
+        for one in checked
+    ]
+    wrong = [row for row in rows if row["verdict"] == "wrong"]
+    unclear = [row for row in rows if row["verdict"] == "not comparable"]
+    largest = max((one.largest for one in checked if one.verdict != "not comparable"), default=0.0)
+    if damaged and not wrong:
+        raise FolderError(*damaged)
+    for line in damaged:
+        complain(line, "damaged")
+    if asked.json:
+        found = {"checked": rows, "wrong": len(wrong), "not_comparable": len(unclear), "damaged": damaged}
+        print_json({"largest": largest, "tolerance": TOLERANCE, **found})
+        return 1 if wrong else 0
+    print_table([{key: row[key] for key in row if key != "verdict"} for row in wrong], "beyond the tolerance")
+    if unclear:
+        print_table(
+            [
+                {key: row[key] for key in ("cell", "replica", "largest", "rounding amplified")}
+                for row in unclear
+            ],
+            "not comparable: an unstable step amplifies rounding, so that plain replays part from each other too",
+        )
+    print(
+        f"{len(rows)} simulations recomputed"
+        f"{f', {len(unclear)} of them not comparable' if unclear else ''}; "
+        f"largest relative difference {'of the others ' if unclear else ''}{largest:.3g} "
+        f"(up to {TOLERANCE:g} is right)"
+    )
+    return 1 if wrong else 0

@@ -1,0 +1,260 @@
+"""What a metric says of itself, whatever it measures; and the registered metrics of one kind.
+
+What a figure says of itself, and those of p2psim, whose code is loaded when one is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from p2psim.core.figure_names import AGAINST_A_KEY, ALONG_THE_RUN, KIND_NAMES, WITH_LOG, WITH_QUANTILES
+from p2psim.core.registry import parts, register_all
+
+if TYPE_CHECKING:
+    from matplotlib import figure
+
+
+class Metric:
+    """Base of all metrics: what `record.metrics` can name.
+
+    A metric of your own derives from one of the bases that measure something: `p2psim.StarMetric` (the learner of a
+    star), `p2psim.GraphMetric` (models on a graph), `p2psim.NetworkMetric` (the events, whatever is learned). Its class
+    is registered and never instantiated: ``measure`` is a static method. It draws no random numbers and changes
+    nothing, so that recording more leaves all other results alone.
+
+    Attributes
+    ----------
+    name : str
+        By which scenarios and tables name it.
+    meaning : str
+        What it is, in a line.
+    label : str
+        Label of its axis, with the unit in brackets; empty for its name.
+    rises : bool
+        Whether it is better, or later, the higher it is, so that a target is reached from below.
+    """
+
+    part_kind: ClassVar[str] = "metric"
+
+    name: ClassVar[str]
+    meaning: ClassVar[str]
+    label: ClassVar[str] = ""
+    rises: ClassVar[bool] = False
+
+    @classmethod
+    def of(
+        cls: type[MetricType], name: str, measure: Callable[..., Any] | None, meaning: str, **facts: Any
+    ) -> type[MetricType]:
+        """Make a metric of a function.
+
+        Parameters
+        ----------
+        name : str
+        measure : callable or None
+            As the method of this class; None for what is not measured by a metric itself.
+        meaning : str
+        **facts
+            Other attributes of the class.
+        """
+        if measure is not None:
+            facts = {"measure": staticmethod(measure), "__module__": measure.__module__, **facts}
+        return type(name, (cls,), {"name": name, "meaning": meaning, "__doc__": meaning, **facts})
+
+
+MetricType = TypeVar("MetricType", bound=Metric)
+
+
+class Registered(Mapping[str, type[MetricType]], Generic[MetricType]):
+    """The registered metrics that derive from a base class, by name, in the order of registration."""
+
+    def __init__(self, base: type[MetricType]):
+        self._base = base
+
+    def __getitem__(self, name: str) -> type[MetricType]:
+        """Return a metric."""
+        found: type[MetricType] = parts("metric")[name]
+        if not issubclass(found, self._base):
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return (name for name, metric in parts("metric").items() if issubclass(metric, self._base))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return sum(1 for _ in self)
+
+
+def meanings(*known: Mapping[str, type[Metric]]) -> dict[str, str]:
+    """What metrics are, by name."""
+    return {name: metric.meaning for metrics in known for name, metric in metrics.items()}
+
+
+class Figure:
+    """Base of all figures: what `p2psim plot --kind` and a scenario's `figure` can name.
+
+    A figure of your own is a subclass that is registered and never instantiated: ``draw`` is a static method, which
+    imports Matplotlib and pandas itself, so that naming figures does not wait for them.
+
+    Attributes
+    ----------
+    name : str
+        By which scenarios and commands name it.
+    meaning : str
+        What it shows, in a line.
+    needs : str
+        What a run must have for it, in words; empty where any run will do.
+    along_the_run : bool
+        Whether it has an axis of the run, so that ``against`` may be one of `p2psim.core.figure_names.AGAINST`.
+    against_a_key : bool
+        Whether ``against`` may be a swept key.
+    has_facets : bool
+        Whether ``facet`` gives a figure for each value of a swept key.
+    keys : frozenset of str
+        Those of ``target``, ``reference``, ``agent``, ``log`` and ``quantile`` that it heeds.
+    requires : mapping
+        Keys that must be given, and what they say, in words.
+    draws : str
+        The only metric that it draws; empty where there is a choice.
+    records : tuple of str
+        Metrics that the scenario must record.
+    needs_events : bool
+        Whether the scenario must record events.
+    """
+
+    part_kind: ClassVar[str] = "figure"
+
+    name: ClassVar[str]
+    meaning: ClassVar[str]
+    needs: ClassVar[str] = ""
+    along_the_run: ClassVar[bool] = False
+    against_a_key: ClassVar[bool] = False
+    has_facets: ClassVar[bool] = True
+    keys: ClassVar[frozenset[str]] = frozenset()
+    requires: ClassVar[Mapping[str, str]] = {}
+    draws: ClassVar[str] = ""
+    records: ClassVar[tuple[str, ...]] = ()
+    needs_events: ClassVar[bool] = False
+
+    @staticmethod
+    def draw(source: Any) -> dict[str, figure.Figure]:
+        """Draw it.
+
+        Parameters
+        ----------
+        source : p2psim.report.source.Source
+            The tables of a run and what was asked for. Rows of a metric: ``source.rows(name)``, with a column for
+            each swept key, then ``cell``, ``replica``, ``step``, ``time``, ``agent``, ``metric``, ``model``, ``value``.
+
+        Returns
+        -------
+        dict
+            Figures by the stem of their files; `p2psim.report.style.new_figure` makes one that no window owns.
+
+        Raises
+        ------
+        InputError
+            That says what the run lacks.
+        """
+        raise NotImplementedError
+
+
+#: All figures that are registered, by name.
+FIGURES: Mapping[str, type[Figure]] = parts("figure")
+
+
+def having(key: str) -> tuple[str, ...]:
+    """Names of the figures that heed a key, or of which an attribute holds."""
+    return tuple(name for name, one in FIGURES.items() if key in one.keys or getattr(one, key, False) is True)
+
+
+#: What those of p2psim show and need, and what else they say of themselves.
+_OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "fitness": ("bands of ψ along the run, a line for each swept value", "relative_fitness", {}),
+    "timing": ("whose work each commit used", "events", {"needs_events": True}),
+    "epsilon": ("final ψ against the privacy budget ε, with the power law", "a sweep of privacy.epsilon", {}),
+    "size": ("final ψ against the number of records n, with the power law", "a sweep over records", {}),
+    "curves": ("bands of any metric along the run", "a metric that changes", {}),
+    "finals": ("last values of metrics, of all cells", "a metric besides ψ", {}),
+    "agents": (
+        "last values of single agents against their numbers of records",
+        "a metric under record.per_agent",
+        {},
+    ),
+    "groups": (
+        "a metric of all agents, of each group and of the worst tenth",
+        "record.by: group, or worst_decile_accuracy",
+        {},
+    ),
+    "targets": (
+        "share of the replicas that have reached a target",
+        "metric and target",
+        {
+            "keys": frozenset({"target"}),
+            "requires": {"target": "", "metric": "what is to reach the target"},
+        },
+    ),
+    "paired": (
+        "differences of all cells from a reference cell, paired by replica",
+        "reference",
+        {"keys": frozenset({"reference"}), "requires": {"reference": ""}, "has_facets": False},
+    ),
+    "network": ("metrics of the network along the run, and why messages fail", "a metric of the network", {}),
+    "load": (
+        "last values against a swept number of the network, a panel for each metric",
+        "a sweep of a number of the network",
+        {},
+    ),
+    "collaboration": (
+        "final ψ against a swept number, beside that of an owner alone",
+        "relative_fitness, isolated_fitness and against",
+        {
+            "keys": frozenset({"agent"}),
+            "requires": {"against": "the swept key to draw against"},
+            "draws": "relative_fitness",
+            "records": ("isolated_fitness",),
+        },
+    ),
+    "alone": (
+        "ψ of each owner alone against its records, beside that of all together",
+        "relative_fitness and isolated_fitness",
+        {"draws": "relative_fitness", "records": ("isolated_fitness",)},
+    ),
+}
+
+#: Modules of figures whose name is not that of their own.
+_HOMES = {
+    "agents": "groups",
+    "collaboration": "alone",
+    "curves": "bands",
+    "epsilon": "power",
+    "fitness": "bands",
+    "load": "network",
+    "size": "power",
+}
+
+
+def _figure(name: str) -> type[Figure]:
+    def draw(source: Any) -> dict[str, figure.Figure]:
+        home = import_module(f"p2psim.report.figures.{name}")
+        drawn: dict[str, figure.Figure] = getattr(home, f"draw_{name}")(source)
+        return drawn
+
+    meaning, needs, facts = _OWN[name]
+    keys = {key for key, names in (("quantile", WITH_QUANTILES), ("log", WITH_LOG)) if name in names}
+    known = {
+        "name": name,
+        "__doc__": meaning,
+        "meaning": meaning,
+        "needs": needs,
+        "along_the_run": name in ALONG_THE_RUN,
+        "against_a_key": name in AGAINST_A_KEY,
+        "draw": staticmethod(draw),
+    }
+    return type(name, (Figure,), known | facts | {"keys": facts.get("keys", frozenset()) | keys})
+
+
+register_all(map(_figure, KIND_NAMES))

@@ -1,0 +1,169 @@
+"""What every part of a scenario is made of: frozen, strict, and closed to unknown keys.
+
+A *part* is one choice of a component together with its keys: ``{kind: poll, interval: 2.0}``. Each
+component declares its own part beside its code; the section that owns it lists the parts in one union,
+so that adding a component takes one new file and one line.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from p2psim.core.agent_names import AgentNames, some
+from p2psim.core.errors import MeaningError
+
+
+class Options(BaseModel):
+    """Base of all parts: immutable, no coercion between types, no unknown keys, no NaN."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False
+    )
+
+
+class OneOf(Options):
+    """A part that wants exactly one of some keys; the others are null, which says nothing.
+
+    One with other words for it has a ``_one_of_them`` of its own.
+    """
+
+    #: Names of these keys.
+    alternatives: ClassVar[tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if sum(getattr(self, name) is not None for name in self.alternatives) != 1:
+            raise ValueError(f"give exactly one of {' and '.join(self.alternatives)}")
+        return self
+
+
+Positive = Annotated[float, Field(gt=0)]
+#: What multiplies gradients: so large, products of it are still numbers.
+Step = Annotated[float, Field(gt=0, le=1e100)]
+NonNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+#: Largest numbers of the columns that hold replicas, cells and agents, and of those that hold all other whole numbers.
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+Count = Annotated[int, Field(ge=1, le=INT64)]
+Index = Annotated[int, Field(ge=0, le=INT64)]
+#: A number of agents or of replicas.
+Few = Annotated[int, Field(ge=1, le=INT32)]
+#: A seed.
+Whole = Annotated[int, Field(ge=-INT64, le=INT64)]
+
+
+def _expand_name(value: Any) -> Any:
+    """``poll`` means ``{kind: poll}``."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+#: Put in the metadata of a union of parts, so that a bare name stands for the part with its defaults.
+BY_NAME = BeforeValidator(_expand_name)
+
+
+def _expand_one(value: Any) -> Any:
+    """One entry means a list of it."""
+    return [value] if isinstance(value, str | dict | BaseModel) else value
+
+
+#: Put in the metadata of a list of names or parts, so that a single one needs no list.
+AS_LIST = BeforeValidator(_expand_one)
+
+
+def _immutable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+#: Put in the metadata of a tuple, which a scenario writes as a list.
+AS_TUPLE = BeforeValidator(_immutable)
+
+
+def _text_keys(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    entries = {str(key): entry for key, entry in value.items()}
+    if len(entries) < len(value):
+        raise ValueError(f"an agent or group is named twice: {', '.join(map(repr, value))}")
+    return entries
+
+
+def _scalar_or_mapping(value: Any) -> str:
+    return "mapping" if isinstance(value, Mapping) else "number"
+
+
+_Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
+
+#: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.
+PerAgent = Annotated[
+    Annotated[_Unbounded, Tag("number")] | Annotated[dict[str, _Unbounded], Tag("mapping")],
+    Discriminator(_scalar_or_mapping),
+    BeforeValidator(_text_keys),
+]
+
+#: A number from 0 to 1 for all agents, or a mapping from agent (index or label) or group to one.
+SharePerAgent = Annotated[
+    Annotated[Fraction, Tag("number")] | Annotated[dict[str, Fraction], Tag("mapping")],
+    Discriminator(_scalar_or_mapping),
+    BeforeValidator(_text_keys),
+]
+
+
+def per_agent(
+    value: float | Mapping[str, float],
+    labels: Sequence[str],
+    groups: Sequence[str] | None = None,
+    *,
+    key: str,
+) -> np.ndarray:
+    """Resolve a per-agent quantity to one value an agent.
+
+    An agent's own index or label is preferred over its group.
+
+    Parameters
+    ----------
+    value : float or mapping
+        A number for all, or a mapping from agent index, agent label or group to a number.
+    labels : sequence of str
+        The agents' labels, in order.
+    groups : sequence of str, optional
+        The agents' groups, in order.
+    key : str
+        The dotted scenario key, named in errors.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    MeaningError
+        If an agent has no value or two; or an entry names no agent and no group, two agents, or an agent and a group
+        of others.
+    """
+    if not isinstance(value, Mapping):
+        return np.full(len(labels), float(value))
+    agents = AgentNames(labels)
+    members: dict[str, set[int]] = {}
+    for i, group in enumerate(groups or ()):
+        members.setdefault(group, set()).add(i)
+    own = []
+    for name in value:
+        meant = agents.find(name)
+        if not meant and name not in members:
+            known = [*labels, *members]
+            raise MeaningError(key, f"no agent or group is called {name!r}; there are {some(known)}")
+        if meant and meant != members.get(name, meant):
+            raise MeaningError(
+                key, f"{name!r} names an agent and a group of others; call one of them otherwise"
+            )
+        if meant:
+            own.append(name)
+    of_agent = {i: value[name] for name, i in agents.resolve(own, key).items()}
+    values = np.empty(len(labels))
+    for i, group in enumerate(groups if groups is not None else [""] * len(labels)):
+        if i not in of_agent and group not in value:
+            raise MeaningError(key, f"agent {labels[i]} has no value")
+        values[i] = of_agent[i] if i in of_agent else value[group]
+    return values

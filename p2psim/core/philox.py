@@ -1,0 +1,186 @@
+"""Compiled random streams: the same numbers as NumPy's Philox, at any place, without storage.
+
+The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+SC 2011). Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the
+stream's key, which is what :func:`p2psim.randomness.generator` yields in the same order; being a function
+of the address, it serves a million agents without a million generators. Where the numbers that something takes
+are not known beforehand, it has a series of blocks of its own: (j + 1, series, agent, 0).
+
+Instructions of the processor that compiled code has no words for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import extending
+from numba.core import cgutils, types
+
+from p2psim.core.compiled import njit
+
+_M0 = np.uint64(0xD2E7470EE14C6C93)
+_M1 = np.uint64(0xCA5A826395121157)
+_W0 = np.uint64(0x9E3779B97F4A7C15)
+_W1 = np.uint64(0xBB67AE8584CAA73B)
+_TO_DOUBLE = 1.0 / 9007199254740992.0  # 2**-53
+_TURN = 2.0 * math.pi
+
+
+@njit()
+def philox_block(key, agent, block, series=0):  # type: ignore[no-untyped-def]
+    """Four 64 bit words: block ``block`` (from 0) of a series of the stream of ``agent``."""
+    c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(series), np.uint64(agent), np.uint64(0)
+    k0, k1 = key[0], key[1]
+    for _ in range(10):
+        high0, low0 = high_product(_M0, c0), _M0 * c0
+        high1, low1 = high_product(_M1, c2), _M1 * c2
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0 += _W0
+        k1 += _W1
+    return c0, c1, c2, c3
+
+
+@njit(inline="always")
+def unit(word):  # type: ignore[no-untyped-def]
+    """Number on [0, 1) of a word's upper 53 bits."""
+    return float(word >> np.uint64(11)) * _TO_DOUBLE
+
+
+@njit()
+def uniform(key, agent, place):  # type: ignore[no-untyped-def]
+    """Uniform draw on [0, 1) at a place of an agent's stream."""
+    words = philox_block(key, agent, place >> 2)
+    lane = place & 3
+    if lane == 0:
+        return unit(words[0])
+    if lane == 1:
+        return unit(words[1])
+    if lane == 2:
+        return unit(words[2])
+    return unit(words[3])
+
+
+@njit()
+def exponential(key, agent, place):  # type: ignore[no-untyped-def]
+    """Exponential draw of mean one. ``1 - u`` lies in (0, 1], so the logarithm is finite."""
+    return -math.log(1.0 - uniform(key, agent, place))
+
+
+@njit(inline="always")
+def _laplace_of(u):  # type: ignore[no-untyped-def]
+    """Inverse distribution function of the unit Laplace law, with u in [0, 1); zero stands for 2**-54."""
+    if u < 0.5:
+        return math.log(2.0 * u) if u > 0.0 else -37.42994775023705
+    return -math.log(2.0 * (1.0 - u))
+
+
+@njit()
+def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (rows, p) with Laplace noise of scale one: row r is release numbers[r] of agents[r].
+
+    A release takes whole blocks of four words, so that each can be drawn alone.
+    """
+    rows, p = out.shape
+    blocks = (p + 3) >> 2
+    for r in range(rows):
+        base = numbers[r] * blocks
+        for b in range(blocks):
+            words = philox_block(key, agents[r], base + b)
+            column = b << 2
+            out[r, column] = _laplace_of(unit(words[0]))
+            if column + 1 < p:
+                out[r, column + 1] = _laplace_of(unit(words[1]))
+            if column + 2 < p:
+                out[r, column + 2] = _laplace_of(unit(words[2]))
+            if column + 3 < p:
+                out[r, column + 3] = _laplace_of(unit(words[3]))
+
+
+@njit(inline="always")
+def _gaussians_of(u, v):  # type: ignore[no-untyped-def]
+    """Two independent standard normal numbers of two uniform ones on [0, 1) (Box and Muller 1958).
+
+    The radius is √(−2 ln(1 − u)) with 1 − u in [2**-53, 1]: no draw is larger than 8.58, beyond which a normal number
+    is found with probability 1e-17.
+    """
+    radius, angle = math.sqrt(-2.0 * math.log(1.0 - u)), _TURN * v
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+@njit()
+def unit_gaussian(key, agents, numbers, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (rows, p) with standard normal noise: row r is release numbers[r] of agents[r].
+
+    A release takes the same blocks of words as in `unit_laplace`, each of which gives four numbers.
+    """
+    rows, p = out.shape
+    blocks = (p + 3) >> 2
+    for r in range(rows):
+        base = numbers[r] * blocks
+        for b in range(blocks):
+            words = philox_block(key, agents[r], base + b)
+            column = b << 2
+            first, second = _gaussians_of(unit(words[0]), unit(words[1]))
+            out[r, column] = first
+            if column + 1 < p:
+                out[r, column + 1] = second
+            if column + 2 < p:
+                first, second = _gaussians_of(unit(words[2]), unit(words[3]))
+                out[r, column + 2] = first
+                if column + 3 < p:
+                    out[r, column + 3] = second
+
+
+@njit()
+def unit_uniform(key, agents, numbers, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (rows, p) with uniform draws on [0, 1): row r is release numbers[r] of agents[r].
+
+    The same words as in `unit_laplace`.
+    """
+    rows, p = out.shape
+    blocks = (p + 3) >> 2
+    for r in range(rows):
+        for b in range(blocks):
+            words = philox_block(key, agents[r], numbers[r] * blocks + b)
+            for lane in range(min(4, p - (b << 2))):
+                out[r, (b << 2) + lane] = unit(words[lane])
+
+
+intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.intrinsic
+insert: Callable[..., Any] = cgutils.get_or_insert_function
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+    """Have the cache line of a C-contiguous array's element fetched, by its place in the flattened array.
+
+    Nothing is read: a place outside the array does no harm, and no result depends on it.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        number, byte = ir.IntType(32), cgutils.voidptr_t
+        wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = insert(builder.module, wanted, "llvm.prefetch.p0")
+        # To read, to be kept in all levels of the cache, data.
+        builder.call(function, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), generate
+
+
+@intrinsic
+def high_product(typing_context: Any, a: Any, b: Any) -> Any:
+    """Upper 64 bits of the product of two unsigned numbers of 64 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        a, b = (builder.zext(argument, wide) for argument in arguments)
+        return builder.trunc(builder.lshr(builder.mul(a, b), wide(64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate

@@ -1,0 +1,269 @@
+"""The compiled replay of gossip ADMM; see :mod:`p2psim.learning.admm` for the method.
+
+An agent makes its local steps when it sends: its model changes there. Link variables change at the neighbour when it
+sends back, and at the agent that woke when it commits. State, with directed edges as the ends of links:
+
+- ``theta`` (n, p): own models; ``gradients`` (n, p), ``known`` (n,), ``local`` (n,) and ``sums`` (3,) as in the kernel
+  of the graph;
+- ``pulled`` (ends, 2, p): z − u for the own model and for the copy, which is what the other end sent last;
+- ``multipliers`` (ends, 2, p): u for the own model and for the copy;
+- ``newest`` (ends,): the exchange that set an end last, by the seq of its first send: an older one never overwrites it;
+- messages on their way (:mod:`p2psim.learning.in_flight`), tagged with their exchange: s of the own model and of the
+  copy, and in an answer those of the message that it answers, which the receiver sent and so knows;
+- ``heard`` (4p,) and ``heard_of`` (2,): the message that was delivered last, the seq of this delivery, its exchange.
+
+Replays events as gossip ADMM; see :mod:`p2psim.learning.admm` for the method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.core.compiled import njit
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
+from p2psim.learning.batches import Sampling
+from p2psim.learning.graph import kernel as graph_kernel
+from p2psim.learning.graph.kernel import AVERAGE, edge_of, track_objective
+from p2psim.learning.graph.problem import GraphProblem, LearnedModels
+from p2psim.learning.in_flight import DONE, InFlight, note_violation, post, take
+from p2psim.learning.owner_kernel import UNKNOWN, evaluate, release_gradient, snapped
+
+# Places in the vector of counters.
+COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
+
+
+@njit()
+def replay(  # type: ignore[no-untyped-def]
+    events, start, theta, gradients, known, anchor, pulled, multipliers, newest, heard, heard_of,
+    places, payloads, free, free_rows, counters, sums, local,
+    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, grid, batch,
+    bound, violations, violation_steps, violation_sizes,
+    smoothness, pull, ridge, rho, inner, without_release, noise, track,
+):  # fmt: skip
+    """Replay events from ``start``; returns (status, next event).
+
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`: all
+    inner steps of a release have the same batch. ``grid`` is None, or what noisy gradients are rounded to multiples of.
+    """
+    p = theta.shape[1]
+    old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
+    for at in range(start, events.size):
+        event = events[at]
+        kind, i = event.kind, event.agent
+        if kind == SEND:
+            answers = event.cause == heard_of[0]
+            exchange = heard_of[1] if answers else event.seq
+            row = post(event.seq, exchange, places, free, free_rows)
+            if row < 0:
+                return row, at
+            end = edge_of(indices, indptr[i], indptr[i + 1], event.peer)
+            touches = event.release >= 0
+            for a in range(p):
+                old[a] = theta[i, a]
+            stiffness = _aim(i, indptr, weights, rho, pulled, target)
+            if touches:
+                gradient = gradients[i]
+                step = 1.0 / (stiffness + pull[i] * smoothness[i])
+                noise_row, longest = counters[NOISE_ROW], 0.0
+                for _ in range(inner):
+                    here = release_gradient(
+                        loss, X, y, norms, offsets, clip, batch, bound, theta, i, event.release, known, gradients
+                    )  # fmt: skip
+                    longest = max(longest, here)
+                    known[i] = UNKNOWN
+                    for a in range(p):
+                        t = theta[i, a]
+                        if grid is None:
+                            g = gradient[a] + 2.0 * ridge[i] * t + noise[noise_row, a]
+                        else:  # the regulariser is not what noise hides
+                            g = snapped(gradient[a] + noise[noise_row, a], grid) + 2.0 * ridge[i] * t
+                        theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
+                if longest > 0.0:
+                    note_violation(
+                        i, counters[COMMITS], longest / bound, violations, violation_steps, violation_sizes
+                    )
+                counters[NOISE_ROW] += 1
+                for a in range(p):
+                    anchor[i, a] = theta[i, a]
+            else:
+                c = 0.0 if without_release == AVERAGE else pull[i]
+                for a in range(p):
+                    theta[i, a] = (target[a] + c * anchor[i, a]) / (stiffness + c)
+                known[i] = UNKNOWN
+            if track:
+                # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
+                after = gradients[i] if batch is None and touches else nothing
+                new, known[i] = evaluate(
+                    loss, X, y, norms, offsets[i], offsets[i + 1], clip, bound, theta[i], after
+                )
+                track_objective(
+                    i, old, mix, True, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
+                )
+            half = 0.5 * weights[end]
+            for a in range(p):
+                copy = (half * theta[i, a] + rho * pulled[end, 1, a]) / (half + rho)
+                payloads[row, a] = theta[i, a] + multipliers[end, 0, a]
+                payloads[row, p + a] = copy + multipliers[end, 1, a]
+            if answers:
+                for a in range(2 * p):
+                    payloads[row, 2 * p + a] = heard[a]
+                _set_end(end, exchange, payloads[row], heard, pulled, multipliers, newest)
+            counters[SENT] += 2
+        elif kind in (DELIVER, DROP):
+            row, exchange = take(event.cause, places, free, free_rows)
+            if kind == DELIVER:
+                for a in range(4 * p):
+                    heard[a] = payloads[row, a]
+                heard_of[0], heard_of[1] = event.seq, exchange
+        elif kind == COMMIT:
+            end = edge_of(indices, indptr[i], indptr[i + 1], event.peer)
+            _set_end(end, heard_of[1], heard[2 * p :], heard, pulled, multipliers, newest)
+            counters[COMMITS] += 1
+    return DONE, events.size
+
+
+@njit(inline="always")
+def _aim(i, indptr, weights, rho, pulled, target):  # type: ignore[no-untyped-def]
+    """Σ_e (ρ + h_e), returned, and Σ_e (ρ(z_i − u_i) + h_e(z_ij − u_ij)), written to ``target``."""
+    stiffness = 0.0
+    target[:] = 0.0
+    for e in range(indptr[i], indptr[i + 1]):
+        half = 0.5 * weights[e]
+        h = half * rho / (half + rho)
+        stiffness += rho + h
+        for a in range(target.size):
+            target[a] += rho * pulled[e, 0, a] + h * pulled[e, 1, a]
+    return stiffness
+
+
+@njit(inline="always")
+def _set_end(end, exchange, sent, heard, pulled, multipliers, newest):  # type: ignore[no-untyped-def]
+    """Set z and u of one end from what it sent and heard: its model meets the other's copy, its copy the model."""
+    if exchange <= newest[end]:
+        return
+    newest[end] = exchange
+    p = pulled.shape[2]
+    for a in range(p):
+        pulled[end, 0, a] = heard[p + a]
+        pulled[end, 1, a] = heard[a]
+        multipliers[end, 0, a] = 0.5 * (sent[a] - heard[p + a])
+        multipliers[end, 1, a] = 0.5 * (sent[p + a] - heard[a])
+
+
+@dataclass(frozen=True)
+class AdmmRule:
+    """How an agent makes its local steps.
+
+    Attributes
+    ----------
+    rho : float
+        Penalty, positive.
+    inner : int
+        Gradient steps of each local problem; each takes the gradient of the agent's records anew.
+    clip, order, bound, grid
+        As in `p2psim.learning.graph.replay.GraphRule`.
+    anchored : bool
+        What local steps without a release minimise in place of the agent's loss: nothing, or, if anchored, half the
+        squared distance from its last model that touched its data.
+    """
+
+    rho: float
+    inner: int = 10
+    clip: float = np.inf
+    order: int = 1
+    bound: float = np.inf
+    anchored: bool = False
+    grid: float | None = None
+
+
+class AdmmReplay(LearnedModels):
+    """One replica of gossip ADMM, fed with chunks of events of the exchange ``{kind: gossip, mode: edge}``.
+
+    Parameters
+    ----------
+    problem : GraphProblem
+    rule : AdmmRule
+    start : ndarray, shape (n, p)
+        The agents' first models, which their neighbours know.
+    anchor : ndarray, shape (n, p), optional
+        What anchored steps without a release pull towards, until the agent's first release; the start when left out.
+    track : bool
+        Keep Q_L up to date.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (n, p)
+        The agents' own models. One changes when its agent sends, before the commit that the exchange may end in.
+    """
+
+    def __init__(
+        self,
+        problem: GraphProblem,
+        rule: AdmmRule,
+        start: np.ndarray,
+        anchor: np.ndarray | None = None,
+        track: bool = True,
+        sampling: Sampling | None = None,
+    ):
+        super().__init__(problem, rule, start, anchor, track, sampling)
+        self._rule, (n, p) = rule, self.theta.shape
+        owner = np.repeat(np.arange(n), np.diff(problem.indptr))
+        self._pulled = np.stack([self.theta[owner], self.theta[problem.indices]], axis=1)
+        self._multipliers = np.zeros((owner.size, 2, p))
+        self._newest = np.full(owner.size, -1, np.int64)
+        self._heard, self._heard_of = np.zeros(4 * p), np.full(2, -1, np.int64)
+        self._mail = InFlight(4 * p)
+        self.counters = np.zeros(COUNTERS, np.int64)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay events.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (releases in these events, p)
+            Noise of each release, in the order of the events; added to the mean gradient of the agent's records.
+
+        Raises
+        ------
+        SimulationError
+            If there is noise and more than one inner step: one draw does not hide several gradients.
+        """
+        problem, rule, mail = self._problem, self._rule, self._mail
+        if rule.inner > 1 and noise.any():
+            raise SimulationError(
+                f"a release of gossip ADMM is private with inner: 1 only, for each of its {rule.inner} inner steps "
+                "takes the gradient anew"
+            )
+        self.counters[NOISE_ROW] = 0
+        at = 0
+        while at < events.size:
+            status, at = replay(
+                events, at, self.theta, self._gradients, self._known, self._anchor,
+                self._pulled, self._multipliers, self._newest,
+                self._heard, self._heard_of, mail.places, mail.payloads, mail.free, mail.free_rows,
+                self.counters, self._sums, self.local,
+                problem.indptr, problem.indices, problem.weights, problem.degrees,
+                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
+                rule.clip, rule.grid, self._batch, rule.bound,
+                self.violations, self.violation_steps, self.violation_sizes,
+                problem.smoothness, problem.pull, problem.ridge, rule.rho, rule.inner,
+                graph_kernel.ANCHORED if rule.anchored else graph_kernel.AVERAGE, noise, self._track,
+            )  # fmt: skip
+            if status != DONE:
+                mail.make_room(status)
+
+    @property
+    def vectors_sent(self) -> int:
+        """Vectors of length p sent so far: two a message, four for each link woken."""
+        return int(self.counters[SENT])
+
+    @property
+    def messages_held(self) -> int:
+        """Messages on their way."""
+        return self._mail.held

@@ -1,0 +1,137 @@
+"""Coordinate descent on a graph (B, section 3).
+
+Gossip ADMM for Q_L (Vanhaesebrouck, Bellet, Tommasi 2017, section 4): the update, and its penalty.
+
+Q_L = Σ_i Q_i with Q_i = ¼ Σ_j W_ij‖θ_i − θ_ij‖² + μD_ii·c_i·L_i(θ_i), where agent i holds its own model θ_i and a
+copy θ_ij of each neighbour's; every link e = (i, j) demands θ_i = θ_ji and θ_j = θ_ij. Each end of a link has a
+secondary variable and a multiplier for its own model and for its copy, four and four a link: z_i, z_ij and λ_i, λ_ij at
+the end of i. With u = λ/ρ agent i's part of the augmented Lagrangian is, up to a constant,
+
+    Q_i + (ρ/2) Σ_e (‖θ_i − z_i^e + u_i^e‖² + ‖θ_ij − z_ij^e + u_ij^e‖²).
+
+**Local steps.** The copies are eliminated: for any θ_i the best is θ_ij = (w·θ_i + ρ(z_ij − u_ij))/(w + ρ), w = W_ij/2,
+which leaves μD_ii·c_i·L_i(θ_i) + ½ Σ_e (ρ‖θ_i − (z_i − u_i)‖² + h_e‖θ_i − (z_ij − u_ij)‖²), h_e = wρ/(w + ρ). On this
+``inner`` gradient steps of length 1/(Σ_e(ρ + h_e) + μD_ii·c_i·L_i^loc) are made, from the agent's present model.
+
+**A link wakes.** Both ends make local steps and send s_i = θ_i + u_i and s_ij = θ_ij + u_ij: two p-vectors each way,
+four a link (the paper sends models and multipliers apart, eight). Then z_i = (s_i + s_ji)/2 at both ends, and each
+multiplier becomes u_i ← u_i + θ_i − z_i = s_i − z_i; in the same way for the model of j. So z_i − u_i = s_ji, what the
+other end sent last, is all that local steps need of z. Once both ends have been set by the same exchange their
+multipliers sum to zero, whatever went before; an exchange that is lost half-way is mended by the next one.
+
+The fixed point is the minimiser of Q_L for any ρ and any ``inner``. At the start every end knows the starts of both
+ends, and multipliers are zero.
+
+Gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006).
+
+Model propagation on a graph (B, appendix C).
+
+Push-sum (Kempe, Dobra, Gehrke 2003): averaging by messages that need no answer.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Discriminator, Field, Tag
+
+from p2psim.core.options import Count, Options, Step
+from p2psim.learning.batches import Batch, Whole
+from p2psim.learning.steps import Local, RunEnd, Smoothness, Start, Zero
+
+
+class CoordinateDescent(RunEnd):
+    """On waking, an agent steps down its own loss and towards its neighbours' models (B, section 3)."""
+
+    kind: Literal["coordinate-descent"] = "coordinate-descent"
+    mu: Step = Field(description="μ, the weight of the agents' own losses")
+    start: Start = Field(Zero(), description="the agents' first models")
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
+    smoothness: Smoothness = "public"
+
+    touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+
+
+class RelativePenalty(Options):
+    """ρ as a multiple of the mean weight of a link."""
+
+    mean_weight: Step = Field(description="ρ over the mean of W_ij over the links")
+
+
+def _number_or_part(value: Any) -> str:
+    return "part" if isinstance(value, dict | RelativePenalty) else "number"
+
+
+#: ρ in a scenario: a number, or ``{mean_weight: …}``.
+Penalty = Annotated[
+    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("part")],
+    Discriminator(_number_or_part),
+]
+
+
+class GossipAdmm(RunEnd):
+    """Links wake; both ends make local steps and agree a little more (Vanhaesebrouck, Bellet, Tommasi 2017)."""
+
+    kind: Literal["gossip-admm"] = "gossip-admm"
+    mu: Step = Field(description="μ, the weight of the agents' own losses")
+    rho: Penalty = Field(RelativePenalty(mean_weight=0.3), description="penalty ρ, or {mean_weight: …}")
+    inner: Count = Field(10, description="gradient steps of each local problem")
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
+    start: Start = Field(Zero(), description="the agents' first models")
+    smoothness: Smoothness = "public"
+
+    touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    #: p-vectors in a message.
+    vectors: ClassVar[int] = 2
+
+
+def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:
+    """ρ as a number.
+
+    Parameters
+    ----------
+    rho : float or RelativePenalty
+    weights : ndarray, shape (m,)
+        W_ij of all links; it does not matter whether each is there once or twice.
+    """
+    return rho.mean_weight * float(weights.mean()) if isinstance(rho, RelativePenalty) else float(rho)
+
+
+class Averaging(RunEnd):
+    """Agents that meet take the mean of their models."""
+
+    kind: Literal["averaging"] = "averaging"
+    start: Start = Field(Local(), description="what is averaged")
+
+    mu: ClassVar[float] = 1.0
+    touches_data: ClassVar[bool] = False
+    updates: ClassVar[Literal["wake", "hear"]] = "hear"
+
+
+class ModelPropagation(RunEnd):
+    """On waking, an agent averages its neighbours' models with its own local one (B, appendix C)."""
+
+    kind: Literal["model-propagation"] = "model-propagation"
+    mu: Step = Field(description="μ, the weight of the agents' local models")
+    start: Start = Field(Local(), description="the local models, which are also the agents' first ones")
+
+    touches_data: ClassVar[bool] = False
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+
+
+class PushSum(RunEnd):
+    """Each agent keeps a sum and a weight, and sends half of both; its model is sum by weight.
+
+    Sums and weights are conserved as long as every message arrives, whatever its delay: then all models tend to the
+    mean of the start. A message that is lost takes its sum and weight along: models still agree in the end, elsewhere.
+    """
+
+    kind: Literal["push-sum"] = "push-sum"
+    start: Start = Field(Local(), description="what is averaged")
+
+    mu: ClassVar[float] = 1.0
+    touches_data: ClassVar[bool] = False
+    updates: ClassVar[Literal["wake", "hear"]] = "hear"

@@ -1,0 +1,187 @@
+"""What can be recorded of models on a graph: one function a metric, and its line in the list below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from p2psim.core.errors import SimulationError
+from p2psim.core.figures import Metric, Registered
+from p2psim.core.registry import register_all
+from p2psim.learning.star.problem import LOWEST
+
+if TYPE_CHECKING:
+    from p2psim.learning.graph.problem import GraphProblem
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All models at one moment, and what is known of them.
+
+    Attributes
+    ----------
+    problem : GraphProblem
+    theta : ndarray, shape (n, p)
+    objective : callable
+        Gives Q_L at these models.
+    minimum : callable
+        Gives Q_L*, computed when first asked for.
+    vectors_sent : int
+    """
+
+    problem: GraphProblem
+    theta: np.ndarray
+    objective: Callable[[], float]
+    minimum: Callable[[], float]
+    vectors_sent: int
+
+
+class GraphMetric(Metric):
+    """Base of metrics of models on a graph; see `p2psim.core.figures.Metric` for what they say of themselves.
+
+    Attributes
+    ----------
+    each : bool
+        Whether it is one number an agent, whose mean is recorded and which ``record.per_agent`` can name.
+    needs_objective : bool
+        Whether it asks for Q_L or Q_L*, which are kept up to date only if a metric does.
+    needs_tests : bool
+        Whether it needs records held out for tests.
+    of_models : bool
+        Whether it is a function of models, which baselines have too; otherwise of what was sent.
+    """
+
+    each: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
+    needs_tests: ClassVar[bool] = False
+    of_models: ClassVar[bool] = True
+
+    @staticmethod
+    def measure(seen: Seen) -> float | np.ndarray:
+        """Measure all models at one moment.
+
+        Parameters
+        ----------
+        seen : Seen
+
+        Returns
+        -------
+        float or ndarray, shape (n,)
+            Finite; one number an agent where the metric is of each, NaN of an agent for which there is none.
+        """
+        raise NotImplementedError
+
+
+class GraphFact(Metric):
+    """Base of facts of the graph, which are recorded once, with the first models."""
+
+
+def _objective_gap(seen: Seen) -> float:
+    minimum = seen.minimum()
+    gap = seen.objective() - minimum
+    if gap < -LOWEST * abs(minimum):
+        # Q_L is kept up to date by differences, whose rounding adds up.
+        gap = seen.problem.objective(seen.theta) - minimum
+        if gap < -LOWEST * abs(minimum):
+            raise SimulationError(
+                f"Q_L − Q_L* is {gap:.3g}: models are better than those taken for the minimum"
+            )
+    return gap
+
+
+def _mean_objective_gap(seen: Seen) -> float:
+    return _objective_gap(seen) / float(seen.problem.degrees.sum())
+
+
+def _consensus_distance(seen: Seen) -> float:
+    return float(((seen.theta - seen.theta.mean(axis=0)) ** 2).sum(axis=1).mean())
+
+
+def _worst_decile(values: np.ndarray, lowest: bool) -> float:
+    known = np.sort(values[~np.isnan(values)])
+    count = max(1, known.size // 10)
+    return float((known[:count] if lowest else known[-count:]).mean())
+
+
+register_all(
+    [
+        GraphMetric.of(
+            "objective", lambda seen: seen.objective(), "Q_L", label="objective", needs_objective=True
+        ),
+        GraphMetric.of(
+            "objective_gap",
+            _objective_gap,
+            "Q_L − Q_L*",
+            label="objective gap (units of the objective)",
+            needs_objective=True,
+        ),
+        GraphMetric.of(
+            "mean_objective_gap",
+            _mean_objective_gap,
+            "(Q_L − Q_L*)/Σ_i D_ii: the gap per agent at a mean degree of 1, comparable between graphs",
+            label="objective gap per agent (weights normalised)",
+            needs_objective=True,
+        ),
+        GraphMetric.of(
+            "test_accuracy",
+            lambda seen: seen.problem.test_accuracy(seen.theta),
+            "share of right classes on held-out records; one that is not told counts as half right",
+            label="test accuracy (fraction)",
+            rises=True,
+            each=True,
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "test_rmse",
+            lambda seen: seen.problem.test_rmse(seen.theta),
+            "root mean squared error on held-out records",
+            label="test RMSE (units of the label)",
+            each=True,
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "worst_decile_accuracy",
+            lambda seen: _worst_decile(seen.problem.test_accuracy(seen.theta), True),
+            "mean accuracy of the tenth of agents with the lowest",
+            label="test accuracy of the worst tenth of agents (fraction)",
+            rises=True,
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "worst_decile_rmse",
+            lambda seen: _worst_decile(seen.problem.test_rmse(seen.theta), False),
+            "mean error of the tenth of agents with the highest",
+            needs_tests=True,
+        ),
+        GraphMetric.of(
+            "consensus_distance",
+            _consensus_distance,
+            "mean of ‖θ_i − θ̄‖²",
+            label="consensus distance (squared units of θ)",
+        ),
+        GraphMetric.of(
+            "vectors_sent",
+            lambda seen: float(seen.vectors_sent),
+            "p-vectors sent so far; a broadcast counts once",
+            label="p-vectors sent (number)",
+            rises=True,
+            of_models=False,
+        ),
+        GraphFact.of(
+            "lambda2",
+            None,
+            "second smallest eigenvalue of the Laplacian D − W",
+            label="λ₂ of the Laplacian (units of weights)",
+        ),
+        GraphFact.of("spectral_gap", None, "gap of the normalised walk on the graph"),
+        GraphFact.of("degree_mean", None, "mean number of neighbours"),
+        GraphFact.of("degree_std", None, "standard deviation of the number of neighbours"),
+        GraphFact.of("diameter", None, "longest of the shortest paths, for up to 2,000 agents"),
+    ]
+)
+
+#: Metrics of models on a graph, and facts of the graph, that are registered.
+GRAPH_METRICS, GRAPH_FACTS = Registered(GraphMetric), Registered(GraphFact)

@@ -1,0 +1,331 @@
+"""Batches in plain Python, from NumPy's own Philox: what the compiled draws are tested against.
+
+What agents release, in plain NumPy: what the plain replays of all algorithms have in common.
+
+Coordinate descent and model propagation in plain NumPy: to be read beside the paper, and to test against.
+
+Gossip ADMM in plain NumPy, with all its variables: to be read beside the paper, and to test against.
+
+Gossip averaging in plain NumPy: to be read beside the paper, and to test against.
+
+Push-sum in plain NumPy: to be read beside the paper, and to test against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
+from p2psim.learning.batches import POISSON, Sampling
+from p2psim.learning.graph.admm import AdmmRule
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.star.problem import StarProblem
+
+
+def drawn(sampling: Sampling, agent: int, release: int, records: int) -> list[int]:
+    """Places of the records that take part in an agent's numbered release."""
+    counter = np.array([0, release, agent, 0], dtype=np.uint64)
+    random = np.random.Generator(np.random.Philox(counter=counter, key=sampling.key)).random
+    if sampling.code == POISSON:
+        return _poisson(random, records, float(sampling.rates[agent]))
+    return _fixed(random, records, int(sampling.sizes[agent]))
+
+
+def _poisson(random, records: int, rate: float) -> list[int]:  # type: ignore[no-untyped-def]
+    if rate == 1:
+        return list(range(records))
+    rows: list[int] = []
+    at = -1
+    while True:
+        skipped = math.log(1 - random()) / math.log1p(-rate)
+        if at + 1 + skipped >= records:
+            return rows
+        at += 1 + math.floor(skipped)
+        rows.append(at)
+
+
+def _fixed(random, records: int, size: int) -> list[int]:  # type: ignore[no-untyped-def]
+    rows: list[int] = []
+    for last in range(records - size, records):
+        place = math.floor(random() * (last + 1))
+        rows.append(last if place in rows else place)
+    return rows
+
+
+def mean_gradient(
+    problem: StarProblem | GraphProblem,
+    agent: int,
+    theta: np.ndarray,
+    clip: float,
+    release: int,
+    sampling: Sampling | None,
+    order: int = 1,
+) -> np.ndarray:
+    """Mean of the gradients of an agent's records, or its estimate from a release's batch: shape (p,).
+
+    Each record's gradient is clipped to a norm of order 1 or 2. Of a batch the sum is divided by a public number, not
+    by how many were drawn. Without records it is zero.
+    """
+    n = int(problem.records[agent])
+    places = range(n) if sampling is None else drawn(sampling, agent, release, n)
+    divisor = max(n, 1) if sampling is None else sampling.divisors[agent]
+    rows = problem.offsets[agent] + np.array(places, np.int64)
+    X, y = problem.X[rows], problem.y[rows]
+    gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
+    norms = np.linalg.norm(gradients, ord=order, axis=1)
+    clipped = gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
+    return np.asarray(clipped.sum(axis=0) / divisor)
+
+
+def on_grid(values: np.ndarray, grid: float | None) -> np.ndarray:
+    """Nearest multiples of the grid's step, halves upwards; the values themselves where there is no grid."""
+    return values if grid is None else grid * np.floor(values / grid + 0.5)
+
+
+def first_rows(events: Iterable[np.void], kind: int, agents: int) -> np.ndarray:
+    """Where each agent's releases begin among all of them in the order (agent, release): shape (agents + 1,).
+
+    Parameters
+    ----------
+    events : iterable of EVENT records
+    kind : int
+        Kind of the events that make a release.
+    agents : int
+    """
+    made = np.zeros(agents + 1, np.int64)
+    for event in events:
+        if event["kind"] == kind and event["release"] >= 0:
+            made[event["agent"] + 1] += 1
+    return np.cumsum(made)
+
+
+def replay_plainly(
+    problem: GraphProblem,
+    rule: GraphRule,
+    start: np.ndarray,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    anchor: np.ndarray | None = None,
+    sampling: Sampling | None = None,
+) -> Iterator[np.ndarray]:
+    """All models after every commit.
+
+    Parameters
+    ----------
+    problem : GraphProblem
+    rule : GraphRule
+    start : ndarray, shape (n, p)
+    events : iterable of EVENT records
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    anchor : ndarray, shape (n, p), optional
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+
+    Yields
+    ------
+    ndarray, shape (n, p)
+        The first is the start.
+    """
+    events = list(events)
+    theta = np.array(start, dtype=float)
+    anchors = np.array(start if anchor is None else anchor, dtype=float)
+    received = {
+        (i, int(j)): (0, theta[j].copy())
+        for i in range(problem.agents)
+        for j in problem.indices[problem.indptr[i] : problem.indptr[i + 1]]
+    }
+    sent: dict[int, np.ndarray] = {}
+    first = first_rows(events, COMMIT, problem.agents)
+    yield theta.copy()
+    for event in events:
+        i, peer, version, cause = (int(event[name]) for name in ("agent", "peer", "version", "cause"))
+        if event["kind"] == SEND and version >= 0:
+            sent[int(event["seq"])] = theta[i].copy()
+        elif event["kind"] == DELIVER and version > received[i, peer][0]:
+            received[i, peer] = version, sent[cause]
+        elif event["kind"] == JOIN and version >= 0:
+            theta[i] = theta[peer] if peer >= 0 else start[i]
+        elif event["kind"] == COMMIT:
+            near = problem.indices[problem.indptr[i] : problem.indptr[i + 1]]
+            W = problem.weights[problem.indptr[i] : problem.indptr[i + 1]]
+            mix = sum(w * received[i, int(j)][1] for w, j in zip(W, near, strict=True)) / W.sum()
+            mu_c = problem.mu * problem.confidence[i]
+            a = 1 / (1 + mu_c * problem.smoothness[i])
+            release = int(event["release"])
+            if release >= 0:
+                g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
+                g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
+                theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * g)
+                anchors[i] = theta[i]
+            elif rule.anchored:
+                theta[i] = (mix + mu_c * anchors[i]) / (1 + mu_c)
+            else:
+                theta[i] = (1 - a) * theta[i] + a * mix
+            yield theta.copy()
+
+
+#: θ_i, θ_ij and their multipliers λ, as one end of a link sends them.
+Message = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def replay_admm_plainly(
+    problem: GraphProblem,
+    rule: AdmmRule,
+    start: np.ndarray,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    anchor: np.ndarray | None = None,
+    sampling: Sampling | None = None,
+) -> Iterator[np.ndarray]:
+    """All own models after every commit.
+
+    Parameters
+    ----------
+    problem : GraphProblem
+    rule : AdmmRule
+    start : ndarray, shape (n, p)
+    events : iterable of EVENT records
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    anchor : ndarray, shape (n, p), optional
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+
+    Yields
+    ------
+    ndarray, shape (n, p)
+        The first is the start.
+    """
+    events = list(events)
+    rho = rule.rho
+    theta = np.array(start, dtype=float)
+    anchors = np.array(start if anchor is None else anchor, dtype=float)
+    near = [
+        problem.indices[problem.indptr[i] : problem.indptr[i + 1]].tolist() for i in range(problem.agents)
+    ]
+    W = {
+        (i, j): float(problem.weights[problem.indptr[i] + k])
+        for i in range(problem.agents)
+        for k, j in enumerate(near[i])
+    }
+    # By the end (i, j) of i: secondary variables and multipliers of the own model (0) and of the copy of j's (1).
+    z = {(i, j): [theta[i].copy(), theta[j].copy()] for i, j in W}
+    multiplier = {end: [np.zeros(problem.dimension), np.zeros(problem.dimension)] for end in W}
+    set_by = dict.fromkeys(W, -1)
+    first = first_rows(events, SEND, problem.agents)
+
+    def steps(i: int, release: int) -> None:
+        """Minimise agent i's part of the augmented Lagrangian, its copies eliminated."""
+        stiff, target = 0.0, np.zeros(problem.dimension)
+        for j in near[i]:
+            w = W[i, j] / 2
+            h = w * rho / (w + rho)
+            own, copy = (z[i, j][k] - multiplier[i, j][k] / rho for k in (0, 1))
+            stiff, target = stiff + rho + h, target + rho * own + h * copy
+        pull = problem.mu * problem.degrees[i] * problem.confidence[i]
+        if release < 0:
+            c = pull if rule.anchored else 0.0
+            theta[i] = (target + c * anchors[i]) / (stiff + c)
+            return
+        for _ in range(rule.inner):
+            g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
+            g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
+            g = pull * g + stiff * theta[i] - target
+            theta[i] = theta[i] - g / (stiff + pull * problem.smoothness[i])
+        anchors[i] = theta[i]
+
+    def meet(i: int, j: int, exchange: int, mine: Message, other: Message) -> None:
+        """Set the variables of i's end from what both ends sent."""
+        if exchange < set_by[i, j]:
+            return
+        set_by[i, j] = exchange
+        for k in (0, 1):  # my model meets the other's copy of it, and my copy the other's model
+            (model, lam), (their, their_lam) = (mine[k], mine[2 + k]), (other[1 - k], other[3 - k])
+            z[i, j][k] = ((lam + their_lam) / rho + model + their) / 2
+            multiplier[i, j][k] = lam + rho * (model - z[i, j][k])
+
+    sent: dict[int, tuple[int, Message, Message | None]] = {}  # exchange, message, message that it answers
+    heard: dict[int, tuple[int, Message, Message | None]] = {}
+    yield theta.copy()
+    for event in events:
+        i, j, seq, cause = (int(event[name]) for name in ("agent", "peer", "seq", "cause"))
+        if event["kind"] == SEND:
+            steps(i, int(event["release"]))
+            w = W[i, j] / 2
+            copy = (w * theta[i] + rho * z[i, j][1] - multiplier[i, j][1]) / (w + rho)
+            message = (theta[i].copy(), copy, *(lam.copy() for lam in multiplier[i, j]))
+            exchange, other, _ = heard.get(cause, (seq, None, None))
+            sent[seq] = exchange, message, other
+            if other is not None:
+                meet(i, j, exchange, message, other)
+        elif event["kind"] == DELIVER:
+            heard[seq] = sent[cause]
+        elif event["kind"] == COMMIT:
+            exchange, answer, mine = heard[cause]
+            assert mine is not None
+            meet(i, j, exchange, mine, answer)
+            yield theta.copy()
+
+
+def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
+    """All models after every commit.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n, p)
+    events : iterable of EVENT records
+
+    Yields
+    ------
+    ndarray, shape (n, p)
+        The first is the start.
+    """
+    x = np.array(start, dtype=float)
+    sent: dict[int, np.ndarray] = {}
+    heard: dict[int, np.ndarray] = {}
+    yield x.copy()
+    for event in events:
+        i, seq, cause = int(event["agent"]), int(event["seq"]), int(event["cause"])
+        if event["kind"] == SEND and event["version"] >= 0:
+            sent[seq] = x[i].copy()
+        elif event["kind"] == DELIVER and cause in sent:
+            heard[seq] = sent[cause]
+        elif event["kind"] == COMMIT:
+            x[i] = (x[i] + heard[cause]) / 2
+            yield x.copy()
+
+
+def push_sum_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
+    """All models after every commit.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n, p)
+    events : iterable of EVENT records
+
+    Yields
+    ------
+    ndarray, shape (n, p)
+        The first is the start.
+    """
+    s, w = np.array(start, dtype=float), np.ones(len(start))
+    sent: dict[int, tuple[np.ndarray, float]] = {}
+    heard: dict[int, tuple[np.ndarray, float]] = {}
+    models = s.copy()
+    yield models.copy()
+    for event in events:
+        i, seq, cause = int(event["agent"]), int(event["seq"]), int(event["cause"])
+        if event["kind"] == SEND and event["version"] >= 0:
+            s[i], w[i] = s[i] / 2, w[i] / 2
+            sent[seq] = s[i].copy(), float(w[i])
+        elif event["kind"] == DELIVER and cause in sent:
+            heard[seq] = sent[cause]
+        elif event["kind"] == COMMIT:
+            s[i], w[i] = s[i] + heard[cause][0], w[i] + heard[cause][1]
+            models[i] = s[i] / w[i]
+            yield models.copy()

@@ -1,0 +1,1 @@
+"""A central learner and its owners: algorithms, kernels, and their replay."""

@@ -1,0 +1,184 @@
+"""The asynchronous star (F Algorithm 1): what a scenario says of it, and its step sizes.
+
+Synchronous rounds with a central learner (W Algorithms 1 and 2): what a scenario says of them, and their steps.
+
+W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy"
+(IEEE Symposium on Security and Privacy, 2020). In round k = 1 … T − 1 the learner asks all owners for the gradient at
+θ[k] and steps against ∇g(θ[k]) + Σ_l (n_l/n)·Q̄_l.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Discriminator, Field, Tag
+
+from p2psim.core.options import Count, Options, Positive, Step
+from p2psim.learning.batches import Batch, Whole
+from p2psim.learning.steps import Fresh, Staleness, Weighting
+
+
+class RhoFromH(Options):
+    """Choose ρ from the records, so that the steepest owner has the given h = lr·λ_max. Flagged: it depends on data."""
+
+    h: Step = Field(description="h of the steepest owner; 1 is fastest")
+
+
+def _number_or_part(value: Any) -> str:
+    return "part" if isinstance(value, dict | RhoFromH) else "number"
+
+
+class AsyncStar(Options):
+    """A central learner and N owners, one answer at a time (F Algorithm 1)."""
+
+    kind: Literal["async-star"] = "async-star"
+    horizon: Count = Field(description="T, the number of answers to apply")
+    rho: Annotated[
+        Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("part")], Discriminator(_number_or_part)
+    ] = Field(description="step parameter ρ, or {h: …} to choose it from the records")
+    theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
+    form: Literal["printed", "corrected"] = Field("corrected", description="the learner's weight on g")
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
+    stale: Literal["blend", "overwrite"] = Field(
+        "blend",
+        description="what an answer to an older query is applied to: the current or the queried model",
+    )
+    reweight: Literal["none", "known", "estimated"] = Field(
+        "none", description="whether gradients are divided by how often their owners answer (F, Remark 4)"
+    )
+    reweight_at: Literal["learner", "owner"] = Field("learner", description="who does that")
+    staleness: Staleness = Field(Fresh(), description="whether old answers count less")
+
+
+@dataclass(frozen=True)
+class StarMethod:
+    """The numbers of F Algorithm 1.
+
+    Attributes
+    ----------
+    step : float
+        ρ/(T²σ), with σ = 2·l2.
+    learner_weight : float
+        c_L: the weight of ∇g in the learner's own update.
+    overwrite : bool
+        Whether an answer is applied to the model that was queried, not to the current one.
+    weighting : Weighting, optional
+        What answers are multiplied by; all count alike when left out.
+    """
+
+    step: float
+    learner_weight: float
+    overwrite: bool
+    weighting: Weighting | None = None
+
+
+def star_method(
+    algorithm: AsyncStar, rho: float, l2: float, owners: int, weighting: Weighting | None = None
+) -> StarMethod:
+    """Numbers of F Algorithm 1 for N owners.
+
+    F prints c_L = (N − 1)/N; its derivation uses η = 1/(2N), which gives 1/2 (the corrected form).
+    """
+    weight = (owners - 1) / owners if algorithm.form == "printed" else 0.5
+    return StarMethod(
+        rho / (algorithm.horizon**2 * 2 * l2), weight, algorithm.stale == "overwrite", weighting
+    )
+
+
+#: What both algorithms have.
+_HORIZON = Field(description="T: T − 1 rounds are held, and budgets are spread over T answers")
+_THETA_MAX = Field(description="Θ is the box |θ_j| ≤ theta_max, in which the optimum is sought")
+_REWEIGHT = Field(
+    description="what makes up for owners who do not answer: nothing, their known or estimated frequencies, or the "
+    "weight of those who answered in this round"
+)
+
+Reweight = Annotated[Literal["none", "known", "estimated", "answered"], _REWEIGHT]
+
+
+class SynchronousDescent(Options):
+    """Gradient descent in rounds (W Algorithm 1); its models are not projected."""
+
+    kind: Literal["synchronous-descent"] = "synchronous-descent"
+    horizon: Annotated[Count, Field(ge=2)] = _HORIZON
+    rho: Step = Field(description="step parameter ρ")
+    theta_max: Positive = _THETA_MAX
+    form: Literal["printed", "corrected"] = Field(
+        "corrected", description="steps ρ/(T²k), which vanish as T grows, or ρ/k"
+    )
+    batch: Batch = Field(Whole(), description="which of an owner's records take part in a release")
+    reweight: Reweight = "none"
+
+
+class SynchronousAveraging(Options):
+    """Projected subgradient descent in rounds, whose model is an average of the iterates (W Algorithm 2)."""
+
+    kind: Literal["synchronous-averaging"] = "synchronous-averaging"
+    horizon: Annotated[Count, Field(ge=2)] = _HORIZON
+    c1: Step = Field(description="c₁: the step of round k is c₁/√k")
+    theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
+    form: Literal["printed", "corrected"] = Field(
+        "corrected", description="whether the average of a round leaves out the newest iterate, as printed"
+    )
+    batch: Batch = Field(Whole(), description="which of an owner's records take part in a release")
+    reweight: Reweight = "none"
+
+
+@dataclass(frozen=True)
+class RoundMethod:
+    """The numbers of an algorithm in rounds.
+
+    Attributes
+    ----------
+    steps : ndarray, shape (T − 1,)
+        Step of each round.
+    projects : bool
+        Whether iterates stay in Θ.
+    averages : bool
+        Whether the model is the average of the iterates.
+    keep, take : ndarray, shape (T − 1,)
+        Weights of the average so far, and of an iterate.
+    newest : bool
+        Whether that is the iterate after the round's step, not before it.
+    weighting : Weighting
+        What answers are multiplied by.
+    by_answered : bool
+        Whether their sum is divided by the share of the records of those who answered.
+    """
+
+    steps: np.ndarray
+    projects: bool
+    averages: bool
+    keep: np.ndarray
+    take: np.ndarray
+    newest: bool
+    weighting: Weighting
+    by_answered: bool
+
+
+def round_method(algorithm: SynchronousDescent | SynchronousAveraging, weighting: Weighting) -> RoundMethod:
+    """Numbers of W Algorithm 1 or 2.
+
+    Algorithm 1 prints steps ρ/(T²k); all of them together move the model by about ρ·ln T/T², so that it freezes as T
+    grows. The corrected form takes ρ/k.
+
+    Algorithm 2 averages θ̄[k+1] = ((k−1)/(e+k))·θ̄[k] + ((e+1)/(e+k))·θ[k] with e = 1/√T, so that θ[T] is in no average.
+    The corrected form takes in the newest iterate, θ̄[k+1] = (k/(k+1+e))·θ̄[k] + ((e+1)/(k+1+e))·θ[k+1]: the
+    polynomial-decay averaging of Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization" (ICML
+    2013), section 4.
+
+    Parameters
+    ----------
+    algorithm : SynchronousDescent or SynchronousAveraging
+    weighting : Weighting
+    """
+    T, k = algorithm.horizon, np.arange(1, algorithm.horizon, dtype=float)
+    answered, corrected = algorithm.reweight == "answered", algorithm.form == "corrected"
+    if isinstance(algorithm, SynchronousDescent):
+        steps = algorithm.rho / k if corrected else algorithm.rho / (T**2 * k)
+        return RoundMethod(steps, False, False, k * 0, k * 0, True, weighting, answered)
+    e, at = 1 / np.sqrt(T), k + 1 if corrected else k
+    steps, keep, take = algorithm.c1 / np.sqrt(k), (at - 1) / (e + at), (e + 1) / (e + at)
+    return RoundMethod(steps, True, True, keep, take, corrected, weighting, answered)

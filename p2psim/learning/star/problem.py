@@ -1,0 +1,380 @@
+"""What replays of a central learner have in common: chunks of events in, models out.
+
+What the star minimises: the owners' records, or what of them is enough, and the exact optimum.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import COMMIT
+from p2psim.learning.in_flight import DONE
+from p2psim.learning.losses import Loss
+from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
+from p2psim.learning.star.kernel import quadratic_gap
+
+#: Rows for models to be recorded in: of θ, of the step, and of the time.
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Models of the learner, in order.
+
+    Attributes
+    ----------
+    step : ndarray of int64, shape (rows,)
+        Commits so far.
+    time : ndarray, shape (rows,)
+        Simulated time, in mean clock periods.
+    theta : ndarray, shape (rows, p)
+    """
+
+    step: np.ndarray
+    time: np.ndarray
+    theta: np.ndarray
+
+
+class LearnerReplay(ABC):
+    """One replica with a central learner, fed with chunks of events.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    start : ndarray, shape (p,)
+        First model of the learner.
+    every_step : int
+        Record whenever so many more commits have been made; 0 for not by step.
+    every_time : float
+        Record whenever so much more time has passed; infinite for not by time.
+
+    Attributes
+    ----------
+    violations : ndarray of int64, shape (N,)
+        Releases at which a record of each owner, in the batch or not, exceeded the claimed bound.
+    violation_steps : ndarray of int64, shape (N,)
+        Commits before the first of them; −1 for none.
+    violation_sizes : ndarray, shape (N,)
+        Largest gradient seen at them over the bound; 0 for none.
+    """
+
+    #: What a commit is called where a model is not finite.
+    step_name = "commit"
+
+    def __init__(self, problem: StarProblem, start: np.ndarray, every_step: int, every_time: float):
+        owners = problem.owners
+        self._problem = problem
+        self._every_step, self._every_time, self._next_time = every_step, every_time, every_time
+        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(owners, np.int64)
+        self._last_time = 0.0
+        self._kept: list[Rows] = [(np.array(start)[None], np.zeros(1, np.int64), np.zeros(1))]
+        self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
+        self.violation_sizes = np.zeros(owners)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay the next chunk.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (releases in these events, p)
+            Noise to add to the mean gradients, in the order of the events.
+        """
+        if not events.size:
+            return
+        rows = self._rows(events)
+        theta, step, time = (
+            np.empty((rows, self._problem.dimension)),
+            np.empty(rows, np.int64),
+            np.empty(rows),
+        )
+        start = kept = 0
+        noise_row = np.zeros(1, np.int64)
+        while start < events.size:
+            room = theta[kept:], step[kept:], time[kept:]
+            status, start, more, self._next_time = self._replay(events, start, noise, noise_row, room)
+            kept += more
+            if status != DONE:
+                self._make_room(status)
+        self._last_time = float(events[-1]["time"])
+        self._kept.append((theta[:kept], step[:kept], time[:kept]))
+
+    def result(self) -> Recorded:
+        """Models recorded so far; the first and the last are always among them.
+
+        Raises
+        ------
+        SimulationError
+            If a model is not finite.
+        """
+        theta, step, time = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
+        if step[-1] != self._commits[0] or np.isfinite(self._every_time):
+            step, time = np.append(step, self._commits), np.append(time, self._last_time)
+            theta = np.vstack([theta, self._last()])
+        if not np.isfinite(theta).all():
+            first = step[~np.isfinite(theta).all(axis=1)][0]
+            raise SimulationError(f"the model is not finite from {self.step_name} {first} on")
+        return Recorded(step, time, theta)
+
+    @abstractmethod
+    def answers(self, seqs: np.ndarray) -> np.ndarray:
+        """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
+
+        Raises
+        ------
+        KeyError
+            If one of them is not on its way.
+        """
+
+    @abstractmethod
+    def _replay(
+        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, room: Rows
+    ) -> tuple[int, int, int, float]:
+        """Status, next event, models recorded, and when to record by time next."""
+
+    @abstractmethod
+    def _make_room(self, status: int) -> None:
+        """Double what the kernel found to be full."""
+
+    @abstractmethod
+    def _last(self) -> np.ndarray:
+        """The model to be recorded now, shape (p,)."""
+
+    def _rows(self, events: np.ndarray) -> int:
+        """Room for the models that a chunk can make be recorded."""
+        if self._every_step:
+            return int(np.count_nonzero(events["kind"] == COMMIT)) // self._every_step + 1
+        if np.isfinite(self._every_time):
+            return max(0, int((events[-1]["time"] - self._next_time) / self._every_time) + 2)
+        return 0
+
+
+#: Rows that are looked at together, so that temporary arrays stay small.
+_ROWS = 1 << 16
+
+#: ψ may be so far below zero: what rounding, and the accuracy of θ*, leave.
+LOWEST = 1e-9
+
+
+@dataclass(frozen=True)
+class StarProblem:
+    """Fitness f(θ) = l2·‖θ‖² + (1/n) Σ_i Σ_{(x, y) ∈ D_i} ℓ(θᵀx, y) over Θ = {‖θ‖_∞ ≤ theta_max}.
+
+    Attributes
+    ----------
+    loss : Loss
+    l2, theta_max : float
+        Positive.
+    X : ndarray, shape (n, p)
+        Records, owner by owner; with the intercept's column where there is one.
+    y : ndarray, shape (n,)
+    offsets : ndarray of int64, shape (N + 1,)
+        Owner i holds rows offsets[i] to offsets[i + 1].
+    x_l1 : ndarray, shape (n,)
+        ‖x‖₁ of each record.
+    gram : ndarray, shape (N, p, p)
+        XᵀX/n_i of each owner.
+    moment : ndarray, shape (N, p)
+        Xᵀy/n_i of each owner.
+    energy : ndarray, shape (N,)
+        yᵀy/n_i of each owner.
+    optimum : ndarray, shape (p,)
+        θ*, the exact minimiser over Θ.
+    minimum : float
+        f(θ*).
+    """
+
+    loss: Loss
+    l2: float
+    theta_max: float
+    X: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    x_l1: np.ndarray
+    gram: np.ndarray
+    moment: np.ndarray
+    energy: np.ndarray
+    optimum: np.ndarray
+    minimum: float
+
+    @property
+    def owners(self) -> int:
+        """Number N of owners."""
+        return self.offsets.size - 1
+
+    @property
+    def dimension(self) -> int:
+        """Length p of a model."""
+        return self.X.shape[1]
+
+    @property
+    def records(self) -> np.ndarray:
+        """n_i, shape (N,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """n_i/n, shape (N,)."""
+        return self.records / self.offsets[-1]
+
+    @property
+    def box_is_active(self) -> bool:
+        """Whether θ* lies on the boundary of Θ, which an interior point method approaches from inside."""
+        return bool(np.abs(self.optimum).max() >= self.theta_max * (1 - 1e-6))
+
+    def fitness(self, theta: np.ndarray) -> np.ndarray:
+        """Fitness f at each row of ``theta``, shape (rows, p) to (rows,)."""
+        theta = np.atleast_2d(theta)
+        total = np.zeros(len(theta))
+        for first in range(0, self.y.size, _ROWS):
+            rows = slice(first, first + _ROWS)
+            for j, one in enumerate(theta):
+                total[j] += self.loss.values(self.X[rows] @ one, self.y[rows]).sum()
+        return total / self.y.size + self.l2 * np.einsum("kp,kp->k", theta, theta)
+
+    def relative_fitness(self, theta: np.ndarray) -> np.ndarray:
+        """ψ = f/f(θ*) − 1 at each row of ``theta``, shape (rows, p) to (rows,).
+
+        For the squared loss from f(θ) − f(θ*) = ∇f(θ*)ᵀd + dᵀ(G + l2·I)d with d = θ − θ*: no difference of nearly
+        equal numbers, and no cost that grows with the records.
+        """
+        theta = np.atleast_2d(theta)
+        if not self.loss.is_squared_error:
+            return self.checked(self.fitness(theta) / self.minimum - 1.0, theta)
+        hessian, slope = self._expansion
+        return self.checked(quadratic_gap(theta, self.optimum, hessian, slope) / self.minimum, theta)
+
+    def checked(self, psi: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """ψ as it is, shape (rows,), where no row of ``theta``, shape (rows, p), is better than θ* beyond rounding.
+
+        Raises
+        ------
+        SimulationError
+            If one in Θ is: then θ* is no minimiser. Where the box acts on θ*, models outside may be better.
+        """
+        # Terms of the quadratic form may cancel where the data determine little.
+        squares = np.square(theta - self.optimum).sum(axis=1)
+        rounding = 2.0**-48 * self.dimension * (self.largest_curvature * squares / self.minimum)
+        below = psi < -(LOWEST + rounding)
+        if self.box_is_active:
+            below &= np.abs(theta).max(axis=1) <= self.theta_max
+        if below.any():
+            raise SimulationError(
+                f"ψ is {psi[below].min():.3g}: a model is better than θ*, which the minimiser of the {self.loss.kind} "
+                "loss took for the optimum"
+            )
+        return psi
+
+    def check(self) -> None:
+        """Raise a SimulationError if θ* does not minimise the fitness, or f(θ*) is another number."""
+        check_minimiser(self.loss, self.optimum, self.X, self.y, self.l2, self.theta_max)
+        again = float(self.fitness(self.optimum)[0])
+        if not abs(again - self.minimum) <= LOWEST * abs(self.minimum):
+            raise SimulationError(f"f(θ*) is {again:.12g}, and not {self.minimum:.12g}")
+
+    @cached_property
+    def largest_curvature(self) -> float:
+        """Bound on the curvature of f; 2·l2 where the loss has none."""
+        curvature = self.loss.curvature if np.isfinite(self.loss.curvature) else 0.0
+        return float(curvature * (self.shares @ np.trace(self.gram, axis1=1, axis2=2)) + 2 * self.l2)
+
+    @cached_property
+    def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
+        """G + l2·I, and ∇f(θ*), of the squared loss."""
+        hessian = np.einsum("i,ipq->pq", self.shares, self.gram) + self.l2 * np.eye(self.dimension)
+        slope = 2 * (hessian @ self.optimum - self.shares @ self.moment)
+        if not self.box_is_active:
+            slope[:] = 0.0  # zero at an inner minimum: what is left is rounding
+        return hessian, slope
+
+    def hessian_peaks(self) -> np.ndarray:
+        """Largest eigenvalue of the Hessian of each owner's mean loss (an upper bound for logistic), shape (N,)."""
+        return np.array([self.loss.curvature * np.linalg.eigvalsh(gram)[-1] for gram in self.gram])
+
+    @cached_property
+    def x_l2(self) -> np.ndarray:
+        """‖x‖₂ of each record, shape (n,)."""
+        norms = np.empty(self.y.size)
+        for first in range(0, self.y.size, _ROWS):
+            rows = slice(first, first + _ROWS)
+            norms[rows] = np.sqrt(np.einsum("rp,rp->r", self.X[rows], self.X[rows]))
+        return norms
+
+    def norms(self, order: int) -> np.ndarray:
+        """‖x‖ of each record, of order 1 or 2, shape (n,)."""
+        return self.x_l1 if order == 1 else self.x_l2
+
+    def largest_gradients(self, order: int = 1) -> np.ndarray:
+        """Largest norm, of order 1 or 2, that each record's gradient can reach on Θ, shape (n,)."""
+        return self.loss.slope_bounds(self.x_l1, self.y, self.theta_max) * self.norms(order)
+
+    @cached_property
+    def isolated_optima(self) -> np.ndarray:
+        """θ_i*, the minimiser of the fitness of each owner's records alone, shape (N, p)."""
+        optima = np.empty((self.owners, self.dimension))
+        for i in range(self.owners):
+            rows = slice(self.offsets[i], self.offsets[i + 1])
+            if self.loss.is_squared_error:
+                optima[i] = minimise_squared(self.gram[i], self.moment[i], self.l2, self.theta_max)
+            else:
+                optima[i] = minimise(self.loss, self.X[rows], self.y[rows], self.l2, self.theta_max)
+        return optima
+
+
+def star_problem(
+    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, loss: Loss, l2: float, theta_max: float
+) -> StarProblem:
+    """Build the problem: sums over each owner's records, and the exact optimum.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, q)
+        Records, owner by owner, without the intercept.
+    y : ndarray, shape (n,)
+        Targets; ±1 where the loss needs classes.
+    offsets : ndarray of int64, shape (N + 1,)
+    loss : Loss
+    l2, theta_max : float
+        Positive.
+
+    Returns
+    -------
+    StarProblem
+    """
+    if loss.intercept:
+        X = np.column_stack([X, np.ones(len(X))])
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    owners, p = offsets.size - 1, X.shape[1]
+    gram, moment, energy = np.empty((owners, p, p)), np.empty((owners, p)), np.empty(owners)
+    x_l1 = np.empty(y.size)
+    for i in range(owners):
+        Xi, yi = X[offsets[i] : offsets[i + 1]], y[offsets[i] : offsets[i + 1]]
+        gram[i], moment[i], energy[i] = Xi.T @ Xi / yi.size, Xi.T @ yi / yi.size, yi @ yi / yi.size
+    for first in range(0, y.size, _ROWS):
+        x_l1[first : first + _ROWS] = np.abs(X[first : first + _ROWS]).sum(axis=1)
+    shares = np.diff(offsets) / offsets[-1]
+    if loss.is_squared_error:
+        optimum = minimise_squared(np.einsum("i,ipq->pq", shares, gram), shares @ moment, l2, theta_max)
+    else:
+        optimum = minimise(loss, X, y, l2, theta_max)
+    problem = StarProblem(
+        loss,
+        l2,
+        theta_max,
+        X,
+        y,
+        np.asarray(offsets, dtype=np.int64),
+        x_l1,
+        gram,
+        moment,
+        energy,
+        optimum,
+        np.nan,
+    )
+    return replace(problem, minimum=float(problem.fitness(optimum)[0]))

@@ -1,0 +1,158 @@
+"""F Algorithm 1 in plain NumPy: few lines, to be read beside the paper, and to test the compiled kernel against.
+
+W Algorithms 1 and 2 in plain NumPy: few lines, to be read beside the paper, and to test the kernel against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, NEIGHBOURS, SEND
+from p2psim.learning.batches import Sampling
+from p2psim.learning.reference import first_rows, mean_gradient, on_grid
+from p2psim.learning.star.algorithms import RoundMethod, StarMethod
+from p2psim.learning.star.problem import StarProblem
+from p2psim.learning.steps import Weighting
+
+
+def replay_plainly(
+    problem: StarProblem,
+    method: StarMethod,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    clip: float = np.inf,
+    sampling: Sampling | None = None,
+    order: int = 1,
+    grid: float | None = None,
+) -> np.ndarray:
+    """The learner's model after every commit.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    method : StarMethod
+    events : iterable of EVENT records
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    clip : float
+        Norm to which each record's gradient is clipped.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+    order : int
+        Order of that norm, 1 or 2.
+    grid : float, optional
+        What noisy gradients are rounded to multiples of, halves upwards.
+
+    Returns
+    -------
+    ndarray, shape (commits + 1, p)
+        The first row is the start, zero.
+    """
+    events = list(events)
+    N, p = problem.owners, problem.dimension
+    first = first_rows(events, SEND, N)
+
+    theta_L, theta, asked, newest = np.zeros(p), np.zeros((N, p)), np.zeros((N, p)), np.zeros(N)
+    queries: dict[int, np.ndarray] = {}
+    answers: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+    arrived = (np.zeros(p), np.zeros(p), 0)
+    weighting, counts = method.weighting or Weighting.equal(N), np.zeros(N, np.int64)
+    models = [theta_L]
+    for event in events:
+        seq, kind, agent, peer, cause = (
+            int(event[name]) for name in ("seq", "kind", "agent", "peer", "cause")
+        )
+        if kind == SEND and agent == LEARNER:
+            assert peer == NEIGHBOURS or peer >= 0
+            queries[seq] = (theta_L + theta) / 2
+        elif kind == SEND:
+            release = int(event["release"])
+            Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling, order)
+            Q = on_grid(weighting.at_owner[agent] * Q + noise[first[agent] + release], grid)
+            answers[seq] = Q, asked[agent].copy(), int(event["version"])
+        elif kind == DELIVER and agent == LEARNER:
+            arrived = answers.pop(cause)
+        elif kind == DELIVER and event["version"] >= newest[agent]:
+            asked[agent], newest[agent] = queries[cause][agent], event["version"]
+        elif kind == DROP and agent == LEARNER:
+            del answers[cause]
+        elif kind == COMMIT:
+            Q, queried, version = arrived
+            Q = weighting.of_answer(peer, int(counts.sum()) - version, counts) * Q
+            counts[peer] += 1
+            at = queried if method.overwrite else (theta_L + theta[peer]) / 2
+            dg = 2 * problem.l2 * at
+            step, box = method.step, problem.theta_max
+            theta[peer] = np.clip(at - N * step * (dg / (2 * N) + problem.shares[peer] * Q), -box, box)
+            theta_L = np.clip(at - method.learner_weight * step * dg, -box, box)
+            models.append(theta_L)
+        elif kind == JOIN and agent != LEARNER and event["version"] >= 0:
+            theta[agent] = theta_L if peer == LEARNER else 0.0
+    return np.array(models)
+
+
+def replay_rounds_plainly(
+    problem: StarProblem,
+    method: RoundMethod,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    clip: float = np.inf,
+    sampling: Sampling | None = None,
+    order: int = 1,
+    grid: float | None = None,
+) -> np.ndarray:
+    """The learner's model after every round: the iterate, or the average where the method has one.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    method : RoundMethod
+    events : iterable of EVENT records
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    clip, sampling, order, grid
+        As in `p2psim.learning.star.reference.replay_plainly`.
+
+    Returns
+    -------
+    ndarray, shape (rounds + 1, p)
+        The first row is the start, zero.
+    """
+    events = list(events)
+    N, p = problem.owners, problem.dimension
+    first = first_rows(events, SEND, N)
+
+    theta, average = [np.zeros(p)], [np.zeros(p)]
+    sent: dict[int, tuple[int, np.ndarray]] = {}
+    answers: dict[int, np.ndarray] = {}
+    used = np.zeros(N, np.int64)
+    for event in events:
+        kind, agent, k = event["kind"], int(event["agent"]), len(theta) - 1
+        if kind == SEND and agent != LEARNER:
+            version, release = int(event["version"]), int(event["release"])
+            Q = mean_gradient(problem, agent, theta[version], clip, release, sampling, order)
+            Q = on_grid(method.weighting.at_owner[agent] * Q + noise[first[agent] + release], grid)
+            sent[int(event["seq"])] = version, Q
+        elif kind == DELIVER and agent == LEARNER:
+            version, Q = sent.pop(int(event["cause"]))
+            if version == k:
+                answers[int(event["peer"])] = Q
+        elif kind == COMMIT:
+            gradient, answered = np.zeros(p), 0.0
+            for owner, Q in sorted(answers.items()):
+                weight = method.weighting.at_learner[owner]
+                if method.weighting.estimated:
+                    weight *= (k + 1) / (used[owner] + 1)
+                gradient = gradient + weight * problem.shares[owner] * Q
+                answered += problem.shares[owner]
+                used[owner] += 1
+            if method.by_answered and answers:
+                gradient = gradient / answered
+            answers.clear()
+            moved = theta[k] - method.steps[k] * (2 * problem.l2 * theta[k] + gradient)
+            theta.append(np.clip(moved, -problem.theta_max, problem.theta_max) if method.projects else moved)
+            one = theta[k + 1] if method.newest else theta[k]
+            average.append(method.keep[k] * average[k] + method.take[k] * one)
+    return np.array(average if method.averages else theta)

@@ -1,0 +1,144 @@
+"""Everyone is there all the time.
+
+Every wake is missed or not, independently.
+
+Several reasons to be away at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import AS_TUPLE, BY_NAME, OneOf, Options, SharePerAgent
+from p2psim.core.randomness import Streams
+from p2psim.network.availability.absence import KEY, Absence, Depends, Misses, tilted
+from p2psim.network.availability.departures import Join, Leave, Remove
+from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
+from p2psim.network.availability.schedules import Diurnal, Scripted
+from p2psim.network.graph import Links
+from p2psim.network.members import Members
+
+if TYPE_CHECKING:
+    from p2psim.network.simpy_engine.world import World
+
+
+class Always(Options):
+    """Everyone is there all the time."""
+
+    kind: Literal["always"] = "always"
+    ideal: ClassVar[bool] = True
+    has_spans: ClassVar[bool] = False
+    messages: ClassVar[str] = "lost"
+    rejoin: ClassVar[str] = "stale"
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Nobody ever leaves."""
+
+    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+        """No wake is missed."""
+        return None
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """All of its ticks."""
+        return np.ones(links.agents)
+
+
+class Bernoulli(Absence, OneOf):
+    """An agent misses each wake with a probability of its own; it still hears messages.
+
+    Under ``poll`` the queries are what wakes: an owner that misses one does not answer it.
+    """
+
+    kind: Literal["bernoulli"] = "bernoulli"
+    alternatives: ClassVar[tuple[str, ...]] = ("drop", "participation")
+    drop: SharePerAgent | None = Field(None, description="probability that a wake is missed, below 1")
+    participation: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="instead of drop: share of wakes that are not missed"
+    )
+    depends: Depends | None = Field(None, description="which agents miss more than others, at the same mean")
+    has_spans: ClassVar[bool] = False
+
+    def chances(self, members: Members, links: Links) -> np.ndarray:
+        """Probability that each agent misses a wake, shape (n,)."""
+        if self.participation is not None:
+            drop = np.full(links.agents, 1 - self.participation)
+        else:
+            assert self.drop is not None
+            drop = members.values(self.drop, f"{KEY}.drop")
+        if not (drop < 1).all():
+            raise MeaningError(f"{KEY}.drop", f"must be below 1, got {drop.max():g}")
+        return tilted(drop, self.depends, members, links)
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Nobody is ever away."""
+
+    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+        """A draw for each wake."""
+        chances = self.chances(world.members, world.links)
+        return [Misses(streams, agent, float(chance)) for agent, chance in enumerate(chances)]
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """One minus the probability of a miss."""
+        return 1 - self.chances(members, links)
+
+
+Part = Annotated[
+    Bernoulli | Renewal | Outage | LearnerOutage | Diurnal | Scripted | Leave | Join | Remove,
+    Field(discriminator="kind"),
+    BY_NAME,
+]
+
+
+class AllOf(Absence):
+    """An agent is there when each of several parts says so, and misses a wake when any does.
+
+    Parts of the same kind draw from streams of their own. What happens to messages and on coming back is said here, not
+    in the parts.
+    """
+
+    kind: Literal["all-of"] = "all-of"
+    parts: Annotated[
+        tuple[Part, ...],
+        Field(min_length=2),
+        AS_TUPLE,
+    ] = Field(description="the reasons")
+
+    def start(self, world: World, streams: Streams) -> None:
+        """Begin all parts."""
+        for number, part in enumerate(self.parts):
+            part.start(world, _of_part(streams, number))
+
+    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+        """A wake is missed if any part has it missed."""
+        lists = [part.misses(world, _of_part(streams, number)) for number, part in enumerate(self.parts)]
+        given = [one for one in lists if one is not None]
+        return [_Any([one[agent] for one in given]) for agent in range(world.links.agents)] if given else None
+
+    def shares(self, members: Members, links: Links) -> np.ndarray:
+        """The product, since parts are independent."""
+        product = np.ones(links.agents)
+        for part in self.parts:
+            product = product * part.shares(members, links)
+        return product
+
+
+def _of_part(streams: Streams, number: int) -> Streams:
+    """Streams of a part of its own."""
+    variant = f"{streams.variants.get('availability', '')}/{number}"
+    return replace(streams, variants={**streams.variants, "availability": variant})
+
+
+class _Any(Misses):
+    """Whether any of several has a wake missed; each is asked, so that all advance alike."""
+
+    def __init__(self, parts: list[Misses]):
+        self._parts = parts
+
+    def __call__(self) -> bool:
+        """Whether any part has the next wake missed."""
+        return max([part() for part in self._parts])

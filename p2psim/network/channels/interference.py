@@ -1,0 +1,259 @@
+"""What one place hears: which transmissions overlap there.
+
+Who hears what: ears, a receiver's own sending, and capture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from p2psim.core.events import LEARNER
+from p2psim.network.channels.draws import Draws
+
+if TYPE_CHECKING:
+    from p2psim.network.channels.radio import Transmission
+    from p2psim.network.simpy_engine.world import World
+
+
+class Received(Protocol):
+    """What an ear needs of a transmission; see `Reception`."""
+
+    sender: int
+    end: float
+    before: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+class Reception:
+    """A transmission as it is received at one place.
+
+    Attributes
+    ----------
+    sender : int
+    end : float
+    before, others : tuple of int
+        Other senders, at most two of them, that were on the air when it began, and in all. Two are enough to know
+        whether there is one beside any receiver, who does not disturb itself.
+    """
+
+    __slots__ = ("before", "end", "others", "sender")
+
+    def __init__(self, sender: int):
+        self.sender = sender
+        self.end = 0.0
+        self.before: tuple[int, ...] = ()
+        self.others: tuple[int, ...] = ()
+
+
+def other_than(receiver: int, senders: tuple[int, ...]) -> bool:
+    """Whether there is a sender beside the receiver."""
+    return bool(senders) and (senders[0] != receiver or len(senders) > 1)
+
+
+class Ear:
+    """Transmissions on the air at one place; intervals are open at their end, and one sender's do not collide.
+
+    A transmission costs a bounded amount of work on average: it is compared with the three senders whose
+    transmissions end last, and each that is being received is marked at most twice. Most begin in quiet, and then
+    only that is noted.
+    """
+
+    __slots__ = ("_last", "_open", "alone", "until")
+
+    def __init__(self) -> None:
+        # When the last of all ends that have begun. Who begins in quiet may set these two without a call of `begin`.
+        self.until = -math.inf
+        # The one that began in quiet, as long as no other has begun since; the lists are made when one does.
+        self.alone: Received | None = None
+        # (end, sender) of up to three different senders, those that end last, the last first.
+        self._last: list[tuple[float, int]] = []
+        # What is on the air and may still meet another sender that counts.
+        self._open: list[Received] = []
+
+    def is_busy(self, sender: int, now: float) -> bool:
+        """Whether a sender hears another one."""
+        if self.until <= now:
+            return False
+        if self.alone is not None:
+            return self.alone.sender != sender
+        for end, other in self._last:
+            if end <= now:
+                return False
+            if other != sender:
+                return True
+        return False
+
+    def begin(self, one: Received, start: float, end: float) -> None:
+        """Put a transmission on the air; starts must not go back."""
+        one.end = end
+        if self.until <= start:
+            self.until = end
+            self.alone = one
+            return
+        first = self.alone
+        if first is not None:
+            self._last, self._open = [(first.end, first.sender)], [first]
+            self.alone = None
+        self._overlap(one, start, end)
+        self.until = self._last[0][0]
+
+    def _overlap(self, one: Received, start: float, end: float) -> None:
+        """Put a transmission on the air while there are others."""
+        sender = one.sender
+        before: tuple[int, ...] = ()
+        still = [(end, sender)]
+        for entry in self._last:
+            if entry[0] <= start:
+                break
+            if entry[1] != sender:
+                still.append(entry)
+                if len(before) < 2:
+                    before += (entry[1],)
+            elif entry[0] > end:
+                still[0] = entry
+        still.sort(key=_end, reverse=True)
+        self._last = still[:3]
+        if self._open:
+            self._mark(sender, start)
+        if before:
+            one.before = one.others = before
+        if len(before) < 2:
+            self._open.append(one)
+
+    def _mark(self, sender: int, start: float) -> None:
+        """Let all that is being received know of another sender."""
+        still = []
+        for one in self._open:
+            if one.end <= start:
+                continue
+            if one.sender != sender and sender not in one.others:
+                one.others += (sender,)
+            if len(one.others) < 2:
+                still.append(one)
+        self._open = still
+
+
+def _end(entry: tuple[float, int]) -> float:
+    return entry[0]
+
+
+class Air:
+    """All transmissions of a world.
+
+    A transmission is heard in full at a receiver unless
+
+    - another one that is in earshot of the receiver overlaps it; the sender's own do not count, and the receiver's own
+      only with ``half_duplex``;
+    - and it is not captured: one that began while nobody else was on the air there survives later ones, all together,
+      with the probability ``capture``. Who is sending itself captures nothing.
+
+    Parameters
+    ----------
+    world : World
+    shared : bool
+        Whether everybody hears everybody; otherwise only neighbours.
+    half_duplex : bool
+    capture : float
+    slotted : bool
+        Whether transmissions are compared in slots, so that neighbouring ones touch without rounding.
+    longest : float
+        Length of the longest transmission: that of a slot.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        shared: bool,
+        half_duplex: bool,
+        capture: float,
+        slotted: bool,
+        longest: float,
+    ):
+        self._env, self._links, self._slotted, self._longest = world.env, world.links, slotted, longest
+        self._common = Ear() if shared else None
+        self._ears: dict[int, Ear] = {}
+        self._earshot: dict[int, list[int]] = {}
+        self._half_duplex = half_duplex
+        # What each agent itself has sent, as long as something that it overlaps can be on the air.
+        self._own: dict[int, list[tuple[float, float]]] = {}
+        self._capture = capture
+        self._luck = Draws(world, "capture")
+
+    def begin(self, one: Transmission) -> None:
+        """Put a transmission on the air, now."""
+        if self._slotted:
+            start = float(one.slot)
+            end = start + one.length / self._longest
+        else:
+            start = self._env._now
+            end = start + one.length
+        ear = self._common
+        if ear is not None:
+            if ear.until <= start:
+                # As in `Ear.begin`, without the call.
+                ear.until = one.end = end
+                ear.alone = one
+            else:
+                ear.begin(one, start, end)
+        else:
+            self._begin_apart(one, start, end)
+        if self._half_duplex:
+            one.start, one.end = start, end
+            recent = start - (1.0 if self._slotted else self._longest)
+            kept = [span for span in self._own.get(one.sender, ()) if span[1] > recent]
+            self._own[one.sender] = [*kept, (start, end)]
+
+    def _begin_apart(self, one: Transmission, start: float, end: float) -> None:
+        sender, wanted = one.sender, set(one.receivers)
+        made = {}
+        for place in self._near(sender):
+            reception = Reception(sender)
+            self._ear(place).begin(reception, start, end)
+            if place in wanted:
+                made[place] = reception
+        one.at_places = made
+
+    def _near(self, sender: int) -> list[int]:
+        """Places where a sender is heard."""
+        near = self._earshot.get(sender)
+        if near is None:
+            links = self._links
+            near = list(range(links.agents)) if sender == LEARNER else links.of(sender).tolist()
+            self._earshot[sender] = near
+        return near
+
+    def _ear(self, place: int) -> Ear:
+        ear = self._ears.get(place)
+        if ear is None:
+            ear = self._ears[place] = Ear()
+        return ear
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether everybody hears the same, so that all have heard a transmission that met no other."""
+        return self._common is not None and not self._half_duplex
+
+    def hears(self, one: Transmission, receiver: int) -> bool:
+        """Whether a receiver has heard a transmission, which ends now; to be asked once."""
+        if self._half_duplex and self._was_sending(receiver, one.start, one.end):
+            return False
+        received = one if one.at_places is None else one.at_places[receiver]
+        if not other_than(receiver, received.others):
+            return True
+        if not self._capture or other_than(receiver, received.before):
+            return False
+        return next(self._luck.of(one.sender)) < self._capture
+
+    def _was_sending(self, agent: int, start: float, end: float) -> bool:
+        return any(span[0] < end and span[1] > start for span in self._own.get(agent, ()))
+
+    @property
+    def is_busy(self) -> Callable[[int, float], bool]:
+        """Whether a sender hears someone else, by sender and time."""
+        return self._common.is_busy if self._common is not None else self._is_busy_there
+
+    def _is_busy_there(self, sender: int, now: float) -> bool:
+        ear = self._ears.get(sender)
+        return ear is not None and ear.is_busy(sender, now)

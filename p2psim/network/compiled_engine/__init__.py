@@ -1,0 +1,1 @@
+"""The compiled engine, for networks in which messages take no time."""

@@ -1,0 +1,127 @@
+"""What the patterns of the array engine share: how events are written, how messages end, and the counters of a run.
+
+What the array engine can make: networks in which messages take no time, and are lost or not independently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, DELIVER, DROP, LOSS, NONE, OK
+from p2psim.core.philox import uniform
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.retransmission import NoRetransmission
+
+if TYPE_CHECKING:
+    from p2psim.network.availability import AnyAvailability
+    from p2psim.network.channels import Channel
+    from p2psim.network.exchanges.protocol import ExchangePattern
+
+RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED = 0, 1, 2, 3
+
+# Places in the vector of counters that is kept between chunks: the next event's number, commits, the next order of
+# scheduling, agents that may make releases, state of the run, and the commit that ends it.
+SEQ, TOTAL, ORDER, ABLE, STATE, LAST = 0, 1, 2, 3, 4, 5
+
+
+class Wire(NamedTuple):
+    """What becomes of messages.
+
+    Attributes
+    ----------
+    key : ndarray of uint64, shape (2,)
+        Of the purpose ``loss``.
+    chances : ndarray, shape (m,)
+        Probability that a delivery over each entry of `Links.indices` is lost.
+    drawn : ndarray of int64, shape (n + 1,)
+        Draws that each sender has made; the last are the learner's.
+    """
+
+    key: np.ndarray
+    chances: np.ndarray
+    drawn: np.ndarray
+
+
+@njit(inline="always")
+def put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
+    """Write one event."""
+    event = out[at]
+    event.seq = seq
+    event.time = time
+    event.version = version
+    event.cause = cause
+    event.agent = agent
+    event.peer = peer
+    event.release = release
+    event.kind = kind
+    event.outcome = outcome
+
+
+@njit(inline="always")
+def make_release(agent, limits, goes_on, releases, counters):  # type: ignore[no-untyped-def]
+    """Number of the release that an agent makes now; `NONE` if it may make no more."""
+    number = releases[agent]
+    if number >= limits[agent]:
+        return NONE
+    releases[agent] = number + 1
+    if number + 1 == limits[agent] and not goes_on:
+        counters[ABLE] -= 1
+    return number
+
+
+@njit()
+def commit(out, at, now, agent, peer, cause, release, versions, counters):  # type: ignore[no-untyped-def]
+    """Write an agent's commit; ends the run if it was the last."""
+    versions[agent] += 1
+    put(out, at, counters[SEQ], now, COMMIT, agent, peer, versions[agent], cause, release, OK)
+    counters[SEQ] += 1
+    counters[TOTAL] += 1
+    if counters[TOTAL] == counters[LAST]:
+        counters[STATE] = BY_COMMITS
+    return at + 1
+
+
+@njit()
+def end_message(out, at, seq, now, receiver, sender, link, version, sent, release, wire):  # type: ignore[no-untyped-def]
+    """Write how a message ends at a receiver; returns whether it has arrived.
+
+    Each delivery takes the next draw of its sender, as `channels.loss.open_loss` has it; where ``wire`` is None none is
+    lost.
+    """
+    if wire is not None:
+        draw = uniform(wire.key, sender, wire.drawn[sender])
+        wire.drawn[sender] += 1
+        if draw < wire.chances[link]:
+            put(out, at, seq, now, DROP, receiver, sender, version, sent, release, LOSS)
+            return False
+    put(out, at, seq, now, DELIVER, receiver, sender, version, sent, release, OK)
+    return True
+
+
+def beyond_arrays(exchange: ExchangePattern, channel: Channel, availability: AnyAvailability) -> list[str]:
+    """Keys of a scenario whose values the array engine cannot follow; empty where it makes all events.
+
+    Independent losses and missed wakes are only masks. What takes time, or depends on what happened before, needs
+    SimPy.
+    """
+    needs_simpy = {
+        "exchange": exchange.array_code is None,
+        "channel.latency": channel.latency != 0,
+        "channel.airtime": channel.airtime != 0,
+        "channel.bandwidth": channel.bandwidth is not None,
+        "channel.loss": isinstance(channel.loss, GilbertElliott),
+        "channel.retransmit": not isinstance(channel.retransmit, NoRetransmission),
+        "availability": availability.has_spans,
+    }
+    return [f"network.{key}" for key, needs in needs_simpy.items() if needs]
+
+
+def scope_message(beyond: list[str]) -> str:
+    """Why the array engine is refused."""
+    return (
+        "the array engine knows no service or response time, latency, airtime, bursts of losses, retransmission, nor "
+        f"agents that are away for spans of time; given by {', '.join(beyond)}"
+    )

@@ -1,0 +1,242 @@
+"""The array engine: the events of a network where no message takes time, made by compiled code without SimPy.
+
+It gives the same events, bit for bit, as :mod:`p2psim.network.simpy_engine.world`: the same draws at the same places,
+the same sums in the same order, and ties in time broken, as SimPy breaks them, by the order of scheduling. Losses and
+missed wakes are masks: each is a draw at a place of its sender's, or its agent's, stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, NOBODY, NONE, OK, SEND, SPENT, WAKE
+from p2psim.core.philox import exponential, uniform
+from p2psim.core.randomness import Streams
+from p2psim.network.availability import Bernoulli
+from p2psim.network.channels.loss import GilbertElliott, chances
+from p2psim.network.clock_heap import draw_link, first_ticks, running_weights, sift_down
+from p2psim.network.compiled_engine.common import (
+    ABLE,
+    BY_COMMITS,
+    BY_TIME,
+    EXHAUSTED,
+    LAST,
+    ORDER,
+    RUNNING,
+    SEQ,
+    STATE,
+    TOTAL,
+    Wire,
+    commit,
+    end_message,
+    make_release,
+    put,
+)
+from p2psim.network.compiled_engine.gossip import MOST, PUSH, meet
+from p2psim.network.compiled_engine.gossip import fill as fill_rounds
+from p2psim.network.exchanges.gossip import Gossip
+from p2psim.network.exchanges.rounds import Round
+from p2psim.network.members import Members
+
+if TYPE_CHECKING:
+    from p2psim.network.simulation import Network
+
+#: Patterns; those from 2 on but the last are ways of gossip (`p2psim.network.compiled_engine.gossip`).
+REQUEST, BROADCAST, ROUND = 0, 1, 6
+_REASONS = ("", "commits", "time", "exhausted")
+
+#: Writes events to an array, and returns how many.
+Fill = Callable[[np.ndarray], int]
+
+
+@njit()
+def _fill(  # type: ignore[no-untyped-def]
+    out, pattern, hears, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits, goes_on, last_time,
+    times, orders, agents, places, begun, releases, versions, wire, counters,
+):  # fmt: skip
+    """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many."""
+    at = 0
+    room = 1 + MOST
+    for i in range(indptr.size - 1):
+        room = max(room, 3 + indptr[i + 1] - indptr[i])
+    while at + room <= out.size:
+        now, i = times[0], agents[0]
+        if now > last_time:
+            counters[STATE] = BY_TIME
+            break
+        missed = False
+        if misses is not None:
+            missed = uniform(miss_key, i, places[i]) < misses[i]
+        # Who updates on hearing only tells its model when it pushes, which needs no release.
+        spent = releases[i] >= limits[i] and not goes_on and not (hears and pattern == PUSH)
+        wake = counters[SEQ]
+        if not missed:
+            counters[SEQ] += 1
+            put(out, at, wake, now, WAKE, i, NOBODY, NONE, NONE, NONE, SPENT if spent else OK)
+            at += 1
+        if not missed and not spent:
+            if pattern == REQUEST:
+                at = _serve(out, at, now, i, wake, limits, releases, wire, counters)
+            elif pattern == BROADCAST or (pattern == PUSH and not hears):
+                release = make_release(i, limits, goes_on, releases, counters)
+                at = commit(out, at, now, i, NOBODY, wake, release, versions, counters)
+                if counters[STATE] == RUNNING:
+                    first, near = indptr[i], indptr[i + 1] - indptr[i]
+                    if pattern == PUSH:
+                        first, near = draw_link(peer_key, i, begun[i], indptr, running), 1
+                        begun[i] += 1
+                    at = _tell(out, at, now, i, first, near, indices, versions[i], release, wire, counters)
+            else:
+                link = draw_link(peer_key, i, begun[i], indptr, running)
+                begun[i] += 1
+                at = meet(
+                    out, at, now, i, indices[link], link, wake, pattern, limits, goes_on, releases, versions, wire,
+                    counters,
+                )  # fmt: skip
+            if counters[STATE] == RUNNING and counters[ABLE] == 0:
+                counters[STATE] = EXHAUSTED
+            if counters[STATE] != RUNNING:
+                break
+        places[i] += 1
+        times[0] = now + exponential(key, i, places[i]) / rates[i]
+        orders[0] = counters[ORDER]
+        counters[ORDER] += 1
+        sift_down(times, orders, agents, 0, times.size)
+    return at
+
+
+@njit(inline="always")
+def _serve(out, at, now, i, wake, limits, releases, wire, counters):  # type: ignore[no-untyped-def]
+    """Write a query to an owner, its answer and the learner's commit, as far as it comes; returns the place after."""
+    k = counters[TOTAL]
+    put(out, at, wake + 1, now, SEND, LEARNER, i, k, wake, NONE, OK)
+    if not end_message(out, at + 1, wake + 2, now, i, LEARNER, i, k, wake + 1, NONE, wire):
+        counters[SEQ] += 2
+        return at + 2
+    release = make_release(i, limits, False, releases, counters)
+    put(out, at + 2, wake + 3, now, SEND, i, LEARNER, k, wake + 2, release, OK)
+    if not end_message(out, at + 3, wake + 4, now, LEARNER, i, i, k, wake + 3, release, wire):
+        counters[SEQ] += 4
+        return at + 4
+    put(out, at + 4, wake + 5, now, COMMIT, LEARNER, i, k + 1, wake + 4, release, OK)
+    counters[SEQ] += 5
+    counters[TOTAL] += 1
+    if counters[TOTAL] == counters[LAST]:
+        counters[STATE] = BY_COMMITS
+    return at + 5
+
+
+@njit(inline="always")
+def _tell(out, at, now, i, first, near, indices, version, release, wire, counters):  # type: ignore[no-untyped-def]
+    """Write the send of a model just committed over some links, and how it ends; returns the place after."""
+    sent = counters[SEQ]
+    peer = indices[first] if near == 1 else np.int32(NEIGHBOURS)
+    put(out, at, sent, now, SEND, i, peer, version, sent - 1, release, OK)
+    for e in range(near):
+        link = first + e
+        end_message(out, at + 1 + e, sent + 1 + e, now, indices[link], i, link, version, sent, release, wire)
+    counters[SEQ] += 1 + near
+    return at + 1 + near
+
+
+class ArrayRun:
+    """One run of the array engine; the parameters are those of :class:`p2psim.network.simpy_engine.world.World`."""
+
+    def __init__(
+        self,
+        network: Network,
+        pattern: int,
+        rates: np.ndarray,
+        streams: Streams,
+        limits: np.ndarray | None,
+        commits: int | None,
+        time: float | None,
+        chunk: int,
+    ):
+        n, most = network.links.agents, np.iinfo(np.int64).max
+        self._network, self._pattern, self._rates, self._streams = network, pattern, rates, streams
+        self._misses, self._wire = _misses(network), _wire(network, streams)
+        self._limits = limits if limits is not None else np.full(n, most)
+        self._time = time if time is not None else np.inf
+        self._chunk = chunk
+        self._counters = np.array([0, 0, n, n, RUNNING, commits if commits is not None else most])
+
+    @property
+    def ended(self) -> str:
+        """How the run ended; empty while it goes on."""
+        return _REASONS[self._counters[STATE]]
+
+    def run(self) -> Iterator[np.ndarray]:
+        """Yield chunks of events."""
+        fill, least = self._rounds() if self._pattern == ROUND else self._wakes()
+        room, kept = self._chunk + least, np.empty(0, EVENT)
+        while self._counters[STATE] == RUNNING:
+            out = np.zeros(room, EVENT)  # the padding too: streams are compared byte by byte
+            out[: kept.size] = kept
+            out = out[: kept.size + fill(out[kept.size :])]
+            whole = out.size - out.size % self._chunk
+            for start in range(0, whole, self._chunk):
+                yield out[start : start + self._chunk]
+            kept = out[whole:]
+        if kept.size:
+            yield kept
+
+    def _wakes(self) -> tuple[Fill, int]:
+        """What writes events wake by wake, and the room that it needs for one."""
+        links, exchange, key = self._network.links, self._network.exchange, self._streams.key("clocks")
+        by_weight = isinstance(exchange, Gossip) and exchange.partner == "weight"
+        running = running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
+        n = links.agents
+        times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
+        first_ticks(key, self._rates, times, orders, agents)
+        places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
+        hears, goes_on = self._network.updates == "hear", self._network.goes_on
+        peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
+
+        def fill(out: np.ndarray) -> int:
+            return _fill(
+                out, self._pattern, hears, key, peer_key, miss_key, self._rates, self._misses,
+                links.indptr, links.indices, running, self._limits, goes_on, self._time,
+                times, orders, agents, places, begun, releases, versions, self._wire, self._counters,
+            )  # fmt: skip
+
+        return fill, max(1 + MOST, 3 + int(np.diff(links.indptr).max()))
+
+    def _rounds(self) -> tuple[Fill, int]:
+        """What writes events round by round, and the room that it needs for one."""
+        exchange, n = self._network.exchange, self._network.links.agents
+        assert isinstance(exchange, Round)
+        heard, releases = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        miss_key = self._streams.key("availability")
+
+        def fill(out: np.ndarray) -> int:
+            return fill_rounds(
+                out, exchange.interval, miss_key, self._misses, self._limits, self._time, heard, releases,
+                self._wire, self._counters,
+            )  # fmt: skip
+
+        return fill, 2 + 3 * n
+
+
+# None stands for no mask, of which the compiler makes code of its own, as fast as if there were no masks at all.
+
+
+def _misses(network: Network) -> np.ndarray | None:
+    """Probability that each agent misses a wake, shape (n,)."""
+    if not isinstance(network.availability, Bernoulli):
+        return None
+    members = network.members or Members.unnamed(network.links.agents)
+    return network.availability.chances(members, network.links)
+
+
+def _wire(network: Network, streams: Streams) -> Wire | None:
+    """What becomes of messages, where any can be lost."""
+    loss = network.channel.loss
+    if isinstance(loss, GilbertElliott) or loss == 0:
+        return None
+    drawn = np.zeros(network.links.agents + 1, np.int64)
+    return Wire(streams.key("loss"), chances(loss, network.links), drawn)

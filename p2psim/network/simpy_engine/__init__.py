@@ -1,0 +1,1 @@
+"""The engine on SimPy, which makes the events of every network."""

@@ -1,0 +1,243 @@
+"""Who is alike.
+
+Whose models should be alike.
+"""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.core.errors import AgentError, MeaningError
+from p2psim.core.options import Count, Positive
+from p2psim.network.graph import Given, Links, checked_links, from_edges
+from p2psim.network.spectrum import dense_lambda2
+from p2psim.network.topologies.base import (
+    MOST_OF_ALL_PAIRS,
+    Agents,
+    AllowDisconnected,
+    Topology,
+    no_learner,
+    pair_keys,
+    settle,
+)
+
+#: Distances of so many pairs are held at once: 64 MB.
+_BLOCK = 8_000_000
+
+#: Distances that agree to so many decimals (of the largest possible one) are ties.
+_DECIMALS = 12
+
+
+class NearestNeighbours(Topology):
+    """Each agent is linked with those whose profiles are nearest to its own; weights are one.
+
+    Profiles come with the data. Among equally near ones (to 12 decimals) lower numbers win. Takes time in n².
+    """
+
+    kind: Literal["knn"] = "knn"
+    neighbours: Count = Field(description="how many nearest agents each chooses")
+    metric: Literal["cosine", "euclidean"] = Field("cosine", description="how near two profiles are")
+    symmetrise: Literal["or", "and"] = Field(
+        "or", description="or links two agents if one chooses the other, and if both do"
+    )
+    agents: Agents = None
+    allow_disconnected: AllowDisconnected = False
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        number = settle(self.agents, agents, given)
+        if given.profiles is None:
+            raise MeaningError(
+                "network.topology", "knn needs profiles of the agents, which this data source does not give"
+            )
+        if self.neighbours >= number:
+            raise MeaningError(
+                "network.topology.neighbours",
+                f"must be less than the number of agents, {number}; got {self.neighbours}",
+            )
+        chosen = nearest(_checked(given.profiles, number), self.neighbours, self.metric)
+        rows = np.repeat(np.arange(number, dtype=np.int64), self.neighbours)
+        keys, times = np.unique(pair_keys(number, rows, chosen.ravel()), return_counts=True)
+        if self.symmetrise == "and":
+            keys = keys[times == 2]
+        links = from_edges(number, keys // number, keys % number)
+        return checked_links(links, "network.topology", self.allow_disconnected)
+
+
+def _checked(profiles: Any, agents: int) -> Any:
+    if profiles.ndim != 2 or profiles.shape[0] != agents or profiles.shape[1] < 1:
+        raise MeaningError(
+            "network.topology", f"profiles must be {agents} vectors, got an array of shape {profiles.shape}"
+        )
+    values = profiles if isinstance(profiles, np.ndarray) else profiles.data
+    if not np.isfinite(values).all():
+        raise MeaningError("network.topology", "profiles must be finite numbers")
+    return profiles.astype(np.float64)
+
+
+def nearest(profiles: Any, neighbours: int, metric: str) -> np.ndarray:
+    """Numbers of the nearest other rows.
+
+    Parameters
+    ----------
+    profiles : ndarray or scipy.sparse array or matrix, shape (n, q)
+    neighbours : int
+        Less than n.
+    metric : {"cosine", "euclidean"}
+
+    Returns
+    -------
+    ndarray of int64, shape (n, neighbours)
+        In rising order in each row.
+
+    Raises
+    ------
+    MeaningError
+        If a profile has no direction, and the metric is cosine.
+    """
+    from scipy.sparse import csr_array, issparse
+
+    rows = csr_array(profiles) if issparse(profiles) else profiles
+    squares = np.asarray((rows * rows).sum(axis=1)).ravel()
+    if metric == "cosine":
+        flat = np.flatnonzero(squares == 0)
+        if flat.size:
+            raise AgentError(
+                "network.topology.metric",
+                "the profile of agent {agent} is zero and has no direction; take euclidean",
+                int(flat[0]),
+            )
+        rows = rows * (1 / np.sqrt(squares))[:, None]
+        rows = csr_array(rows) if issparse(rows) else rows
+        squares = np.ones(squares.size)
+    n = squares.size
+    scale = 4 * squares.max() or 1.0  # the largest squared distance there can be
+    chosen = np.empty((n, neighbours), dtype=np.int64)
+    step = max(1, _BLOCK // n)
+    for start in range(0, n, step):
+        stop = min(n, start + step)
+        products = rows[start:stop] @ rows.T
+        products = products.toarray() if issparse(products) else products
+        # Rounded, so that what is equal but for the order of summation is equal.
+        distances = np.round((squares[start:stop, None] + squares - 2 * products) / scale, _DECIMALS)
+        distances[np.arange(stop - start), np.arange(start, stop)] = np.inf
+        chosen[start:stop] = _smallest(distances, neighbours)
+    return chosen
+
+
+def _smallest(distances: np.ndarray, count: int) -> np.ndarray:
+    """Columns of the smallest entries of each row, the first of equal ones."""
+    border = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+    below, at = distances < border, distances == border
+    room = count - below.sum(axis=1, keepdims=True)
+    take = below | (at & (np.cumsum(at, axis=1) <= room))
+    return np.nonzero(take)[1].reshape(-1, count)
+
+
+class Similarity(Topology):
+    """Every two agents are linked by how alike the models are that their data was generated from.
+
+    W_ij = exp((cos φ_ij − 1)/γ), φ_ij the angle between the targets of i and j (Bellet, Guerraoui, Taziki and
+    Tommasi 2018, section 5.1). Takes memory in n², and with `keep_connected` time in n³.
+    """
+
+    kind: Literal["similarity"] = "similarity"
+    kernel: Literal["angular"] = Field("angular", description="how alike two targets are")
+    gamma: Positive = Field(0.1, description="γ; the smaller, the faster weights fall with the angle")
+    keep_connected: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="drop the smallest weights, one by one, as long as λ₂ of the Laplacian stays above this; "
+        "left out, all are kept",
+    )
+    agents: Agents = None
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        number = settle(self.agents, agents, given, most=MOST_OF_ALL_PAIRS)
+        if given.targets is None:
+            raise MeaningError(
+                "network.topology",
+                "similarity needs targets of the agents, which this data source does not give",
+            )
+        cosines = _cosines(given.targets, number)
+        a, b = np.triu_indices(number, 1)
+        weights = np.exp((cosines[a, b] - 1) / self.gamma)
+        there = weights > 0  # underflow, at small γ
+        a, b, weights = a[there], b[there], weights[there]
+        if self.keep_connected is not None:
+            a, b, weights = drop_smallest(number, a, b, weights, self.keep_connected)
+        return checked_links(from_edges(number, a, b, weights), "network.topology")
+
+
+def _cosines(targets: np.ndarray, agents: int) -> np.ndarray:
+    if targets.ndim != 2 or targets.shape[0] != agents:
+        raise MeaningError(
+            "network.topology", f"targets must be {agents} vectors, got an array of shape {targets.shape}"
+        )
+    lengths = np.sqrt((targets * targets).sum(axis=1))
+    wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+    if wrong.size:
+        raise AgentError(
+            "network.topology",
+            "the target of agent {agent} is zero or not finite, and has no direction",
+            int(wrong[0]),
+        )
+    units = targets / lengths[:, None]
+    # Not BLAS, whose last digits depend on its threads.
+    cosines: np.ndarray = np.clip(np.einsum("ik,jk->ij", units, units, optimize=False), -1, 1)
+    return cosines
+
+
+def drop_smallest(
+    agents: int, a: np.ndarray, b: np.ndarray, weights: np.ndarray, above: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Drop the smallest weights, one by one, as long as λ₂ of the Laplacian D − W stays above a threshold.
+
+    Without a link λ₂ is never higher than with it, so that the last one to drop is found by bisection.
+
+    Parameters
+    ----------
+    agents : int
+    a, b, weights : ndarray, shape (m,)
+        Every link once. Of equal weights the first is dropped first.
+    above : float
+
+    Returns
+    -------
+    a, b, weights
+        What is left.
+
+    Raises
+    ------
+    MeaningError
+        If λ₂ is not above the threshold with all links.
+    """
+    order = np.argsort(weights, kind="stable")
+    a, b, weights = a[order], b[order], weights[order]
+
+    def lambda2(dropped: int) -> float:
+        matrix = np.zeros((agents, agents))
+        matrix[a[dropped:], b[dropped:]] = weights[dropped:]
+        return dense_lambda2(matrix + matrix.T)
+
+    full = lambda2(0)
+    if not full > above:
+        raise MeaningError(
+            "network.topology.keep_connected",
+            f"λ₂ is {full:.3g} with all weights, which is not above {above:g}; a larger gamma would help",
+        )
+    keeps, fails = 0, weights.size  # so many dropped: λ₂ is above; is not (nothing left)
+    while fails - keeps > 1:
+        middle = (keeps + fails) // 2
+        if weights.size - middle >= agents - 1 and lambda2(middle) > above:
+            keeps = middle
+        else:
+            fails = middle
+    return a[keeps:], b[keeps:], weights[keeps:]

@@ -1,0 +1,197 @@
+"""Figures of the privacy calculator: accountants against the number of releases, and trade-off curves.
+
+Figures of who learns what about whom: a heat map of all pairs, and a curve over distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.privacy.accounting.accountants import type_two_error
+from p2psim.privacy.network_privacy import Distance
+from p2psim.report import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_growth(
+    counts: Sequence[int], found: Mapping[str, np.ndarray], quantity: str, title: str, notes: Sequence[str]
+) -> Figure:
+    """ε or δ by each accountant against the number of releases; call it within `p2psim.report.style.look`.
+
+    Parameters
+    ----------
+    counts : sequence of int
+    found : mapping from accountant to ndarray, shape (counts,)
+        What is not finite is left out.
+    quantity : str
+        Label of the vertical axis, with what is held fixed.
+    title : str
+    notes : sequence of str
+        What must be said with every number.
+    """
+    figure = style.new_figure()
+    axes = figure.add_subplot()
+    for index, (name, values) in enumerate(found.items()):
+        drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
+        axes.plot(counts, drawn, label=name, markersize=5, linewidth=1.6, **style.line_style(index))
+    if len(counts) > 1:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    axes.set_xlabel("releases (number)")
+    axes.set_ylabel(quantity)
+    style.add_title(axes, title)
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, notes)
+    return figure
+
+
+def draw_trade_off(
+    epsilons: np.ndarray, found: Mapping[str, np.ndarray], title: str, notes: Sequence[str]
+) -> Figure:
+    """δ against ε, and the errors that any test of one record must make; call it within `p2psim.report.style.look`.
+
+    The errors are those of `p2psim.privacy.accounting.accountants.type_two_error`.
+
+    Parameters
+    ----------
+    epsilons : ndarray, shape (m,)
+        Rising.
+    found : mapping from accountant to ndarray, shape (m,)
+        δ at each of them.
+    title : str
+    notes : sequence of str
+    """
+    figure = style.new_figure(10.4, 4.6)
+    left, right = figure.subplots(1, 2)
+    alpha = np.linspace(0, 1, 401)
+    for index, (name, delta) in enumerate(found.items()):
+        look = style.line_style(index)
+        every = max(1, epsilons.size // 12)
+        left.plot(
+            epsilons,
+            np.where(delta > 0, delta, np.nan),
+            label=name,
+            markersize=5,
+            linewidth=1.6,
+            markevery=every,
+            **look,
+        )
+        right.plot(
+            alpha, type_two_error(epsilons, delta, alpha), markersize=5, linewidth=1.6, markevery=40, **look
+        )
+    right.plot([0, 1], [1, 0], color="0.6", linewidth=1)
+    left.set_yscale("log")
+    left.set_xlabel("ε")
+    left.set_ylabel("δ")
+    right.set_xlabel("false alarms α of a test of one record")
+    right.set_ylabel("least share of misses")
+    right.set_aspect("equal")
+    style.add_title(left, title)
+    style.add_legend(figure, left)
+    style.add_footnote(figure, [*notes, "right: on the grey line no test does better than guessing"])
+    return figure
+
+
+#: Agents up to which each has a tick of its own.
+_NAMED = 20
+
+#: Characters of a title over the square of all pairs.
+_WRAP = 50
+
+#: Shares at which the colour bar has ticks.
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn.
+
+    Attributes
+    ----------
+    share : ndarray, shape (n, n)
+        Row v, column u: μ²σ²/Δ² of u towards v.
+    scale : ndarray, shape (6,)
+        ε at each of `SHARES`.
+    distances : sequence of Distance
+        Of ε.
+    title : str
+        The graph and the number of steps.
+    delta : float
+    notes : sequence of str
+        What must be said with every number.
+    """
+
+    share: np.ndarray
+    scale: np.ndarray
+    distances: Sequence[Distance]
+    title: str
+    delta: float
+    notes: Sequence[str] = ()
+
+
+def draw_network_privacy(drawn: Drawn) -> dict[str, Figure]:
+    """Figures by the stem of their files; call it within `p2psim.report.style.look`."""
+    figures = {"network-privacy-pairs": _pairs(drawn)}
+    if drawn.distances:
+        figures["network-privacy-distance"] = _curve(drawn)
+    return figures
+
+
+def _pairs(drawn: Drawn) -> Figure:
+    """Colour is the share, which no choice of σ, Δ or δ changes; ε stands beside it on the colour bar."""
+    figure = style.new_figure(7.0, 5.4)
+    axes = figure.add_subplot()
+    image = axes.imshow(
+        drawn.share, vmin=0, vmax=1, cmap="viridis", interpolation="nearest", aspect="equal", origin="upper"
+    )
+    axes.grid(False)
+    n = len(drawn.share)
+    if n <= _NAMED:
+        axes.set_xticks(range(n))
+        axes.set_yticks(range(n))
+    axes.set_xlabel("agent u whose data are protected")
+    axes.set_ylabel("agent v who looks")
+    axes.set_title(style.wrapped(f"who learns what about whom: {drawn.title}", _WRAP), loc="left")
+    bar = figure.colorbar(image, ax=axes, ticks=SHARES)
+    named = zip(SHARES, drawn.scale, strict=True)
+    bar.ax.set_yticks(SHARES, [f"{share:g}  (ε = {epsilon:.3g})" for share, epsilon in named])
+    bar.set_label(f"share μ²σ²/Δ² (in brackets ε at δ = {drawn.delta:g})")
+    style.add_footnote(figure, drawn.notes)
+    return figure
+
+
+def _curve(drawn: Drawn) -> Figure:
+    """Mean ε over the pairs at each distance, and from the least to the largest."""
+    figure = style.new_figure()
+    axes = figure.add_subplot()
+    look = style.line_style(0)
+    hops = [row.hops for row in drawn.distances]
+    axes.fill_between(
+        hops,
+        [row.least for row in drawn.distances],
+        [row.most for row in drawn.distances],
+        color=look["color"],
+        alpha=0.15,
+        linewidth=0,
+        label="least to largest",
+    )
+    axes.plot(hops, [row.mean for row in drawn.distances], label="mean over pairs", markersize=6, **look)
+    largest = style.line_style(3)
+    axes.plot(
+        hops, [row.most for row in drawn.distances], label="largest", markersize=5, linewidth=1, **largest
+    )
+    if len(hops) <= _NAMED:
+        axes.set_xticks(hops)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("distance (hops)")
+    axes.set_ylabel(f"ε at δ = {drawn.delta:g}")
+    style.add_title(axes, f"what is learned at a distance: {drawn.title}")
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, drawn.notes)
+    return figure

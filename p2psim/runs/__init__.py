@@ -1,0 +1,1 @@
+"""A study: replicas, executors, and the folder that keeps what they give."""

@@ -1,0 +1,252 @@
+"""One batch of simulations: what a worker does, whichever executor it works for."""
+
+import errno
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from p2psim.core.errors import InputError, P2PSimError, SimulationError
+from p2psim.core.parts import load_parts
+from p2psim.runs.invocations import Meter, Resources
+from p2psim.runs.parts import Finished, Part, RunKey, encode
+
+if TYPE_CHECKING:
+    from p2psim.scenario.cells import Cell
+    from p2psim.simulation.workspace import Workspace
+
+#: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
+BATCH_SECONDS = 1.0
+#: Errors of the machine, not of a simulation: going on would not help.
+_MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE}
+
+#: Position of a cell in the grid, and replica.
+Item = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """What is the same for all batches of a study.
+
+    Attributes
+    ----------
+    keep_data : bool
+        Whether prepared data is kept with the results.
+    shared : frozenset of str
+        Problems that the parent has prepared, and whose data need not be sent back.
+    check_events : bool
+        Whether the invariants of event streams are checked.
+    warnings : tuple of str
+        What is to be said of every simulation.
+    parts : tuple of str
+        Names of the modules that the user has let into the parent, to be loaded by the worker.
+    """
+
+    keep_data: bool = False
+    shared: frozenset[str] = frozenset()
+    check_events: bool = False
+    warnings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a batch gave.
+
+    Attributes
+    ----------
+    part : Part or None
+        The simulations that ended; None if none did.
+    failed : dict
+        Traceback of each that did not.
+    done : int
+        Number of simulations tried.
+    seconds : float
+        Wall time of the batch in its process.
+    used : Resources or None
+        What that process used for it.
+    worker : str
+        Who did it.
+    stopped : BaseException or None
+        Why the batch was given up before its end: an interrupt, or a full disk.
+    """
+
+    part: Part | None
+    failed: dict[RunKey, str] = field(default_factory=dict)
+    done: int = 0
+    seconds: float = 0.0
+    worker: str = ""
+    stopped: BaseException | None = None
+    used: Resources | None = None
+
+
+def given_up(cells: "Sequence[Cell]", item: Item, how: str, worker: str) -> BatchResult:
+    """The failure of a simulation that ended its worker, twice."""
+    text = f"its worker process {how}, twice, perhaps for want of memory"
+    return BatchResult(None, {(cells[item[0]].content, item[1]): text}, 1, worker=worker)
+
+
+# Simulations share caches within a process, and a Dask worker may run several threads.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def run_batch(
+    cells: "Sequence[Cell] | Mapping[int, Cell]",
+    items: Sequence[Item],
+    workspace: "Workspace",
+    options: BatchOptions,
+    prepare: bool = False,
+) -> BatchResult:
+    """Simulate the items one after the other.
+
+    Parameters
+    ----------
+    cells : sequence of Cell, or mapping from position to Cell
+        The grid, or as much of it as the items are of.
+    items : sequence of (position, replica)
+        What to do; those of one replica should stand together.
+    workspace : Workspace
+        With the data prepared.
+    options : BatchOptions
+        Of the study.
+    prepare : bool
+        Prepare the data first, where the workspace is not the parent's.
+    """
+    # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
+    from threadpoolctl import threadpool_limits
+
+    try:
+        load_parts(*options.parts)
+    except InputError as error:
+        return BatchResult(None, stopped=SimulationError(f"on a worker, {error}"))
+    with _ONE_AT_A_TIME, threadpool_limits(limits=1):
+        return _run_batch(cells, items, workspace, options, prepare)
+
+
+def _run_batch(
+    cells: "Sequence[Cell] | Mapping[int, Cell]",
+    items: Sequence[Item],
+    workspace: "Workspace",
+    options: BatchOptions,
+    prepare: bool,
+) -> BatchResult:
+    from p2psim.simulation.simulate import simulate
+
+    finished: list[Finished] = []
+    failed: dict[RunKey, str] = {}
+    data: dict[str, bytes] = {}
+    stopped: BaseException | None = None
+    start, meter = time.perf_counter(), Meter()
+    for position, replica in items:
+        cell = cells[position]
+        began = time.perf_counter()
+        try:
+            if prepare:
+                workspace.prepare(cell.scenario)
+            outcome = simulate(cell.scenario, replica, workspace, options.check_events)
+            if (
+                options.keep_data
+                and outcome.problem_id not in options.shared
+                and outcome.problem_id not in data
+            ):
+                data[outcome.problem_id] = _data_bytes(workspace, outcome.problem_id)
+        except KeyboardInterrupt as error:
+            stopped = error
+            break
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in _MACHINE:
+                stopped = error
+                break
+            text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
+            failed[cell.content, replica] = text
+        else:
+            outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
+            finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
+    part = None
+    if finished:
+        encoded = encode(finished)
+        part = Part(encoded.files, encoded.runs, encoded.problems, data)
+    done, seconds = len(finished) + len(failed), time.perf_counter() - start
+    return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
+
+
+def _data_bytes(workspace: "Workspace", problem: str) -> bytes:
+    import io
+
+    from p2psim.simulation.workspace import write_archive
+
+    stream = io.BytesIO()
+    write_archive(stream, sorted(workspace.arrays(problem).items()))
+    return stream.getvalue()
+
+
+class Schedule:
+    """Cuts what is to be done into batches of about `BATCH_SECONDS`, learning as results come in.
+
+    Parameters
+    ----------
+    items : sequence of (position, replica)
+        In the order in which they shall be done.
+    workers : int
+        Among how many.
+    more : callable, optional
+        Says what else is to be done once the results of everything before have been taken in; nothing ends it.
+    """
+
+    def __init__(self, items: Sequence[Item], workers: int, more: Callable[[], Sequence[Item]] | None = None):
+        self._items = items
+        self._more = more
+        self._next = 0
+        self._again: list[Item] = []
+        self._lost: set[Item] = set()
+        self.workers = workers
+        self._done = 0.0
+        self._seconds = 0.0
+
+    def __len__(self) -> int:
+        return len(self._items) - self._next + len(self._again)
+
+    def learn(self, result: BatchResult) -> None:
+        """Take in how long a batch took. The first one compiles, so later ones count for more."""
+        self._done = self._done / 2 + result.done
+        self._seconds = self._seconds / 2 + result.seconds
+
+    def left(self) -> float:
+        """Estimate of the seconds that the rest will take one process."""
+        return len(self) * self._seconds / self._done if self._done else float("inf")
+
+    def refill(self) -> bool:
+        """Ask for more, when nothing is left and every result has been taken in; whether there is some."""
+        if not len(self) and self._more is not None:
+            self._items, self._next = self._more(), 0
+        return len(self) > 0
+
+    def lose(self, items: Sequence[Item]) -> bool:
+        """Take back a batch whose worker died: each of it is tried again, alone and after all others.
+
+        Returns
+        -------
+        bool
+            Whether it has been so already: then it is given up.
+        """
+        if len(items) == 1 and items[0] in self._lost:
+            return True
+        self._lost.update(items)
+        self._again += items
+        return False
+
+    def take(self) -> Sequence[Item]:
+        """Take the next batch off; empty when nothing is left."""
+        if self._again and self._next == len(self._items):
+            return [self._again.pop(0)]
+        size = 1
+        if self._done:
+            size = max(1, round(BATCH_SECONDS * self._done / max(self._seconds, 1e-9)))
+            # Towards the end, batches small enough that nobody waits long for the last one.
+            size = min(size, max(1, len(self) // (2 * self.workers))) if self.workers > 1 else size
+        batch = self._items[self._next : self._next + size]
+        self._next += len(batch)
+        return batch

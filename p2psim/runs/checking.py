@@ -1,0 +1,229 @@
+"""What running a scenario would mean, told without running it."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.core.errors import Fault, InputError, first_line
+from p2psim.core.printing import MOST_ROWS, complain, counted, key_values, print_table
+from p2psim.runs.pilot import refuse_excess, refuse_length, told_range
+from p2psim.scenario.notices import in_order, lines
+from p2psim.scenario.record import fewest, most
+from p2psim.simulation.computable import computed
+
+if TYPE_CHECKING:
+    from p2psim.runs.pilot import Pilot
+    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import Assessment
+    from p2psim.simulation.workspace import Workspace
+
+
+#: Agents of a cell that a person is shown at least.
+FEWEST_AGENTS = 3
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A scenario, its cells, the facts and agents' labels of each, and its pilot, or why there is none."""
+
+    path: str
+    scenario: "Scenario"
+    cells: "Sequence[Cell]"
+    facts: "Sequence[Assessment]"
+    labels: Sequence[Sequence[str]]
+    pilot: "Pilot | None" = None
+    no_pilot: str = ""
+
+    def as_tree(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        from p2psim.scenario.model import explicit
+
+        return {
+            "path": self.path,
+            "scenario": self.scenario.resolved(),
+            "replicas": explicit(self.scenario.replicas),
+            "events": self.events,
+            "memory": self.memory,
+            "pilot": self.pilot.as_tree() if self.pilot is not None else None,
+            "cells": [
+                {
+                    "cell": cell.index,
+                    "content": cell.content,
+                    "swept": dict(cell.swept),
+                    "labels": list(labels),
+                    **asdict(fact),
+                }
+                for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
+            ],
+        }
+
+    @property
+    def events(self) -> int:
+        """Events of the whole study, estimated; of the most replicas that it may have."""
+        return most(self.scenario.replicas) * sum(fact.events for fact in self.facts)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of data and of events that one process holds at most, estimated."""
+        kept = self.scenario.record.events
+        return max(fact.bytes_of_data + (fact.bytes_of_events if kept else 0) for fact in self.facts)
+
+    def show(self) -> None:
+        """Print the study's size, the facts of each cell, and the resolved scenario; warnings to standard error."""
+        print(
+            f"{self.path}: {counted(len(self.cells), 'cell')} × {self._replicas()}, about "
+            f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
+        )
+        print(self._time())
+        for warning in warnings_of(self.cells, self.facts):
+            complain(warning, "warning")
+        print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
+        each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
+        print_table(self._privacy(each), "\nprivacy of each agent")
+        longest = max(len(fact.privacy) for fact in self.facts)
+        if longest > each:
+            print(f"… and up to {counted(longest - each, 'more agent')} in each cell; --json has all")
+        print(f"\n{self.scenario.to_yaml()}", end="")
+
+    def _time(self) -> str:
+        """How long it will take, or why that is not told."""
+        pilot = self.pilot
+        if pilot is None:
+            return f"time: not told, {self.no_pilot}"
+        return (
+            f"time: about {told_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
+            f"{_pace(pilot)} events a second each, by {counted(pilot.stretches, 'stretch')} of a pilot of "
+            f"{pilot.events:,}; about {pilot.memory / 1e6:,.0f} MB a process with the libraries"
+        )
+
+    def _replicas(self) -> str:
+        least, upto = fewest(self.scenario.replicas), most(self.scenario.replicas)
+        return counted(upto, "replica") if least == upto else f"{least:,} to {counted(upto, 'replica')}"
+
+    def _privacy(self, each: int) -> list[dict[str, Any]]:
+        """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""
+        labelled = any(list(one) != [str(i) for i in range(len(one))] for one in self.labels)
+        # Where nothing is protected no accountant speaks; all rows have the same columns all the same.
+        accountants = dict.fromkeys(name for fact in self.facts for one in fact.privacy for name in one.spent)
+        return [
+            {
+                "cell": cell.index,
+                "agent": agent,
+                **({"label": labels[agent]} if labelled else {}),
+                "records": fact.records[agent],
+                "budget": one.budget,
+                "most releases": "any number" if one.releases is None else one.releases,
+                "loss of the first": one.loss,
+                "noise scale": one.scale,
+                **{f"ε {name}": one.spent.get(name) for name in accountants},
+            }
+            for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
+            for agent, one in enumerate(fact.privacy[:each])
+        ]
+
+
+def _pace(pilot: "Pilot") -> str:
+    slowest, fastest = f"{pilot.slowest:,.0f}", f"{pilot.fastest:,.0f}"
+    return slowest if slowest == fastest else f"{slowest} to {fastest}"
+
+
+def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
+    return {"cell": cell.index, **cell.swept, **fact.facts}
+
+
+def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:
+    """Warnings of all cells, each text once, with the cells that it concerns."""
+    found = [
+        (warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings
+    ]
+    return lines(in_order(found), [cell.swept for cell in grid])
+
+
+def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Workspace") -> "list[Assessment]":
+    """Prepare the data of all cells, and see what each is; warnings about its data are among them.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong in any cell, each with its place in the file.
+    """
+    from p2psim.scenario.partly import faults_of_files
+    from p2psim.simulation.simulate import check
+
+    faults: dict[Fault, None] = {}
+    facts = []
+    for cell in grid:
+        try:
+            workspace.prepare(cell.scenario)
+            arrays = workspace.case(cell.scenario, 0).arrays
+            fact = computed(cell.scenario, arrays["X"], arrays["y"], partial(check, cell.scenario, workspace))
+            facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
+        except InputError as error:
+            found = [*error.faults, *faults_of_files(cell.scenario)]
+            faults.update(dict.fromkeys(map(scenario.locate, found)))
+        except (ArithmeticError, ValueError, MemoryError) as error:
+            # Numbers that no rule refuses and that linear algebra cannot take.
+            swept = key_values(cell.swept)
+            which = f"cell {cell.index} ({swept})" if swept else "it"
+            what = f"{which} cannot be prepared ({first_line(error)})"
+            faults[scenario.locate(Fault(what))] = None
+    if faults:
+        raise InputError(*faults)
+    return facts
+
+
+def check_scenario(
+    scenario: "Scenario",
+    path: str,
+    *,
+    confirm_cells: bool = False,
+    pilot: bool = False,
+    jobs: int | None = None,
+) -> Checked:
+    """Check a scenario as far as can be done without running it, but for a second of it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    path : str
+        What it is called.
+    confirm_cells : bool
+        Accept a study of any size: cells, memory and time.
+    pilot : bool
+        Simulate for about a second to see how long the whole takes.
+    jobs : int or None
+        Processes that it shall have; one a core when None.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong.
+    """
+    from p2psim.core.compiled import is_compiled
+    from p2psim.runs.executors import available_cores
+    from p2psim.runs.pilot import fly
+    from p2psim.scenario.cells import cells
+    from p2psim.simulation.workspace import Workspace
+
+    grid = cells(scenario, confirm_cells=confirm_cells)
+    refuse_excess(scenario, grid, confirm_cells)
+    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+        workspace = Workspace(Path(directory))
+        facts = assess_cells(scenario, grid, workspace)
+        refuse_length(scenario, grid, facts, confirm_cells)
+        labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
+        if not pilot:
+            return Checked(path, scenario, grid, facts, labels, None, "without a pilot")
+        if not is_compiled():
+            why = "the kernels are not compiled yet; a first run of anything compiles them"
+            return Checked(path, scenario, grid, facts, labels, None, why)
+        try:
+            found = fly(scenario, grid, facts, workspace, jobs or available_cores())
+        except Exception as error:
+            why = f"the pilot failed ({first_line(error)}), as a run will"
+            return Checked(path, scenario, grid, facts, labels, None, why)
+        return Checked(path, scenario, grid, facts, labels, found)

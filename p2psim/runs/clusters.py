@@ -1,0 +1,214 @@
+"""Batches on a Dask cluster: of other machines, or one that is started on this one.
+
+Each batch carries all that it needs: its cells, and how to prepare their data. Nothing else lies on the cluster, so
+that a worker may come, go or be replaced at any time, and a batch be done by another worker. It is written once, by
+the parent, when the first of its results has come.
+"""
+
+import atexit
+import importlib
+import platform
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.core import parts
+from p2psim.core.errors import InputError, MissingSourceError, SimulationError, first_line
+from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+from p2psim.runs.manifest import versions
+from p2psim.runs.pool import SAFE_PATH, environment
+from p2psim.simulation.outcome import arithmetic, differing
+
+if TYPE_CHECKING:
+    from p2psim.scenario.cells import Cell
+    from p2psim.simulation.workspace import Workspace
+
+#: Seconds until whoever answers nothing, or has lost its scheduler, is given up.
+PATIENCE = 10.0
+
+#: Studies whose data a worker keeps.
+_KEPT = 4
+# Of a Dask worker, which may live for many studies: workspace of each of the last ones.
+_OWN_WORKSPACES: "OrderedDict[str, Workspace]" = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _workspace(study: str) -> "Workspace":
+    """The worker's own, in a directory that goes with it, or when the worker has done other studies since."""
+    from p2psim.simulation.workspace import Workspace
+
+    with _LOCK:
+        if study not in _OWN_WORKSPACES:
+            directory = tempfile.mkdtemp(prefix="p2psim-")
+            atexit.register(shutil.rmtree, directory, ignore_errors=True)
+            _OWN_WORKSPACES[study] = Workspace(Path(directory))
+        _OWN_WORKSPACES.move_to_end(study)
+        while len(_OWN_WORKSPACES) > _KEPT:
+            shutil.rmtree(_OWN_WORKSPACES.popitem(last=False)[1].directory, ignore_errors=True)
+        return _OWN_WORKSPACES[study]
+
+
+@cache
+def _versions(modules: Sequence[str]) -> dict[str, str]:
+    """What must be the same here and there, for the same bytes; loads the modules of parts."""
+    parts.load_parts(*modules)
+    made_by = versions()
+    of_parts = {name: " ".join(map(str, parts.version_of(name))) for name in modules}
+    return {"p2psim": made_by["p2psim"], **made_by["libraries"], **of_parts}
+
+
+def _work_remotely(
+    study: str,
+    cells: "Mapping[int, Cell]",
+    items: Sequence[Item],
+    options: BatchOptions,
+    parent: Mapping[str, str],
+    kernels: Mapping[str, Sequence[str]],
+) -> BatchResult:
+    """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
+    try:
+        mine = _versions(options.parts)
+    except InputError as error:
+        return BatchResult(None, stopped=SimulationError(f"worker {platform.node()}: {error}"))
+    others = [
+        f"{name} {version} there, {parent.get(name)} here"
+        for name, version in mine.items()
+        if parent.get(name) != version
+    ]
+    if others:
+        said = f"worker {platform.node()} has other versions: {', '.join(others)}; install the same ones"
+        return BatchResult(None, stopped=SimulationError(said))
+    if other := differing(kernels):
+        said = (
+            f"part of the results was made by workers with other arithmetic, and differs by rounding: {other}"
+        )
+        options = replace(options, warnings=(said,))
+    result = run_batch(cells, items, _workspace(study), options, prepare=True)
+    return replace(result, worker=f"{platform.node()}:{result.worker}")
+
+
+@contextmanager
+def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
+    """Connect to a Dask cluster, before anything is written.
+
+    Parameters
+    ----------
+    scheduler : str or None
+        Address of its scheduler, ``tcp://host:8786``. Without one a cluster is started on this machine, and ended with
+        the block.
+    workers : int
+        Processes of the cluster that is started.
+
+    Yields
+    ------
+    distributed.Client
+
+    Raises
+    ------
+    MissingSourceError
+        If ``distributed`` is not installed.
+    InputError
+        If nothing answers at the address.
+    """
+    try:
+        # Untyped, hence Any.
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingSourceError('pip install "p2psim[dask]"') from None
+    if scheduler is None:
+        with (
+            environment(SAFE_PATH),
+            tempfile.TemporaryDirectory(prefix="p2psim-dask-") as directory,
+            distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                local_directory=directory,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=PATIENCE)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(f"--scheduler {scheduler}: cannot be reached ({error})") from None
+    with client:
+        yield client
+
+
+def run_dask(
+    client: Any,
+    cells: "Sequence[Cell]",
+    items: Sequence[Item],
+    options: BatchOptions,
+    study: str,
+    more: Callable[[], Sequence[Item]] | None = None,
+) -> Generator[BatchResult, None, None]:
+    """Do all batches on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        From `connect`.
+    cells, items, options
+        As for :func:`p2psim.runs.batches.run_batch`.
+    study : str
+        A name for this run, so that workers know their data of it.
+    more
+        As for :class:`p2psim.runs.batches.Schedule`.
+
+    Raises
+    ------
+    SimulationError
+        If the cluster is lost, its scheduler restarted perhaps, or if its workers cannot do the work.
+    """
+    distributed: Any = importlib.import_module("distributed")
+    schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
+    futures = distributed.as_completed()
+    waiting: dict[Any, Sequence[Item]] = {}
+    here = _versions(options.parts)
+    try:
+        while True:
+            while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
+                own = {position: cells[position] for position, _ in batch}
+                future = client.submit(
+                    _work_remotely, study, own, batch, options, here, arithmetic(), pure=False
+                )
+                waiting[future] = batch
+                futures.add(future)
+            if not waiting:
+                if schedule.refill():
+                    continue
+                return
+            future = next(futures)
+            batch = waiting.pop(future)
+            try:
+                result = future.result()
+            except distributed.KilledWorker:
+                # The cluster has tried it on several workers, and each has died.
+                if schedule.lose(batch):
+                    yield given_up(cells, batch[0], "was ended on each of several computers", "dask")
+                continue
+            except (OSError, distributed.CancelledError) as error:
+                raise SimulationError(
+                    f"the cluster has lost a batch ({first_line(error)}); what was finished is kept, "
+                    "run again to go on"
+                ) from None
+            except Exception as error:
+                raise SimulationError(
+                    f"the cluster cannot do a batch ({first_line(error)}); is p2psim installed there?"
+                ) from None
+            schedule.learn(result)
+            yield result
+    finally:
+        client.cancel(list(waiting))

@@ -1,0 +1,239 @@
+"""Merging all that a run folder holds into its tables and archives, in one step that happens or does not.
+
+The last recorded value of one metric in each simulation, read from parts and from tables.
+
+Of a metric that single agents have beside one that is of no agent, the latter; of one that they alone have, the mean
+over them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core import files as aside
+from p2psim.runs import manifest, store
+from p2psim.runs.invocations import Record
+from p2psim.runs.manifest import Manifest, RunEntry
+from p2psim.runs.parts import ARCHIVES, LISTING, TABLES, Part, RunKey, StoredPart
+from p2psim.runs.seals import print_of
+from p2psim.runs.tables import Placed, merge
+from p2psim.simulation.workspace import member_names, read_member, write_archive
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from p2psim.runs.earlier import Earlier
+    from p2psim.runs.store import Content
+    from p2psim.scenario.model import Scenario
+
+
+def finish(
+    folder: Path, content: store.Content, described: Manifest, scenario_text: str, record: Record
+) -> Manifest:
+    """Merge everything into the tables and archives, and remove the parts.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder, under `lock`.
+    content : store.Content
+        What it holds now.
+    described : Manifest
+        With the cells in the order of the new tables; runs, warnings and files are filled in here.
+    scenario_text : str
+        The resolved scenario.
+    record : Record
+        Of the invocation, whose last reading is taken when the tables are written.
+
+    Returns
+    -------
+    Manifest
+        As written.
+    """
+    numbers = manifest.numbers_of(described.cells)
+    sources = content.sources()
+    runs = sorted(
+        (
+            Placed(numbers[key[0]], key[1], key, source)
+            for key, source in sources.items()
+            if key[0] in numbers
+        ),
+        key=lambda run: (run.cell, run.replica),
+    )
+    swept = {key: [cell.swept.get(key) for cell in described.cells] for key in described.cells[0].swept}
+    building = _building(folder)
+    for name in TABLES:
+        merge(name, runs, swept, building / f"{name}.parquet")
+    for name in ARCHIVES:
+        _merge_archive(building / f"{name}.npz", _run_arrays(name, runs, content, folder))
+    _merge_archive(building / "data.npz", _data_arrays(folder, content))
+    (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
+    files = {path.name: print_of(path) for path in sorted(building.iterdir())}
+    final = replace(
+        described,
+        stored=tuple(cell.content for cell in described.cells),
+        runs=_entries(content, runs),
+        warnings=content.warnings(),
+        files=files,
+        invocations=(*described.invocations[:-1], record.so_far(described.state)),
+    )
+    _commit(folder, building, final)
+    return final
+
+
+def _building(folder: Path) -> Path:
+    """An empty directory for what is to be committed."""
+    building = folder / store.PARTS / ".final.aside"
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    return building
+
+
+def _commit(folder: Path, building: Path, described: Manifest) -> None:
+    """Have all files of a directory, and a manifest, replace those of the folder: all or none of them."""
+    (building / manifest.NAME).write_text(manifest.dump(described), encoding="utf-8")
+    for path in building.iterdir():
+        aside.sync(path)
+    os.rename(building, folder / store.PARTS / store.FINAL)
+    store.move_final(folder)
+
+
+def _entries(content: store.Content, runs: Iterable[Placed]) -> dict[RunKey, RunEntry]:
+    known = content.entries()
+    return {run.key: known[run.key] for run in runs}
+
+
+def _merge_archive(path: Path, members: Iterator[tuple[str, np.ndarray]]) -> None:
+    first = next(members, None)
+    if first is None:
+        return
+
+    def everything() -> Iterator[tuple[str, np.ndarray]]:
+        yield first
+        yield from members
+
+    with open(path, "wb") as stream:
+        write_archive(stream, everything())
+
+
+def _run_arrays(
+    name: str, runs: Iterable[Placed], content: store.Content, folder: Path
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Noise or models of each simulation as ``CELL/REPLICA``."""
+    old_numbers = {hashed: number for number, hashed in enumerate(content.manifest.stored)}
+    with contextlib.ExitStack() as stack:
+        stored = (
+            stack.enter_context(np.load(folder / f"{name}.npz", allow_pickle=False))
+            if f"{name}.npz" in content.manifest.files
+            else {}
+        )
+        for run in runs:
+            if isinstance(run.source, StoredPart):
+                array = run.source.array(name, run.key)
+            else:
+                member = f"{old_numbers[run.key[0]]}/{run.key[1]}"
+                array = stored.get(member)
+            if array is not None:
+                yield f"{run.cell}/{run.replica}", array
+
+
+def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np.ndarray]]:
+    """All prepared data as ``PROBLEM/array``, sorted: of the earlier archive and of the parts."""
+    places: dict[str, tuple[Path, str]] = {}
+    if "data.npz" in content.manifest.files:
+        places.update({name: (folder / "data.npz", name) for name in member_names(folder / "data.npz")})
+    for path in (folder / store.PARTS / store.DATA).glob("[!.]*.npz"):
+        places.update({f"{path.stem}/{name}": (path, name) for name in member_names(path)})
+    for name in sorted(places):
+        yield name, read_member(*places[name])
+
+
+def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
+    """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
+    from p2psim.scenario.model import Scenario
+
+    kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
+    if kept.figure != scenario.figure:
+        changed = kept.model_copy(update={"figure": scenario.figure})
+        building = _building(folder)
+        (building / store.SCENARIO).write_text(changed.to_yaml(), encoding="utf-8")
+        files = {**described.files, store.SCENARIO: print_of(building / store.SCENARIO)}
+        _commit(folder, building, replace(described, files=files))
+
+
+_COLUMNS = ["step", "agent", "model", "metric", "value"]
+
+
+def values_of_part(part: Part, metric: str, model: str) -> dict[RunKey, float]:
+    """Values of a batch that has just ended; of what was not recorded none."""
+    import pyarrow as pa
+
+    rows = [run["rows"]["metrics"] for run in json.loads(part.files[LISTING])["runs"]]
+    table = pa.ipc.open_file(pa.BufferReader(part.files["metrics.arrow"])).read_all()
+    return _by_run(table, part.runs, np.repeat(np.arange(len(rows)), rows), metric, model)
+
+
+def values_of_content(content: Content, metric: str, model: str) -> dict[RunKey, float]:
+    """Values of all that a run folder holds."""
+    found: dict[RunKey, float] = {}
+    for part in content.parts:
+        found.update(_of_stored(part, metric, model))
+    if content.earlier is not None:
+        found.update(_of_tables(content.earlier, list(content.manifest.stored), metric, model))
+    return found
+
+
+def _of_stored(part: StoredPart, metric: str, model: str) -> dict[RunKey, float]:
+    table = part.table("metrics")
+    if table is None:
+        return {}
+    keys = [key for key in part.runs if part.place("metrics", key) is not None]
+    rows = [part.runs[key]["rows"]["metrics"] for key in keys]
+    return _by_run(table, keys, np.repeat(np.arange(len(keys)), rows), metric, model)
+
+
+def _of_tables(earlier: Earlier, contents: Sequence[str], metric: str, model: str) -> dict[RunKey, float]:
+    import pyarrow.parquet as pq
+
+    wanted = [("metric", "==", metric), ("model", "==", model)]
+    table = pq.read_table(
+        earlier.folder / "metrics.parquet", columns=["cell", "replica", *_COLUMNS], filters=wanted
+    )
+    if not table.num_rows:
+        return {}
+    runs = np.stack([table["cell"].to_numpy(), table["replica"].to_numpy()], axis=1)
+    distinct, owner = np.unique(runs, axis=0, return_inverse=True)
+    keys = [(contents[cell], int(replica)) for cell, replica in distinct]
+    return _by_run(table, keys, owner.ravel(), metric, model)
+
+
+def _by_run(
+    table: pa.Table, keys: Sequence[RunKey], owner: np.ndarray, metric: str, model: str
+) -> dict[RunKey, float]:
+    """Last value of each run; ``owner`` says for each row whose it is."""
+    import pyarrow.compute as pc
+
+    wanted = pc.and_(pc.equal(table["metric"], metric), pc.equal(table["model"], model))
+    of_none = pc.is_null(table["agent"])
+    mask, alone = wanted.to_numpy(), of_none.to_numpy()
+    step, value = table["step"].to_numpy(), table["value"].to_numpy()
+    has_own = np.zeros(len(keys), dtype=bool)
+    has_own[owner[mask & alone]] = True
+    mask &= alone | ~has_own[owner]
+    owner, step, value = owner[mask], step[mask], value[mask]
+    last = np.full(len(keys), -1, dtype=np.int64)
+    np.maximum.at(last, owner, step)
+    is_last = step == last[owner]
+    owner, value = owner[is_last], value[is_last]
+    count = np.bincount(owner, minlength=len(keys))
+    total = np.bincount(owner, weights=value, minlength=len(keys))
+    return {keys[i]: float(total[i] / count[i]) for i in np.flatnonzero(count).tolist()}

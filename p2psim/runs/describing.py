@@ -1,0 +1,191 @@
+"""What the manifest says of a study that begins, and what a person is told when simulations fail."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from p2psim.core import parts
+from p2psim.core.errors import InputError, MissingPartError
+from p2psim.core.printing import key_values
+from p2psim.core.registry import parts as registered
+from p2psim.core.registry import place_of
+from p2psim.runs import manifest, store
+from p2psim.runs.invocations import Invocation, earlier
+from p2psim.runs.manifest import CellEntry, Manifest
+from p2psim.scenario.notices import Warned
+from p2psim.scenario.record import metric_named
+from p2psim.scenario.yaml import cells_named
+from p2psim.simulation.outcome import differing
+
+if TYPE_CHECKING:
+    from p2psim.runs.parts import RunKey
+    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Scenario
+
+
+def describe(
+    scenario: "Scenario",
+    grid: "Sequence[Cell]",
+    content: store.Content | None,
+    folder: Path,
+    fitted: dict[str, dict[str, Any]],
+    facts: dict[str, dict[str, Any]],
+    invocation: Invocation,
+) -> Manifest:
+    """The manifest of the study that begins: the present grid, then earlier cells."""
+    from p2psim.scenario.model import explicit
+
+    old = content.manifest if content is not None else None
+    present = {cell.content for cell in grid}
+    # Of cells that need no work nothing was found out anew.
+    known = (old.fitted if old is not None else {}) | fitted
+    facts = ({cell.content: cell.facts for cell in old.cells} if old is not None else {}) | facts
+    entries = [
+        CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
+    ]
+    origins = parts.origins(name for cell in grid for name in _parts_of(cell))
+    if old is not None:
+        origins = old.made_by.get("parts", {}) | origins
+        entries += _left_over(
+            [cell for cell in old.cells if cell.content not in present], folder, old.made_by
+        )
+    return Manifest(
+        name=scenario.name,
+        identity=scenario.identity(),
+        seed=scenario.seed,
+        replicas=explicit(scenario.replicas),
+        state="running",
+        cells=tuple(entries),
+        grid=len(grid),
+        stored=old.stored if old else (),
+        runs=old.runs if old else {},
+        warnings=(old.warnings if old else {})
+        | {message: Warned(1) for message in version_warnings(content)},
+        # The scenario is written anew, after this.
+        files={name: one for name, one in old.files.items() if name != store.SCENARIO} if old else {},
+        fitted={cell.content: known.get(cell.content, {}) for cell in entries},
+        made_by=manifest.versions() | ({"parts": origins} if origins else {}),
+        invocations=(*(earlier(old.invocations) if old else ()), invocation),
+    )
+
+
+def version_warnings(content: store.Content | None) -> list[str]:
+    """What tells results that a folder holds, in tables or in parts, from those that would be made now."""
+    if content is None or not content.sources():
+        return []
+    found, now, old = [], manifest.versions(), content.manifest
+    if any(old.made_by.get(key) != now[key] for key in ("p2psim", "libraries", "platform")):
+        found.append(
+            f"part of the results was made by p2psim {old.made_by.get('p2psim')} with other libraries or on "
+            "another platform: the same bytes are promised for the same versions only"
+        )
+    if other := differing(old.made_by.get("arithmetic")):
+        found.append(f"part of the results was made with other arithmetic, and differs by rounding: {other}")
+    for module, origin in old.made_by.get("parts", {}).items():
+        if module in parts.loaded() and parts.version_of(module) != (origin["version"], origin["sha256"]):
+            found.append(f"part of the results was made with another version of the module {module}")
+    return found
+
+
+def _parts_of(cell: "Cell") -> list[str]:
+    """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
+    record = cell.scenario.record
+    accountants = [registered("accountant")[name] for name in cell.scenario.privacy.accountants]
+    used = [
+        *_models_in(cell.scenario),
+        *map(metric_named, (*record.metrics, *record.per_agent)),
+        *accountants,
+    ]
+    return [place for part in used if part is not None and (place := place_of(part)) is not None]
+
+
+def _models_in(value: Any) -> "Iterator[type]":
+    """Types of all models inside a scenario."""
+    if isinstance(value, BaseModel):
+        yield type(value)
+        value = [entry for _, entry in value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _models_in(entry)
+
+
+def _notes(cell: "Cell") -> tuple[str, ...]:
+    """Choices that every output repeats, beside the flags of the ledger."""
+    printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
+    return ("form: printed",) if printed else ()
+
+
+def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, Any]) -> list[CellEntry]:
+    """Earlier cells, each with its own scenario, since the grid no longer says what it was."""
+    if all(cell.scenario for cell in cells):
+        return list(cells)
+    from p2psim.scenario.cells import cells as cells_of
+    from p2psim.scenario.model import Scenario
+
+    if missing := parts.missing_of(made_by):
+        raise MissingPartError([], missing)
+    texts: dict[str, str] = {}
+    with contextlib.suppress(InputError, OSError):
+        old = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
+        texts = {cell.content: cell.scenario.to_yaml() for cell in cells_of(old, confirm_cells=True)}
+    return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
+
+
+def resolved_text(scenario: "Scenario", grid: "Sequence[Cell]", described: Manifest) -> str:
+    """The resolved scenario, with what the preparation found, if that is the same in all cells of the grid."""
+    first = described.fitted[grid[0].content]
+    if first and all(described.fitted[cell.content] == first for cell in grid):
+        scenario = scenario.model_copy(update={"fitted": first})
+    return scenario.to_yaml()
+
+
+def without_empty(described: Manifest, content: store.Content) -> Manifest:
+    """Drop earlier cells of which nothing was finished."""
+    held = {key[0] for key in content.sources()}
+    kept = tuple(cell for i, cell in enumerate(described.cells) if i < described.grid or cell.content in held)
+    return replace(described, cells=kept)
+
+
+def with_stops(described: Manifest, stopped: dict[str, dict[str, Any]]) -> Manifest:
+    """Say of each cell why it has so many replicas."""
+    return replace(
+        described,
+        cells=tuple(replace(cell, stopped=stopped.get(cell.content, {})) for cell in described.cells),
+    )
+
+
+def describe_failures(
+    failed: "dict[RunKey, str]", grid: "Sequence[Cell]", folder: Path, most: int = 5
+) -> str:
+    """One line a failure, with the command that shows it alone."""
+    numbers = {cell.content: cell for cell in grid}
+    lines = [f"{len(failed)} of the simulations failed; the others are kept in {folder}"]
+    ordered = sorted(failed.items(), key=lambda entry: (numbers[entry[0][0]].index, entry[0][1]))
+    for (content, replica), text in ordered[:most]:
+        cell = numbers[content]
+        swept = key_values(cell.swept)
+        last = text.strip().splitlines()[-1]
+        lines.append(f"  cell {cell.index}{f' ({swept})' if swept else ''}, replica {replica}: {last}")
+        alone = f"--cell {cell.index} --replica {replica}"
+        lines.append(f"    alone: p2psim run {folder / store.SCENARIO} --out {folder} {alone}")
+    if len(failed) > most:
+        lines.append(f"  … and {len(failed) - most} more, all in {folder / manifest.NAME}")
+    return "\n".join(lines)
+
+
+def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
+    """Which cells have not got their interval narrow enough, and why."""
+    told = {
+        "most": "the interval is still wider than asked for at the most replicas; raise replicas.most",
+        "failed": "every replica failed",
+    }
+    for why, message in told.items():
+        numbers = [number for number, cell in enumerate(cells) if cell.stopped.get("why") == why]
+        if numbers:
+            yield f"{cells_named(numbers)}: {message}"

@@ -1,0 +1,192 @@
+"""What each run on a folder was asked for, and what it took: the provenance of its results.
+
+Names and units of `Resources` are those of the provenance schema of tskit, which msprime uses
+(https://tskit.dev/tskit/docs/stable/provenance.html).
+"""
+
+import contextlib
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from p2psim.core.version import __version__
+
+#: How an invocation ended whose process was ended before it could say anything.
+KILLED = "killed"
+_RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What processes used.
+
+    Attributes
+    ----------
+    elapsed_time : float
+        Wall time in seconds.
+    user_time, sys_time : float
+        CPU seconds in the program, and in the system for it.
+    max_memory : int
+        Largest resident memory of a process since its start, in bytes.
+    """
+
+    elapsed_time: float
+    user_time: float
+    sys_time: float
+    max_memory: int
+
+    def __add__(self, other: "Resources") -> "Resources":
+        """Times add up; of memory the larger counts."""
+        return Resources(
+            self.elapsed_time + other.elapsed_time,
+            self.user_time + other.user_time,
+            self.sys_time + other.sys_time,
+            max(self.max_memory, other.max_memory),
+        )
+
+
+#: What nobody uses.
+NOTHING = Resources(0.0, 0.0, 0.0, 0)
+
+
+def peak_memory() -> int:
+    """Most bytes of memory that this process has had so far."""
+    # On Linux `ru_maxrss` may be that of the program which started this one.
+    with contextlib.suppress(OSError), open("/proc/self/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class Meter:
+    """Measures what this process uses from now on. The clock is one that nobody can set back."""
+
+    def __init__(self) -> None:
+        self._clock = time.monotonic()
+        self._begun = resource.getrusage(resource.RUSAGE_SELF)
+
+    def read(self) -> Resources:
+        """What was used since the beginning."""
+        now = resource.getrusage(resource.RUSAGE_SELF)
+        return Resources(
+            time.monotonic() - self._clock,
+            now.ru_utime - self._begun.ru_utime,
+            now.ru_stime - self._begun.ru_stime,
+            peak_memory(),
+        )
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One run on a folder.
+
+    Attributes
+    ----------
+    began : str
+        When, in UTC: ``2026-01-31T12:00:00Z``.
+    arguments : tuple of str or None
+        Of the command line; None when it was called from Python.
+    p2psim : str
+        Version.
+    executor : str
+        Who did the work.
+    jobs : int or None
+        Number of processes asked for; None where the program was to decide.
+    ended : str
+        ``running``, ``finished``, ``failed``, ``interrupted``, or ``killed``, which only a later invocation can tell.
+    simulations : int
+        How many it tried.
+    resources : Resources
+        Of the process that was called; zero before the end.
+    workers : int
+        Number of other processes that gave results.
+    of_workers : Resources
+        Of their batches: times are sums, memory is of the largest.
+    """
+
+    began: str
+    arguments: tuple[str, ...] | None
+    p2psim: str
+    executor: str
+    jobs: int | None
+    ended: str = _RUNNING
+    simulations: int = 0
+    resources: Resources = NOTHING
+    workers: int = 0
+    of_workers: Resources = NOTHING
+
+
+class Record:
+    """The invocation that goes on: counts what its workers use.
+
+    Parameters
+    ----------
+    arguments, executor, jobs
+        As in `Invocation`.
+    """
+
+    def __init__(self, arguments: Sequence[str] | None, executor: str, jobs: int | None) -> None:
+        self._meter = Meter()
+        self._begun = Invocation(
+            datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            None if arguments is None else tuple(arguments),
+            __version__,
+            executor,
+            jobs,
+        )
+        self._simulations = 0
+        self._workers: set[str] = set()
+        self._of_workers = NOTHING
+
+    def take_in(self, worker: str, simulations: int, used: Resources | None) -> None:
+        """Count a batch: of a worker, or of this process, which measures itself."""
+        self._simulations += simulations
+        if used is not None and worker != str(os.getpid()):
+            self._workers.add(worker)
+            self._of_workers += used
+
+    def so_far(self, ended: str = _RUNNING) -> Invocation:
+        """The invocation as it stands, or as it ended."""
+        return replace(
+            self._begun,
+            ended=ended,
+            simulations=self._simulations,
+            resources=self._meter.read(),
+            workers=len(self._workers),
+            of_workers=self._of_workers,
+        )
+
+
+def earlier(invocations: Iterable[Invocation]) -> tuple[Invocation, ...]:
+    """Invocations of a folder that nobody is writing into: one that seems to go on was killed."""
+    return tuple(replace(one, ended=KILLED) if one.ended == _RUNNING else one for one in invocations)
+
+
+def to_tree(one: Invocation) -> dict[str, Any]:
+    """As it stands in the manifest."""
+    tree = asdict(one)
+    for name in ("resources", "of_workers"):
+        tree[name] = {
+            key: value if isinstance(value, int) else round(value, 3) for key, value in tree[name].items()
+        }
+    return tree
+
+
+def from_tree(tree: dict[str, Any]) -> Invocation:
+    """The inverse of `to_tree`, but for the rounding of times."""
+    arguments = tree["arguments"]
+    return Invocation(
+        **tree
+        | {
+            "arguments": None if arguments is None else tuple(arguments),
+            "resources": Resources(**tree["resources"]),
+            "of_workers": Resources(**tree["of_workers"]),
+        }
+    )

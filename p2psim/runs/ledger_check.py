@@ -1,0 +1,283 @@
+"""Draws up the ledger, the noise and the table of agents of a recorded replica once more, from its events and data.
+
+What the releases of a finished run cost, drawn up once more, for accountants that its scenario did not name.
+
+Says whose records broke a bound that was claimed, when, and by how much.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.errors import FolderError, check_place
+from p2psim.core.printing import counted, key_values
+from p2psim.network.tally import LostReleases
+from p2psim.privacy.ledger import Claims, ledger, real_charges
+from p2psim.privacy.releases import Book, Violations, by_agent, joined, unit_noise
+from p2psim.scenario.notices import largest_difference
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.outcome import streams_of
+from p2psim.simulation.session import Tape
+from p2psim.simulation.workspace import Workspace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.privacy.accounting.charges import Charges
+    from p2psim.runs.result import Result
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import FamilyCell
+
+#: Largest relative difference that rounding explains.
+_TOLERANCE = 1e-9
+
+
+def faults(
+    scenario: Scenario,
+    replica: int,
+    cell: FamilyCell,
+    events: np.ndarray,
+    noise: np.ndarray,
+    tables: Mapping[str, pd.DataFrame],
+) -> Iterator[str]:
+    """Say what of a recorded replica does not follow from its events and data.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of the cell, without a sweep.
+    replica : int
+    cell : FamilyCell
+        Made of the recorded data.
+    events : ndarray of EVENT
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    tables : mapping
+        Rows of this replica in ``ledger`` and ``agents``, by agent.
+    """
+    plan, streams = cell.stage.plan, streams_of(scenario, replica)
+    releases, _ = Book.empty(plan.budget.size).read(events)
+    lost = LostReleases(cell.stage.network)
+    lost.read(events)
+    totals = plan.totals([releases])
+    order = by_agent(releases)
+    unit = unit_noise(plan, streams.key("noise"), releases, cell.stage.dimension)
+    again = plan.noise(unit, releases, totals)[order]
+    if _apart(noise, again, max(np.abs(again).max(initial=0.0), np.finfo(float).tiny)):
+        yield "noise: it is not what the mechanism draws for these releases"
+    rows = tables["ledger"]
+    if len(rows) != plan.budget.size:
+        yield f"ledger: it has {len(rows)} agents, and {plan.budget.size} take part"
+        return
+    recorded = Violations(
+        rows["bound_violated"].to_numpy().astype(np.int64),
+        rows["violation_step"].to_numpy(),
+        rows["violation_size"].to_numpy(),
+    )
+    seen = cell.caveats(
+        _violations(scenario, cell, streams, events, noise, releases.places, order)
+    ).violations
+    # Each is held to what the other does not give: costs to the recorded violations, and these to those of a replay.
+    drawn_up = ledger(
+        plan,
+        lost.releases,
+        lost.deliveries,
+        releases,
+        totals,
+        scenario.privacy.accountant,
+        cell.caveats(recorded),
+    )
+    drawn_up |= {
+        "bound_violated": seen.found,
+        "violation_step": seen.steps,
+        "violation_size": seen.sizes,
+    }
+    yield from _different("ledger", rows, drawn_up)
+    yield from _different("agents", tables["agents"], cell.agents())
+
+
+def _violations(
+    scenario: Scenario,
+    cell: FamilyCell,
+    streams: Any,
+    events: np.ndarray,
+    noise: np.ndarray,
+    places: np.ndarray,
+    order: np.ndarray,
+) -> Violations:
+    """Where records broke the claimed bound, by the compiled replay; clipped ones break none."""
+    sensitivity = scenario.privacy.sensitivity
+    if sensitivity is None or sensitivity.kind == "clip" or noise.shape[0] != order.size:
+        return Violations.none(cell.stage.plan.budget.size)
+    in_order = np.empty_like(noise)
+    in_order[order] = noise
+    player = cell.player(streams)
+    player.feed(events, in_order, places)
+    return player.finish().violations
+
+
+def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Columns that differ, each with the first agent where it does."""
+    missing = [column for column in again if column not in rows]
+    # Columns of cells that have other accountants are empty here.
+    beside = [column for column in rows if column not in again and rows[column].notna().any()]
+    for column in (*missing, *beside):
+        yield f"{name}: column {column} is {'missing' if column in missing else 'not of this scenario'}"
+    for column in again:
+        if column in missing:
+            continue
+        held, right = rows[column].to_numpy(), np.asarray(again[column])
+        if right.dtype.kind in "OUT":
+            differ = held.astype(str) != right.astype(str)
+        else:
+            held, right = held.astype(float), right.astype(float)
+            differ = _differ(held, right)
+        if differ.any():
+            agent = int(np.flatnonzero(differ)[0])
+            yield f"{name}: {column} of agent {agent} is {held[agent]}, and its events and data give {right[agent]}"
+
+
+def _differ(held: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Where numbers are farther apart than rounding explains."""
+    scale = np.where(np.isfinite(right) & (right != 0), np.abs(right), 1.0)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(held - right) <= _TOLERANCE * scale
+    return ~(near | (held == right) | (np.isnan(held) & np.isnan(right)))
+
+
+def _apart(recorded: np.ndarray, again: np.ndarray, scale: float) -> bool:
+    return largest_difference(recorded, again, scale) > _TOLERANCE
+
+
+@dataclass(frozen=True)
+class Recounted:
+    """Releases of one simulation.
+
+    Attributes
+    ----------
+    cell, replica : int
+    scenario : Scenario
+    charges : Charges
+        Of its agents, for their real records.
+    ledger : DataFrame
+        Its rows, by agent.
+    """
+
+    cell: int
+    replica: int
+    scenario: Scenario
+    charges: Charges
+    ledger: pd.DataFrame
+
+
+def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
+    """Draw up the charges of every simulation of a run folder.
+
+    Data are prepared and events made again, as the scenario says; nothing is learned. Which bounds the data broke is
+    taken from the ledger.
+
+    Parameters
+    ----------
+    result : Result
+    only : int, optional
+        The only cell that is wanted.
+
+    Raises
+    ------
+    InputError
+        If there is no such cell, or a data file is not there any more.
+    FolderError
+        If the releases are not those of the ledger: data or p2psim have changed since.
+    """
+    if only is not None:
+        check_place("cell", only, len(result.described.cells))
+    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+        workspace, tape = Workspace(Path(directory)), Tape()
+        for number, scenario in scenarios_of(result):
+            content = result.described.cells[number].content
+            for key in sorted(result.described.runs):
+                if key[0] == content and only in (None, number):
+                    yield _recounted(result, number, key[1], scenario, workspace, tape)
+
+
+def _recounted(
+    result: Result, cell: int, replica: int, scenario: Scenario, workspace: Workspace, tape: Tape
+) -> Recounted:
+    rows = _rows(result, cell, replica)
+    charges = _charges(scenario, replica, workspace, tape, rows)
+    if not np.array_equal(charges.made, rows["releases"].to_numpy()):
+        raise FolderError(
+            f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
+            "data or p2psim have changed since"
+        )
+    return Recounted(cell, replica, scenario, charges, rows)
+
+
+def _rows(result: Result, cell: int, replica: int) -> pd.DataFrame:
+    ledger = result.ledger
+    return ledger[(ledger["cell"] == cell) & (ledger["replica"] == replica)].sort_values("agent")
+
+
+def _charges(
+    scenario: Scenario, replica: int, workspace: Workspace, tape: Tape, rows: pd.DataFrame
+) -> Charges:
+    case = workspace.case(scenario, replica)
+    cell = family_of(scenario).cell(scenario, case, replica)
+    stage, streams, engine = cell.stage, streams_of(scenario, replica), scenario.network.engine
+    totals = stage.plan.totals(piece.releases for piece in tape.play(stage, streams, engine, False))
+    releases = joined([piece.releases for piece in tape.play(stage, streams, engine, False)])
+    broken = Violations(
+        rows["bound_violated"].to_numpy().astype(np.int64),
+        rows["violation_step"].to_numpy(),
+        rows["violation_size"].to_numpy(),
+    )
+    return real_charges(stage.plan, Claims.of(stage.plan, releases, totals), cell.caveats(broken))
+
+
+def broken_bounds(ledger: pd.DataFrame) -> list[str]:
+    """One line a cell in which a bound was broken: how many agents did, and who did most.
+
+    Parameters
+    ----------
+    ledger : DataFrame
+        Of a run folder. Rows of earlier versions, which do not say when and by how much, are left out.
+    """
+    if "violation_size" not in ledger:
+        return []
+    broken = ledger[ledger["violation_size"].fillna(0.0) > 0]
+    lines = []
+    for cell, rows in broken.groupby("cell", sort=True):
+        worst = rows.iloc[int(rows["violation_size"].to_numpy().argmax())]
+        agent, replica, step = (int(worst[name]) for name in ("agent", "replica", "violation_step"))
+        who = (
+            f"{counted(rows['agent'].nunique(), 'agent')} in {counted(rows['replica'].nunique(), 'replica')}"
+        )
+        lines.append(
+            f"cell {cell}: the claimed bound was broken by {who}; most by agent {agent} of replica {replica}, "
+            f"{worst['violation_size']:.3g} times the bound, first at step {step}"
+        )
+    return lines
+
+
+def scenarios_of(result: Result, given: Scenario | None = None) -> Iterator[tuple[int, Scenario]]:
+    """Scenario of each cell number, also of those that the grid has no more; `given` instead of the folder's."""
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+
+    grid = {cell.content: cell.scenario for cell in cells(given or result.scenario, confirm_cells=True)}
+    for number, entry in enumerate(result.described.cells):
+        if entry.content in grid:
+            yield number, grid[entry.content]
+        elif entry.scenario:
+            yield number, result.read(partial(Scenario.parse, entry.scenario, f"{result.path}/manifest.json"))
+        else:
+            raise FolderError(
+                f"{result.path}: it is not known any more what cell {number} was ({key_values(entry.swept)})"
+            )

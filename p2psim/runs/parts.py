@@ -1,0 +1,326 @@
+"""What one batch of simulations leaves behind: a directory ``parts/NAME`` of a run folder.
+
+A part holds Arrow files rather than Parquet: merging takes the rows of one (cell, replica) at a time from
+many parts, which a memory map gives for nothing and a compressed file only by being read again and again.
+Parts know cells by content hash alone; numbers and swept columns are given when they are merged.
+"""
+
+import io
+import json
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.errors import FolderError, first_line
+from p2psim.runs.seals import DamagedError, opened, sealed
+from p2psim.scenario.notices import Warned
+from p2psim.simulation.workspace import read_member, write_archive
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from p2psim.simulation.outcome import Outcome
+
+#: Version of the layout of parts; parts of another version are refused.
+PART_FORMAT = 3
+#: What tells a part, and says what is in it.
+LISTING = "part.json"
+TABLES = ("metrics", "ledger", "agents", "events")
+ARCHIVES = ("noise", "models")
+#: Fields of an event in the order of the columns of ``events.parquet``.
+EVENT_COLUMNS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
+
+#: Content hash of a cell, and replica: what names one simulation whatever the grid it stands in.
+RunKey = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One simulation that ended.
+
+    Attributes
+    ----------
+    key : RunKey
+        Which.
+    outcome : Outcome
+        What it gave.
+    seconds : float
+        Wall time.
+    """
+
+    key: RunKey
+    outcome: "Outcome"
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder."""
+
+    files: "dict[str, bytes | pa.Buffer]"
+    runs: tuple[RunKey, ...]
+    problems: tuple[str, ...] = ()
+    data: dict[str, bytes] = field(default_factory=dict)
+
+
+def encode(finished: Sequence[Finished]) -> Part:
+    """Encode a batch.
+
+    Parameters
+    ----------
+    finished : sequence of Finished
+        At least one.
+    """
+    outcomes = [one.outcome for one in finished]
+    tables = {
+        "metrics": [_metrics(outcomes)],
+        "ledger": _tables([outcome.ledger for outcome in outcomes]),
+        "agents": _tables([outcome.agents for outcome in outcomes]),
+        "events": [_events(outcome.events) for outcome in outcomes if outcome.events is not None],
+    }
+    files: dict[str, bytes | pa.Buffer] = {
+        f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables.items() if pieces
+    }
+    for name in ARCHIVES:
+        members = [(f"{one.key[0]}/{one.key[1]}", getattr(one.outcome, name)) for one in finished]
+        arrays = [(member, array) for member, array in members if array is not None]
+        if arrays:
+            stream = io.BytesIO()
+            write_archive(stream, arrays)
+            files[f"{name}.npz"] = stream.getvalue()
+    runs = [
+        {
+            "content": one.key[0],
+            "replica": one.key[1],
+            "ended": one.outcome.ended,
+            "seconds": round(one.seconds, 6),
+            "problem": one.outcome.problem_id,
+            "rows": _rows(one.outcome),
+        }
+        for one in finished
+    ]
+    # By message, then by cell.
+    warnings: dict[str, Counter[str]] = {}
+    for one in finished:
+        for warning in one.outcome.warnings:
+            warnings.setdefault(warning, Counter())[one.key[0]] += 1
+    listing = {
+        "format": PART_FORMAT,
+        "runs": runs,
+        "warnings": dict(sorted(warnings.items())),
+        "files": {name: [len(content), zlib.crc32(content)] for name, content in files.items()},
+    }
+    files[LISTING] = sealed(json.dumps(listing)).encode()
+    problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
+    return Part(files, tuple(one.key for one in finished), problems)
+
+
+def _rows(outcome: "Outcome") -> dict[str, int]:
+    """How many rows a simulation has in each table; −1 where it has none to give."""
+    return {
+        "metrics": sum(one.value.size for one in outcome.series),
+        "ledger": _length(outcome.ledger),
+        "agents": _length(outcome.agents),
+        "events": -1 if outcome.events is None else outcome.events.size,
+    }
+
+
+def _length(columns: Mapping[str, np.ndarray]) -> int:
+    return int(next(iter(columns.values())).size)
+
+
+def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
+    import pyarrow as pa
+
+    table = pieces[0]
+    if len(pieces) > 1:
+        table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries().combine_chunks()
+    # Measured first, so that it is written once, into memory that need not grow.
+    room = pa.MockOutputStream()
+    _write(table, room)
+    content = pa.allocate_buffer(room.size())
+    _write(table, pa.FixedSizeBufferWriter(content))
+    return content
+
+
+def _write(table: "pa.Table", sink: Any) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _names(values: Sequence[str], counts: Sequence[int]) -> "pa.DictionaryArray":
+    """Dictionary column in which each value stands as often as its count says."""
+    import pyarrow as pa
+
+    known = {value: code for code, value in enumerate(sorted(set(values)))}
+    codes = np.repeat(np.array([known[value] for value in values], dtype=np.int32), counts)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(known, pa.string()))
+
+
+def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
+    """Table of the recorded metrics, one simulation after the other."""
+    import pyarrow as pa
+
+    series = [one for outcome in outcomes for one in outcome.series]
+    counts = [one.value.size for one in series]
+
+    def joined(name: str, kind: type) -> np.ndarray:
+        return np.concatenate([np.empty(0, kind), *(np.asarray(getattr(one, name), kind) for one in series)])
+
+    agents = np.repeat(np.array([0 if s.agent is None else s.agent for s in series], dtype=np.int32), counts)
+    absent = np.repeat(np.array([s.agent is None for s in series], dtype=bool), counts)
+    return pa.table(
+        {
+            "step": joined("step", np.int64),
+            "time": joined("time", np.float64),
+            "agent": pa.array(agents, pa.int32(), mask=absent),
+            "model": _names([s.model for s in series], counts),
+            "metric": _names([s.metric for s in series], counts),
+            "value": joined("value", np.float64),
+        }
+    )
+
+
+def _tables(simulations: Sequence[Mapping[str, np.ndarray]]) -> "list[pa.Table]":
+    """Tables of plain columns, each of simulations that follow each other and have the same ones."""
+    return [_table(list(alike)) for _, alike in groupby(simulations, _kinds)]
+
+
+def _kinds(columns: Mapping[str, np.ndarray]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, values.dtype.kind) for name, values in columns.items())
+
+
+def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> "pa.Table":
+    """One table of plain columns; text becomes a dictionary column, agent numbers int32."""
+    import pyarrow as pa
+
+    arrays: dict[str, Any] = {}
+    for name in simulations[0]:
+        values = np.concatenate([columns[name] for columns in simulations])
+        if values.dtype.kind in "UOT":
+            arrays[name] = pa.array(values.tolist(), pa.string()).dictionary_encode()
+        else:
+            arrays[name] = pa.array(values)
+        if name in ("agent", "index"):
+            arrays[name] = arrays[name].cast(pa.int32())
+    return pa.table(arrays)
+
+
+def _events(events: np.ndarray) -> "pa.Table":
+    import pyarrow as pa
+
+    from p2psim.core.events import KINDS, OUTCOMES
+
+    arrays: dict[str, Any] = {}
+    for name in EVENT_COLUMNS:
+        values = np.ascontiguousarray(events[name])
+        if name in ("kind", "outcome"):
+            known = pa.array(KINDS if name == "kind" else OUTCOMES, pa.string())
+            arrays[name] = pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), known)
+        else:
+            arrays[name] = pa.array(values)
+    return pa.table(arrays)
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """A part on disk, checked against its listing.
+
+    Attributes
+    ----------
+    path : Path
+        Its directory.
+    runs : dict
+        From `RunKey` to what ``part.json`` says of it.
+    warnings : dict of str to Warned
+        Messages, how often, and in which cells.
+    """
+
+    path: Path
+    runs: dict[RunKey, dict[str, Any]]
+    warnings: dict[str, Warned]
+
+    @cached_property
+    def _starts(self) -> dict[str, dict[RunKey, tuple[int, int]]]:
+        starts: dict[str, dict[RunKey, tuple[int, int]]] = {}
+        for table in TABLES:
+            place = 0
+            starts[table] = {}
+            for key, run in self.runs.items():
+                rows = run["rows"][table]
+                if rows >= 0:
+                    starts[table][key] = (place, rows)
+                    place += rows
+        return starts
+
+    def table(self, name: str) -> "pa.Table | None":
+        """The whole table, in memory that the operating system maps; None when the part has none."""
+        import pyarrow as pa
+
+        path = self.path / f"{name}.arrow"
+        if not path.exists():
+            return None
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def place(self, name: str, key: RunKey) -> tuple[int, int] | None:
+        """First row and number of rows of one simulation in a table."""
+        return self._starts[name].get(key)
+
+    def array(self, name: str, key: RunKey) -> np.ndarray | None:
+        """Noise or models of one simulation."""
+        if name not in self._archives:
+            return None
+        try:
+            return read_member(self.path / f"{name}.npz", f"{key[0]}/{key[1]}")
+        except KeyError:
+            return None
+
+    @cached_property
+    def _archives(self) -> frozenset[str]:
+        """Those of `ARCHIVES` that the part has: most have none, and are asked for every simulation."""
+        return frozenset(name for name in ARCHIVES if (self.path / f"{name}.npz").exists())
+
+
+def read_part(path: Path) -> StoredPart:
+    """Open a part and check that its files are those that were written.
+
+    Raises
+    ------
+    FolderError
+        If one is missing or damaged; names it and the cure.
+    """
+    listing_path = path / LISTING
+    try:
+        with opened(listing_path) as listing:
+            version, entries, _ = listing["format"], listing["files"], listing["sha256"]
+            runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
+            warnings = {
+                message: Warned(sum(times.values()), frozenset(times))
+                for message, times in listing["warnings"].items()
+            }
+    except (OSError, DamagedError) as error:
+        raise FolderError(f"{listing_path}: damaged ({first_line(error)}); {_cure(path)}") from None
+    if version != PART_FORMAT:
+        raise FolderError(f"{listing_path}: format {version}, this p2psim reads {PART_FORMAT}; {_cure(path)}")
+    for name, (size, checksum) in entries.items():
+        file = path / name
+        if not file.is_file():
+            raise FolderError(f"{file}: missing; {_cure(path)}")
+        content = file.read_bytes() if file.stat().st_size == size else b""
+        if len(content) != size or zlib.crc32(content) != checksum:
+            raise FolderError(f"{file}: damaged; {_cure(path)}")
+    return StoredPart(path, runs, warnings)
+
+
+def _cure(path: Path) -> str:
+    return f"remove {path} and run again (only that batch is repeated), or use another --out"

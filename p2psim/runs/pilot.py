@@ -1,0 +1,345 @@
+"""What a study needs of memory and time, estimated from its numbers before anything of that size is made.
+
+The estimates are rough, and below what is needed rather than above: what they refuse cannot run on this machine.
+
+How long a study will take, and how much memory: from a second of it.
+
+The smallest cell warms up; a second simulation of it tells whether whole ones fit into the time that is left. If they
+do, the study's own simulations follow in its own order, so that what its cells share is shared here too. If not, the
+pace of that one simulation has to do. Either way seconds are taken to grow as events do: a guess within a factor of
+about two.
+
+How far the pace varies is seen from stretches of the pilot: on a busy machine they differ, and so will the study. What
+begins later, nobody foretells.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.core.errors import Fault, InputError
+from p2psim.learning.section import STARS
+from p2psim.runs.invocations import peak_memory
+from p2psim.scenario.record import fewest, most
+
+if TYPE_CHECKING:
+    from p2psim.runs.batches import Item
+    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import Assessment
+    from p2psim.simulation.workspace import Workspace
+
+#: Bytes of a number; of what is kept of each agent, of each link in one direction, of each simulation to be done.
+_NUMBER, _AGENT, _LINK, _SIMULATION = 8, 1000, 80, 100
+#: Events that a study may have without being asked for again: a month of one processor.
+MOST_EVENTS = 10**13
+_CONFIRM = "--confirm-cells accepts any size"
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes that something takes, what that is, and the numbers that it is made of, by key."""
+
+    size: float
+    what: str
+    numbers: Mapping[str, float]
+
+
+def available_memory() -> float:
+    """Bytes that this process may still take; infinite where the system does not say."""
+    limits = [float("inf")]
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    with suppress(OSError, ValueError):
+        cgroup = Path("/sys/fs/cgroup")
+        limits.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        limits.append(soft)
+    return max(min(limits), 0.0)
+
+
+def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> None:
+    """Refuse a study whose cells cannot be in memory, before their data is made.
+
+    Raises
+    ------
+    InputError
+        With the key whose number is to blame, unless it is `confirmed`.
+    """
+    if confirmed:
+        return
+    room, faults = available_memory(), dict[Fault, None]()
+    replicas = Need(
+        _SIMULATION * most(scenario.replicas) * len(grid), "the list of simulations", {"replicas": 1}
+    )
+    for needs in [[replicas], *(_needs(cell.scenario) for cell in grid)]:
+        if sum(need.size for need in needs) > room:
+            worst = max(needs, key=lambda need: need.size)
+            key = max(worst.numbers, key=lambda name: worst.numbers[name])
+            said = (
+                f"{worst.what} would take about {_shown(worst.size)}, and {_shown(room)} of memory are free"
+            )
+            faults[scenario.locate(Fault(f"{said}; {_CONFIRM}", key))] = None
+    if faults:
+        raise InputError(*faults)
+
+
+def refuse_length(
+    scenario: Scenario, grid: Sequence[Cell], facts: Sequence[Assessment], confirmed: bool
+) -> None:
+    """Refuse a study whose events cannot be simulated in a month, or not be kept in memory.
+
+    Raises
+    ------
+    InputError
+        Unless it is `confirmed`.
+    """
+    if confirmed:
+        return
+    room = available_memory()
+    for cell, fact in zip(grid, facts, strict=True):
+        learning = cell.scenario.learning.algorithm
+        ends = ("horizon", "rounds", "updates_per_agent", "time", "commits")
+        end = next((end for end in ends if getattr(learning, end, None) is not None), "kind")
+        key = f"learning.algorithm.{end}"
+        if cell.scenario.record.events and fact.bytes_of_events > room:
+            said = f"{fact.events:,} events would take {_shown(fact.bytes_of_events)}, and {_shown(room)} are free"
+            fault = Fault(f"{said}; leave record.events out, or give --confirm-cells", key)
+            raise InputError(scenario.locate(fault))
+        if fact.events > MOST_EVENTS:
+            said = (
+                f"about {fact.events:.3g} events in one simulation would take more than a month; {_CONFIRM}"
+            )
+            raise InputError(scenario.locate(Fault(said, key)))
+    total = most(scenario.replicas) * sum(fact.events for fact in facts)
+    if total > MOST_EVENTS and isinstance(scenario.replicas, int):
+        said = f"about {total:.3g} events in all would take more than a month of one processor; {_CONFIRM}"
+        raise InputError(scenario.locate(Fault(said, "replicas")))
+
+
+def _needs(scenario: Scenario) -> list[Need]:
+    """What one cell needs that its numbers say, without its data."""
+    topology, source = scenario.network.topology, scenario.data.source
+    where = "network.topology.shape" if topology.kind == "grid" else "network.topology.agents"
+    agents = topology.size
+    if agents is None and (said := getattr(source, "agents", None)) is not None:
+        agents, where = said, "data.source.agents"
+    agents = agents or 1
+    links = min(topology.link_ends(agents), float(agents) * agents)
+    needs = [
+        Need(_AGENT * agents, f"{agents:,} agents", {where: agents}),
+        Need(_LINK * links, f"{links:,.0f} links", {where: agents}),
+    ]
+    algorithm = scenario.learning.algorithm
+    if algorithm.kind in ("synchronous-descent", "synchronous-averaging"):
+        # A step size of each round.
+        horizon = algorithm.horizon
+        needs.append(Need(_NUMBER * horizon, f"{horizon:,} rounds", {"learning.algorithm.horizon": horizon}))
+    dimension, points = getattr(source, "dimension", None), getattr(source, "points", None)
+    if isinstance(dimension, int) and points is not None:
+        each = points if isinstance(points, int) else getattr(points, "mean", 1.0)
+        rows = sum(points.values()) if isinstance(points, Mapping) else agents * each
+        numbers = {where: agents, "data.source.points": rows / agents, "data.source.dimension": dimension}
+        needs.append(
+            Need(_NUMBER * rows * dimension, f"{rows:,.0f} records of {dimension:,} features", numbers)
+        )
+        if scenario.learning.algorithm.kind in STARS:
+            what = f"the products of {dimension:,} features of {agents:,} owners"
+            needs.append(
+                Need(
+                    _NUMBER * agents * dimension**2, what, {where: agents, "data.source.dimension": dimension}
+                )
+            )
+        else:
+            needs.append(
+                Need(_NUMBER * agents * dimension, f"{agents:,} models of {dimension:,} numbers", numbers)
+            )
+    return needs
+
+
+def _shown(size: float) -> str:
+    """Bytes in the largest unit that leaves a number of at least one."""
+    units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+    power = 0
+    while size >= 1000 and power < len(units) - 1:
+        size, power = size / 1000, power + 1
+    return f"{size:,.3g} {units[power]}"
+
+
+#: Seconds that a pilot takes, beside the one chunk of events or simulation in which they end.
+SECONDS = 1.0
+#: Stretches of about equal time into which a pilot is cut, to see how its pace varies.
+STRETCHES = 5
+#: Seconds until a pool of processes works.
+_START = 1.0
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a pilot found.
+
+    Attributes
+    ----------
+    simulations : int
+        That came to their end.
+    events : int
+        Played in all, those of the warming up not counted where others followed.
+    events_per_second : float
+        Of one process, with recording and everything else.
+    stretches : int
+        Parts of the pilot whose paces were compared; one says nothing of how the pace varies.
+    slowest, fastest : float
+        Events a second in the slowest and in the fastest of them.
+    least_seconds, most_seconds : float
+        Of the whole study, with `jobs` processes: of the fewest replicas at the fastest pace, and of the most at the
+        slowest.
+    jobs : int
+    memory : int
+        Bytes of one process, libraries included.
+    """
+
+    simulations: int
+    events: int
+    events_per_second: float
+    stretches: int
+    slowest: float
+    fastest: float
+    least_seconds: float
+    most_seconds: float
+    jobs: int
+    memory: int
+
+    def as_tree(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self)
+
+
+def fly(
+    scenario: Scenario,
+    grid: Sequence[Cell],
+    facts: Sequence[Assessment],
+    workspace: Workspace,
+    jobs: int,
+    seconds: float = SECONDS,
+) -> Pilot:
+    """Simulate for about a second, and extrapolate.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    grid, facts : sequence of Cell and of Assessment
+        Of all cells.
+    workspace : Workspace
+        With the data prepared.
+    jobs : int
+        Processes that the study shall have.
+    seconds : float
+        Time that may be taken.
+
+    Returns
+    -------
+    Pilot
+    """
+    from p2psim.runs.batches import BatchOptions, run_batch
+    from p2psim.simulation.simulate import sample
+
+    smallest = min(range(len(grid)), key=lambda i: facts[i].events)
+    # The first one loads compiled code, which tells nothing of the others.
+    sample(grid[smallest].scenario, 0, workspace, time.perf_counter() + seconds / 4)
+    began = time.perf_counter()
+    until = began + seconds
+    stretches, ended = sample(grid[smallest].scenario, 1, workspace, began + seconds / 2)
+    played = sum(events for events, _ in stretches)
+    spent, done = time.perf_counter() - began, int(ended)
+    pace = played / max(spent, 1e-9)
+    share = min(1.0, played / max(facts[smallest].events, 1))
+    whole: list[tuple[int, float]] = []
+    order = ((cell.index, replica) for replica in range(fewest(scenario.replicas)) for cell in grid)
+    # In batches, as in the study: alone, a small simulation takes longer.
+    for items in _batches(order, facts, pace * seconds / (2 * STRETCHES)) if ended else ():
+        events = sum(facts[cell].events for cell, _ in items)
+        if time.perf_counter() + events / pace > until:
+            break
+        result = run_batch(grid, items, workspace, BatchOptions())
+        if result.stopped is not None:
+            raise result.stopped
+        done += len(items)
+        whole.append((events, result.seconds))
+    if whole:
+        played, stretches = sum(events for events, _ in whole), whole
+        pace = played / max(sum(taken for _, taken in whole), 1e-9)
+    paces = spread(stretches)
+    slowest, fastest = (pace * paces[0], pace * paces[-1]) if paces else (pace, pace)
+    each = sum(fact.events for fact in facts)
+    alone = [fewest(scenario.replicas) * each / fastest, most(scenario.replicas) * each / slowest]
+    together = [min(one, one / jobs + _START) for one in alone]
+    kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
+    memory = peak_memory() + int(kept)
+    return Pilot(
+        done, played, pace, max(len(paces), 1), slowest, fastest, together[0], together[1], jobs, memory
+    )
+
+
+def _batches(order: Iterable[Item], facts: Sequence[Assessment], most_events: float) -> Iterator[list[Item]]:
+    """Cut the order into batches of at most so many events, or of one simulation."""
+    batch: list[Item] = []
+    events = 0
+    for item in order:
+        if batch and events + facts[item[0]].events > most_events:
+            yield batch
+            batch, events = [], 0
+        batch.append(item)
+        events += facts[item[0]].events
+    yield batch
+
+
+def spread(pieces: Sequence[tuple[int, float]]) -> list[float]:
+    """How the pace varies.
+
+    Parameters
+    ----------
+    pieces : sequence of (int, float)
+        Events and seconds, one after the other.
+
+    Returns
+    -------
+    list of float
+        Paces of at most `STRETCHES` stretches of about equal time, the slowest first, as multiples of the pace of all.
+    """
+    events, seconds = (sum(column) for column in zip(*pieces, strict=True)) if pieces else (0, 0.0)
+    if not (events and seconds):
+        return []
+    parts: dict[int, tuple[int, float]] = {}
+    before = 0.0
+    for count, taken in pieces:
+        # A piece belongs to the stretch in which its middle lies.
+        place = min(int((before + taken / 2) / seconds * STRETCHES), STRETCHES - 1)
+        held = parts.get(place, (0, 0.0))
+        parts[place] = (held[0] + count, held[1] + taken)
+        before += taken
+    return sorted(count / taken * seconds / events for count, taken in parts.values() if count and taken)
+
+
+def told_range(least: float, most: float) -> str:
+    """From one length of time to another, with the unit said once where it is the same."""
+    low, high = told_seconds(least), told_seconds(most)
+    if low == high:
+        return low
+    number, unit = low.split(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
+def told_seconds(seconds: float) -> str:
+    """A length of time as a person says it."""
+    for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.2g} seconds" if seconds < 100 else f"{seconds:.0f} seconds"

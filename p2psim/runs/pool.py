@@ -1,0 +1,262 @@
+"""Worker processes of this machine, each on a pipe of its own; one that dies takes nobody with it.
+
+Not a ``ProcessPoolExecutor``: its workers share one pipe for results, and when one is killed in the middle of writing,
+the parent waits for the rest of the message for ever.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2psim.core.errors import SimulationError, first_line
+from p2psim.core.interrupts import ENDINGS
+from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from p2psim.scenario.cells import Cell
+
+#: Workers that may die before their first batch, one after the other, until that is the machine's fault.
+_MOST_STILLBORN = 3
+#: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
+#: folder first. Each worker takes this process's path before it does anything.
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+#: A path of a socket has at most 104 bytes on some systems, 108 on others; 32 of them are the socket's own.
+_LONGEST_SOCKET_FOLDER = 70
+_GO_ON = "what was finished is kept, run again to go on, perhaps with fewer --jobs"
+#: Of workers: one thread each.
+_OF_WORKERS = (
+    dict.fromkeys(
+        (
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "MKL_NUM_THREADS",
+            "VECLIB_MAXIMUM_THREADS",
+            "NUMBA_NUM_THREADS",
+        ),
+        "1",
+    )
+    | SAFE_PATH
+)
+
+
+def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
+    """Life of a worker: it says that it is ready; then come batches, with the cells that it has not seen yet."""
+    # These may reach the whole process group; the parent alone decides what becomes of the workers.
+    for ending in (signal.SIGINT, *ENDINGS):
+        signal.signal(ending, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
+    from p2psim.simulation.workspace import Workspace
+
+    workspace = Workspace(directory)
+    cells: dict[int, Cell] = {}
+    connection.send(None)
+    with contextlib.suppress(EOFError):
+        while True:
+            items, new = connection.recv()
+            cells.update(new)
+            connection.send(run_batch(cells, items, workspace, options))
+
+
+def _die_with(sentinel: int) -> None:
+    """End this process when its parent is gone, killed perhaps: nobody would take its results."""
+    wait([sentinel])
+    os._exit(1)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started inside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@dataclass
+class Worker:
+    """A process and our end of its pipe.
+
+    Attributes
+    ----------
+    process : BaseProcess
+    connection : Connection
+    ready : bool
+        Whether it has said so.
+    items : sequence of (position, replica)
+        The batch that it has.
+    known : set of int
+        Positions of the cells that it has been sent. Not the whole grid at the start: of many cells most go to
+        one worker only.
+    """
+
+    process: "BaseProcess"
+    connection: Connection
+    ready: bool = False
+    items: Sequence[Item] = ()
+    known: set[int] = field(default_factory=set)
+
+    def send(self, items: Sequence[Item], cells: "Sequence[Cell]") -> None:
+        """Hand a batch over. That it has died meanwhile is seen when its answer is waited for."""
+        self.items = items
+        if items:
+            new = {position: cells[position] for position, _ in items if position not in self.known}
+            self.known |= new.keys()
+            with contextlib.suppress(OSError):
+                self.connection.send((items, new))
+
+    def end(self) -> int | None:
+        """Kill it, whatever it does, and return how it ended."""
+        # Idle after an orderly end; after an interrupt nobody waits for a batch to finish.
+        self.process.kill()
+        self.process.join()
+        code = self.process.exitcode
+        self.process.close()
+        self.connection.close()
+        return code
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Keep interrupts from what is started here: they would end the server of workers amid its imports."""
+    # The server starts the tracker first, if nobody has, which makes ears open again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _context() -> Any:
+    """What starts workers: a server that has imported what they need, once for all, and is forked for each."""
+    methods = multiprocessing.get_all_start_methods()
+    # The server listens in the folder of temporary files, and the path of a socket is short.
+    can_listen = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_SOCKET_FOLDER
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods and can_listen else "spawn")
+    context.set_forkserver_preload(["__main__", "p2psim.simulation.simulate", "p2psim.simulation.workspace"])
+    return context
+
+
+def warm_up() -> None:
+    """Start the server of workers, which imports what they need while this process does something else."""
+    if _context().get_start_method() == "forkserver":
+        with environment(_OF_WORKERS), _deaf():
+            forkserver.ensure_running()
+
+
+def run_pool(
+    cells: "Sequence[Cell]", schedule: Schedule, directory: Path, options: BatchOptions, workers: int
+) -> Generator[BatchResult, None, None]:
+    """Do batches on worker processes.
+
+    Parameters
+    ----------
+    cells, options
+        As for :func:`p2psim.runs.batches.run_batch`.
+    schedule : Schedule
+        What is to be done.
+    directory : Path
+        Of the workspace.
+    workers : int
+        How many processes.
+    """
+    context = _context()
+
+    def start() -> Worker:
+        mine, theirs = context.Pipe()
+        with environment(_OF_WORKERS), _deaf():
+            process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
+            try:
+                process.start()
+            except (OSError, EOFError, MemoryError) as error:
+                raise SimulationError(
+                    f"a worker process could not be started ({first_line(error)}), perhaps for want of memory; "
+                    f"{_GO_ON}"
+                ) from error
+        # The worker's end must be open nowhere else, so that its death is seen.
+        theirs.close()
+        return Worker(process, mine)
+
+    yield from exchange(cells, schedule, start, workers)
+
+
+def exchange(
+    cells: "Sequence[Cell]", schedule: Schedule, start: Callable[[], Worker], workers: int
+) -> Generator[BatchResult, None, None]:
+    """Hand out batches and take in results until nothing is left; a worker that dies is replaced."""
+    pool: list[Worker] = []
+    stillborn = 0
+    try:
+        pool += (start() for _ in range(workers))
+        while True:
+            for worker in pool:
+                if worker.ready and not worker.items:
+                    worker.send(schedule.take(), cells)
+            waiting = {
+                worker.connection: worker
+                for worker in pool
+                if worker.items or (len(schedule) and not worker.ready)
+            }
+            if not waiting:
+                if not schedule.refill():
+                    return
+                continue
+            for ready in wait(list(waiting)):
+                worker = waiting[ready]  # type: ignore[index]
+                try:
+                    result = worker.connection.recv()
+                except (EOFError, OSError):
+                    # The pipe has ended, between messages or in the middle of one.
+                    pool.remove(worker)
+                    result = _bury(cells, schedule, worker)
+                    stillborn = 0 if worker.ready else stillborn + 1
+                    if stillborn >= _MOST_STILLBORN:
+                        raise SimulationError(
+                            f"{stillborn} worker processes ended before their first batch (killed, or out of memory); "
+                            f"{_GO_ON}"
+                        ) from None
+                    pool.append(start())
+                    if result is not None:
+                        yield result
+                    continue
+                if not worker.ready:
+                    worker.ready = True
+                    continue
+                schedule.learn(result)
+                # Before the result is written, so that the worker need not wait for the disk.
+                worker.send(schedule.take(), cells)
+                yield result
+    finally:
+        for worker in pool:
+            worker.end()
+
+
+def _bury(cells: "Sequence[Cell]", schedule: Schedule, worker: Worker) -> BatchResult | None:
+    """See to what a dead worker was doing: to be tried again, or the failure of what killed a worker twice."""
+    name = str(worker.process.pid)
+    worker.process.join(timeout=5)
+    code = worker.end()
+    if not worker.items or not schedule.lose(worker.items):
+        return None
+    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+    return given_up(cells, worker.items[0], how, name)

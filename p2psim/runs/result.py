@@ -1,0 +1,395 @@
+"""The results of a study, read from its run folder."""
+
+import json
+import os
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator
+
+from p2psim.core.errors import FolderError, InputError, MissingPartError
+from p2psim.core.options import AS_LIST, AS_TUPLE, Fraction, Options
+from p2psim.core.parts import missing_of
+from p2psim.runs import manifest as manifests
+from p2psim.runs import store
+from p2psim.runs.executors import is_running
+from p2psim.runs.seals import damage
+from p2psim.scenario import notices
+from p2psim.scenario.faults import given, path_of
+from p2psim.simulation.workspace import RunArrays
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.runs.manifest import Manifest
+    from p2psim.scenario.model import Scenario
+
+#: Columns of the ledger that say that a number must not be taken at face value.
+FLAGS = (
+    "bound_violated",
+    "over_budget",
+    "not_private",
+    "public_graph_assumed",
+    "data_dependent_step",
+    "scaled_records",
+    "clairvoyant",
+)
+
+#: Models with a privacy guarantee: the run's own, and the baseline of records that are noised one by one.
+PRIVATE_MODELS = ("main", "local-dp")
+
+#: Metrics of models that owners could have without anybody's help: they are computed without noise.
+OF_NO_RELEASE = ("isolated_fitness",)
+
+
+class Result:
+    """The results of a study. Tables are read when first asked for.
+
+    Make one with `Result.load`, or get one from :func:`p2psim.run`.
+
+    Parameters
+    ----------
+    path, described
+        As the attributes.
+    trusting : bool
+        Read files that are not as they were written, as far as that goes.
+
+    Attributes
+    ----------
+    path : Path
+        The run folder.
+    described : Manifest
+        What the folder holds and how it was made; its cells are those of the tables, by their numbers there.
+    """
+
+    def __init__(self, path: Path, described: "Manifest", trusting: bool = False):
+        self.path = path
+        self.described = described
+        self._trusting = trusting
+        self._faults: dict[str, str] = {}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Result":
+        """Open a run folder.
+
+        Raises
+        ------
+        FolderError
+            If it is none, is damaged, or has no finished results yet.
+        """
+        folder = path_of("run", path)
+        if folder.is_file():
+            raise FolderError(f"{folder}: is a file; give a run folder, which p2psim run makes (runs/NAME)")
+        if not folder.is_dir():
+            raise FolderError(f"{folder}: there is no such run folder{_meant(folder)}")
+        manifest = manifests.read(folder)
+        if not manifest.files:
+            cure = "wait for it" if is_running(folder) else "run it again to go on from where it stopped"
+            raise FolderError(f"{folder}: its run has not finished; {cure}")
+        return cls(folder, manifests.of_tables(manifest))
+
+    def __repr__(self) -> str:
+        cells, runs = len(self.described.cells), len(self.described.runs)
+        return f"Result({str(self.path)!r}: {cells} cells, {runs} simulations)"
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """``manifest.json`` as plain values."""
+        tree: dict[str, Any] = json.loads((self.path / manifests.NAME).read_text(encoding="utf-8"))
+        return tree
+
+    @property
+    def swept(self) -> list[str]:
+        """Names of the swept columns."""
+        return list(self.described.cells[0].swept)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings as a person is told them: each once, with the cells that it concerns."""
+        cells = self.described.cells
+        found = notices.in_order(
+            (text, manifests.numbers_in(cells, warned)) for text, warned in self.described.warnings.items()
+        )
+        return notices.lines(notices.one_of_each(found), [cell.swept for cell in cells])
+
+    @cached_property
+    def scenario(self) -> "Scenario":
+        """The resolved scenario."""
+        from p2psim.scenario.model import Scenario
+
+        return self.read(lambda: Scenario.load(self.whole("scenario.yaml"), confirm_cells=True))
+
+    def read(self, load: Callable[[], "Scenario"]) -> "Scenario":
+        """Load a scenario of this folder.
+
+        Raises
+        ------
+        MissingPartError
+            If it cannot be read without parts that made the results.
+        """
+        try:
+            return load()
+        except InputError as error:
+            if missing := missing_of(self.described.made_by):
+                raise MissingPartError(error.faults, missing) from None
+            raise
+
+    @cached_property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Labels of swept parts, by key and by the column's value, where tables and figures for people write more."""
+        if not any(isinstance(value, str) for cell in self.described.cells for value in cell.swept.values()):
+            return {}
+        from p2psim.scenario.cells import cells, labels_of
+
+        try:
+            return labels_of(cells(self.scenario, confirm_cells=True))
+        except FolderError:
+            raise
+        except InputError:  # a part is missing, or arrays were given in Python
+            return {}
+
+    @cached_property
+    def metrics(self) -> "pd.DataFrame":
+        """``metrics.parquet``: one row a recorded value."""
+        return self._table("metrics")
+
+    @cached_property
+    def ledger(self) -> "pd.DataFrame":
+        """``ledger.parquet``: one row an agent, with what its releases cost."""
+        return self._table("ledger")
+
+    @cached_property
+    def agents(self) -> "pd.DataFrame":
+        """``agents.parquet``: one row an agent, with what it is."""
+        return self._table("agents")
+
+    @cached_property
+    def events(self) -> "pd.DataFrame | None":
+        """``events.parquet``: one row an event; None unless ``record.events`` was set."""
+        return self._table("events") if "events.parquet" in self.described.files else None
+
+    @cached_property
+    def noise(self) -> RunArrays:
+        """Noise of each (cell, replica): (releases, p), as added to gradients, by agent, then release."""
+        return self._arrays("noise.npz")
+
+    @cached_property
+    def models(self) -> RunArrays:
+        """Recorded models of each (cell, replica): (records, p)."""
+        return self._arrays("models.npz")
+
+    def data(self, cell: int, replica: int) -> "dict[str, Any]":
+        """Prepared data that a simulation used, by name; empty when it was not recorded."""
+        import numpy as np
+
+        if "data.npz" not in self.described.files:
+            return {}
+        problem = self.described.runs[self.described.cells[cell].content, replica].problem
+        with np.load(self.whole("data.npz"), allow_pickle=False) as archive:
+            names = [name for name in archive.files if name.startswith(f"{problem}/")]
+            return {name.removeprefix(f"{problem}/"): archive[name] for name in names}
+
+    def whole(self, name: str) -> Path:
+        """Path of a file of the run folder that is as it was written.
+
+        Raises
+        ------
+        FolderError
+            If it is not.
+        """
+        # What is no file is not read by anyone: a pipe would wait for ever.
+        if (fault := self.fault(name)) and not (self._trusting and (self.path / name).is_file()):
+            raise FolderError(
+                f"{self.path / name}: {fault}; restore it from a copy, or run again into another folder"
+            )
+        return self.path / name
+
+    def fault(self, name: str) -> str:
+        """What is wrong with a file of the run folder; empty when nothing is. Each is read once for it."""
+        if name not in self._faults:
+            # The scenario of a run that goes on is written anew, and not listed before its end.
+            self._faults[name] = damage(self.path / name, self.described.files.get(name))
+        return self._faults[name]
+
+    def _arrays(self, name: str) -> RunArrays:
+        return RunArrays(self.whole(name) if name in self.described.files else None)
+
+    def _table(self, name: str) -> "pd.DataFrame":
+        import pandas as pd
+
+        table = pd.read_parquet(self.whole(f"{name}.parquet"), page_checksum_verification=self._trusting)
+        # A null agent would make floating-point numbers of all agents.
+        return table.astype({"agent": "Int32"}) if name == "metrics" else table
+
+    def summary(self) -> "pd.DataFrame":
+        """Where each cell ended, over its replicas, and what it cost.
+
+        Returns
+        -------
+        DataFrame
+            One row a cell, model and metric: swept columns, ``cell``, ``model``, ``metric``, ``replicas``,
+            ``q25``, ``median``, ``q75`` over replicas of the last recorded value, ``epsilon spent`` (the
+            largest of any agent by any of the accountants), ``budget`` (the largest of any agent), ``flags``
+            (what must be said with every number, comma-separated). What is computed from the records without noise
+            (``global`` and ``local`` models, ``isolated_fitness``) has an infinite ε and the flag ``not_private``, and
+            ``local-dp`` the budget. A metric that only single agents have is averaged over them, and its name says so.
+        """
+        import numpy as np
+        import pandas as pd
+
+        keys = ["cell", "model", "metric"]
+        last = self.last_values([*keys, "replica"])
+        levels = np.array([0.25, 0.5, 0.75])
+        groups = last.groupby(keys, observed=True, sort=True)
+        # Between two infinities interpolation gives no number: the lower of them.
+        spread = groups.quantile(levels).fillna(groups.quantile(levels, interpolation="lower")).unstack()
+        spread = spread.reindex(columns=levels)  # where nothing was recorded there are no columns
+        spread.columns = pd.Index(["q25", "median", "q75"])
+        table = spread.reset_index()
+        counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
+        table = table.merge(counts, on=keys)[[*keys, "replicas", "q25", "median", "q75"]]
+        table = table.merge(pd.DataFrame(self._privacy()), on="cell", how="left")
+        open_models = ~table["model"].isin(PRIVATE_MODELS) | table["metric"].str.startswith(OF_NO_RELEASE)
+        table.loc[open_models, ["epsilon spent", "budget"]] = np.inf
+        table.loc[open_models, "flags"] = "not_private"
+        # Every record is noised by itself with the whole budget of its owner, whatever the releases of the run cost.
+        noised = table["model"] == "local-dp"
+        table.loc[noised, "epsilon spent"] = budget = table.loc[noised, "budget"]
+        graph = table.loc[noised, "flags"].str.contains("public_graph_assumed")
+        table.loc[noised, "flags"] = [
+            ", ".join(["not_private"] * bool(np.isinf(eps)) + ["public_graph_assumed"] * bool(given))
+            for eps, given in zip(budget, graph, strict=True)
+        ]
+        for position, key in enumerate(self.swept):
+            values = [cell.swept[key] for cell in self.described.cells]
+            table.insert(position, key, [values[number] for number in table["cell"]])
+        return table
+
+    def last_values(self, keys: list[str]) -> "pd.Series[float]":
+        """Last recorded value of each metric by ``keys``; of agents' own metrics, the mean over agents."""
+        import pandas as pd
+
+        def last(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+            # Metrics as plain text afterwards: of all rows it would take longer than all else.
+            groups = rows.groupby(by, observed=True, sort=True)["value"]
+            return groups.last().reset_index().astype({"metric": "str"})
+
+        metrics, of_none = self.metrics, self.metrics["agent"].isna()
+        of_all = last(metrics[of_none], keys).set_index(keys)["value"]
+        single = metrics[~of_none & ~metrics["metric"].isin(metrics.loc[of_none, "metric"].unique())]
+        if single.empty:
+            return of_all
+        each = last(single, [*keys, "agent"])
+        each["metric"] += " (mean over agents)"
+        return pd.concat([of_all, each.groupby(keys, observed=True, sort=True)["value"].mean()])
+
+    def time_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":
+        """When each replica first had a metric at a target, as far as it was recorded.
+
+        Parameters
+        ----------
+        metric : str
+            A recorded one; of one that only single agents have, the mean over them.
+        target : float
+        rising : bool, optional
+            Whether it is reached from below; by default from below for accuracies, counts, and shares of what went
+            well, from above for all else.
+
+        Returns
+        -------
+        DataFrame
+            One row a cell, model and replica: swept columns, ``cell``, ``model``, ``replica``, ``time``, ``reached``.
+            Where ``reached`` is false, ``time`` is that of the last record: the replica is censored there, and leaving
+            it out would flatter. `p2psim.runs.targets.share_reached` takes both columns.
+
+        Raises
+        ------
+        InputError
+            If the metric was not recorded, or the target is not finite.
+        """
+        return self._reached(metric, target, rising, "time")
+
+    def commits_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":
+        """Return after how many commits, in the column ``step``; else as `time_to`."""
+        return self._reached(metric, target, rising, "step")
+
+    def _reached(self, metric: str, target: float, rising: bool | None, axis: str) -> "pd.DataFrame":
+        from p2psim.runs.targets import first_reached, rises
+
+        rows = self.metrics[self.metrics["metric"] == metric]
+        if rows.empty:
+            known = ", ".join(sorted(map(str, self.metrics["metric"].unique())))
+            raise InputError(f"{self.path}: no metric {metric!r} was recorded; there is {known}")
+        of_all = rows["agent"].isna()
+        rows = rows[of_all] if of_all.any() else rows
+        table = first_reached(rows, axis, target, rises(metric) if rising is None else rising)
+        for place, key in enumerate(self.swept):
+            values = [cell.swept[key] for cell in self.described.cells]
+            table.insert(place, key, [values[number] for number in table["cell"]])
+        return table
+
+    def _privacy(self) -> list[dict[str, Any]]:
+        """Largest ε and budget, and flags, of each cell."""
+        ledger = self.ledger
+        epsilons = [
+            str(name) for name in ledger if str(name).startswith("epsilon_") and name != "epsilon_claimed"
+        ]
+        flags = [name for name in FLAGS if name in ledger]
+        rows = []
+        for number in sorted(set(ledger["cell"].tolist())):
+            group = ledger[ledger["cell"] == number]
+            raised = [name for name in flags if group[name].fillna(False).astype(bool).any()]
+            rows.append(
+                {
+                    "cell": number,
+                    "epsilon spent": float(group[epsilons].max().max()) if epsilons else float("nan"),
+                    "budget": float(group["budget"].max()),
+                    "flags": ", ".join((*raised, *self.described.cells[number].notes)),
+                }
+            )
+        return rows
+
+    def plot(self, *args: Any, **kwargs: Any) -> Any:
+        """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""
+        # Figures stand above results: they are loaded by name, and only when they are asked for.
+        report = import_module("p2psim.report")
+        names = signature(report.draw).parameters
+        given(Drawing, **dict(zip(list(names)[1:], args, strict=False)), **kwargs)
+        files = report.draw(self, *args, **kwargs)
+        store.add(self.path, files)
+        return files
+
+
+class Drawing(Options):
+    """Arguments of ``p2psim.report.draw``, as far as their types go."""
+
+    kind: Annotated[tuple[str, ...], AS_TUPLE, AS_LIST] | None = None
+    metric: str | None = None
+    folder: Annotated[
+        Any, AfterValidator(lambda value: value if value is None else path_of("folder", value))
+    ] = None
+    against: str | None = None
+    target: float | None = None
+    reference: dict[str, Any] | None = None
+    facet: str | None = None
+    agent: int | None = None
+    quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = (0.25, 0.75)
+    log: bool | None = None
+    title: str | None = None
+
+
+def _meant(folder: Path) -> str:
+    """The run folder beside it that was probably meant."""
+    from difflib import get_close_matches
+
+    try:
+        beside = [entry.name for entry in folder.parent.iterdir() if (entry / manifests.NAME).is_file()]
+    except OSError:
+        return ""
+    return "".join(
+        f"; did you mean {folder.parent / name}?" for name in get_close_matches(folder.name, beside, 1)
+    )

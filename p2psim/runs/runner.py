@@ -1,0 +1,328 @@
+"""Running a study: every cell and replica that is not done yet, into a run folder."""
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from p2psim.core import parts
+from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
+from p2psim.core.options import AS_TUPLE, INT32, Few, Options
+from p2psim.runs import compaction, manifest, store
+from p2psim.runs.batches import BatchOptions, BatchResult
+from p2psim.runs.checking import assess_cells, warnings_of
+from p2psim.runs.clusters import connect, run_dask
+from p2psim.runs.describing import (
+    describe,
+    describe_failures,
+    resolved_text,
+    version_warnings,
+    with_stops,
+    without_empty,
+)
+from p2psim.runs.differences import differences
+from p2psim.runs.executors import EXECUTORS, available_cores, refuse_unguarded, run_local
+from p2psim.runs.invocations import Record
+from p2psim.runs.pilot import refuse_excess, refuse_length
+from p2psim.runs.pool import warm_up
+from p2psim.runs.progress import WAYS, shown
+from p2psim.runs.work import Work
+from p2psim.scenario.faults import given, path_of, show
+from p2psim.simulation.workspace import Workspace
+
+if TYPE_CHECKING:
+    from p2psim.runs.parts import RunKey
+    from p2psim.runs.result import Result
+    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Scenario
+
+#: Where run folders go when nothing is said.
+RUNS = Path("runs")
+
+
+class RunOptions(Options):
+    """How a study is run, as far as it changes no result; see `run`."""
+
+    jobs: Few | None = 1
+    overwrite: bool = False
+    progress: Literal[WAYS] = "bar"  # type: ignore[valid-type]
+    executor: Literal[EXECUTORS] = "local"  # type: ignore[valid-type]
+    scheduler: str | None = None
+    check_events: bool = False
+    only: Annotated[tuple[int, int], AS_TUPLE] | None = None
+    confirm_cells: bool = False
+    arguments: Annotated[tuple[str, ...], AS_TUPLE] | None = None
+
+
+def default_folder(scenario: "Scenario") -> Path:
+    """``runs/NAME``; what a file name cannot hold becomes a hyphen."""
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in scenario.name).strip(
+        "."
+    )
+    return RUNS / (name or "study")
+
+
+def run(
+    scenario: "Scenario",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    jobs: int | None = 1,
+    overwrite: bool = False,
+    progress: bool | str = True,
+    executor: str = "local",
+    scheduler: str | None = None,
+    check_events: bool = False,
+    only: tuple[int, int] | None = None,
+    confirm_cells: bool = False,
+    tell: Callable[[str], None] | None = None,
+    arguments: Sequence[str] | None = None,
+) -> "Result":
+    """Run what is missing of a study, and return its results.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    out : path, optional
+        The run folder; ``runs/NAME`` when left out. One that holds results of the same scenario is completed:
+        finished simulations are not repeated, more replicas or sweep values are added.
+    jobs : int or None
+        Number of processes. None takes one a core where that is worth it. Scripts that ask for more than one
+        must guard their main part by ``if __name__ == "__main__":``.
+    overwrite : bool
+        Start afresh, replacing the results that the folder holds.
+    progress : bool or str
+        How to show progress on standard error: "bar", if that is a terminal, "json", a line at a time, or "none"; True
+        is "bar".
+    executor : {"local", "dask"}
+        Who does the work.
+    scheduler : str, optional
+        Address of the Dask scheduler; without one a cluster of `jobs` processes is started on this machine.
+    check_events : bool
+        Check the invariants of every event stream.
+    only : (cell, replica), optional
+        Run this simulation alone, in this process.
+    confirm_cells : bool
+        Accept a study of any size: cells, memory and time.
+    tell : callable, optional
+        Called with each warning that is known before the simulations begin; all warnings are in the manifest.
+    arguments : sequence of str, optional
+        Of the command line that asks for it; kept in the manifest.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    InputError
+        If the scenario, the folder or an argument is wrong; nothing was written.
+    SimulationError
+        If simulations failed; what was finished is kept.
+    KeyboardInterrupt
+        When interrupted; what was finished is kept.
+    """
+    from p2psim.runs.result import Result
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+
+    if not isinstance(scenario, Scenario):
+        raise InputError(f"run takes a Scenario, got {show(scenario)}; Scenario.load reads one from a file")
+    options = given(
+        RunOptions,
+        jobs=jobs,
+        overwrite=overwrite,
+        progress={True: "bar", False: "none"}[progress] if isinstance(progress, bool) else progress,
+        executor=executor,
+        scheduler=scheduler,
+        check_events=check_events,
+        only=only,
+        confirm_cells=confirm_cells,
+        arguments=arguments,
+    )
+    if tell is not None and not callable(tell):
+        raise InputError(f"tell: must be a function, got {show(tell)}")
+    if options.scheduler is not None and options.executor != "dask":
+        raise InputError("scheduler is for executor dask")
+    folder = path_of("out", out) if out is not None else default_folder(scenario)
+    if options.jobs != 1 or options.executor == "dask":
+        refuse_unguarded()
+    grid = cells(scenario, confirm_cells=options.confirm_cells)
+    refuse_excess(scenario, grid, options.confirm_cells)
+    if options.only is not None:
+        for what, given_number, count in zip(
+            ("cell", "replica"), options.only, (len(grid), INT32), strict=True
+        ):
+            check_place(what, given_number, count)
+    failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
+    if failed:
+        raise SimulationError(describe_failures(failed, grid, folder))
+    return Result.load(folder)
+
+
+def _run_into(
+    folder: Path,
+    scenario: "Scenario",
+    grid: "Sequence[Cell]",
+    options: RunOptions,
+    tell: Callable[[str], None],
+) -> "dict[RunKey, str]":
+    """Complete a run folder; returns what failed."""
+    identity = scenario.identity()
+    record = Record(options.arguments, options.executor, options.jobs)
+    with contextlib.ExitStack() as stack:
+        try:
+            found = store.inspect(folder, identity, options.overwrite)
+        except store.OtherScenarioError as error:
+            # The scenario's own mistakes come first: perhaps it is another one because of them.
+            with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+                assess_cells(scenario, grid, Workspace(Path(directory)))
+            told = differences(folder / store.SCENARIO, scenario)
+            raise store.OtherScenarioError(folder, error.name, told) from None
+        # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
+        locked = folder.exists()
+        if locked:
+            stack.enter_context(store.lock(folder))
+            found = store.inspect(folder, identity, options.overwrite)
+        content = store.read_content(folder) if found is not None and not options.overwrite else None
+        work = Work(scenario, grid, content, options.only)
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
+        if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
+            warm_up()
+        workspace, fitted, facts = _prepare(
+            scenario, grid, Path(directory), bool(work.items), tell, options.confirm_cells
+        )
+        if content is not None and not work.items and _is_complete(content, grid, work):
+            compaction.keep_figures(folder, content.manifest, scenario)
+            return {}
+        client = None
+        if options.executor == "dask":
+            client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
+        # From here on the folder changes: the input is known to be good.
+        if not locked:
+            _create(folder)
+            stack.enter_context(store.lock(folder))
+            if store.inspect(folder, identity, options.overwrite) is not None:
+                raise FolderError(
+                    f"{folder}: another run has just begun in it; wait for it, or choose another --out"
+                )
+        if options.overwrite:
+            store.clear(folder)
+        for message in version_warnings(content):
+            tell(message)
+        described = describe(scenario, grid, content, folder, fitted, facts, record.so_far())
+        text = resolved_text(scenario, grid, described)
+        store.begin(folder, described, text)
+        try:
+            failed = _execute(folder, grid, work, workspace, options, _keeps_data(scenario), client, record)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                invocations = (*described.invocations[:-1], record.so_far("interrupted"))
+                manifest.write(folder, replace(described, state="interrupted", invocations=invocations))
+            raise
+        content = store.read_content(folder)
+        described = replace(
+            with_stops(without_empty(described, content), work.stopped()),
+            failed=dict(failed),
+            state="failed" if failed else "finished",
+        )
+        compaction.finish(folder, content, described, text, record)
+        return failed
+
+
+def _create(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderError(f"{folder}: cannot be created ({error.strerror}); choose another --out") from None
+
+
+def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> bool:
+    """Whether the tables hold everything, in the order of this grid, and the manifest says why."""
+    stops = {cell.content: cell.stopped for cell in content.manifest.cells[: len(grid)] if cell.stopped}
+    if stops != work.stopped():
+        return False
+    in_tables = content.manifest.stored[: len(grid)] == tuple(cell.content for cell in grid)
+    return not content.parts and in_tables and content.manifest.state == "finished"
+
+
+def _prepare(
+    scenario: "Scenario",
+    grid: "Sequence[Cell]",
+    directory: Path,
+    needed: bool,
+    tell: Callable[[str], None],
+    confirmed: bool,
+) -> "tuple[Workspace, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]":
+    """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
+
+    Also returned: what the preparation found, and the facts of each cell, by content hash; nothing where nothing is
+    needed.
+    """
+    from p2psim.scenario.model import explicit
+
+    workspace = Workspace(directory)
+    if not needed:
+        return workspace, {}, {}
+    assessed = assess_cells(scenario, grid, workspace)
+    refuse_length(scenario, grid, assessed, confirmed)
+    for warning in warnings_of(grid, assessed):
+        tell(warning)
+    facts = {cell.content: explicit(fact.facts) for cell, fact in zip(grid, assessed, strict=True)}
+    return workspace, {cell.content: workspace.fitted(cell.scenario) for cell in grid}, facts
+
+
+def _keeps_data(scenario: "Scenario") -> bool:
+    return scenario.record.data or scenario.record.events
+
+
+def _execute(
+    folder: Path,
+    grid: "Sequence[Cell]",
+    work: Work,
+    workspace: "Workspace",
+    options: RunOptions,
+    keep_data: bool,
+    client: Any,
+    record: Record,
+) -> "dict[RunKey, str]":
+    """Simulate, keeping each batch as it comes."""
+    failed: dict[RunKey, str] = {}
+    if not work.items:
+        return failed
+    more = work.more if work.is_sequential else None
+    batch_options = BatchOptions(
+        keep_data, frozenset(workspace.problems()), options.check_events, parts=parts.loaded()
+    )
+    if client is not None:
+        batch_options = replace(batch_options, shared=frozenset())
+        results = run_dask(client, grid, work.items, batch_options, uuid.uuid4().hex, more)
+    else:
+        jobs = 1 if options.only else options.jobs
+        results = run_local(grid, work.items, workspace, batch_options, jobs, more)
+    with shown(work.planned, options.progress) as advance, contextlib.closing(results) as stream:
+        for result in stream:
+            if result.part is not None:
+                if keep_data:
+                    _keep_data(folder, result, workspace)
+                store.add_part(folder, result.part)
+            failed.update(result.failed)
+            work.take_in(result)
+            record.take_in(result.worker, result.done, result.used)
+            advance(result.done, len(result.failed), result.worker, work.planned)
+            if result.stopped is not None:
+                raise result.stopped
+    return failed
+
+
+def _keep_data(folder: Path, result: BatchResult, workspace: "Workspace") -> None:
+    """Keep the data that the parent prepared; what workers prepared comes with the part."""
+    if result.part is None:
+        return
+    for problem in result.part.problems:
+        if problem not in result.part.data and not store.has_data(folder, problem):
+            store.add_data(folder, problem, workspace.arrays(problem))

@@ -1,0 +1,362 @@
+"""The run folder on disk: whose it is, who may write in it, and how its files come to be.
+
+While a study runs, each finished batch is one directory under ``parts/`` (see :mod:`p2psim.study.parts`). At
+the end everything is written to ``parts/final`` and moved from there; the renaming of that directory is the
+moment in which the study is finished. Killed before, the parts are there to go on from; killed after, the
+next run moves the rest.
+
+Figures that p2psim drew into a run folder: a list of them, so that nothing else is ever removed.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from p2psim.core import files
+from p2psim.core.errors import FolderError
+from p2psim.core.files import write_text
+from p2psim.runs import manifest
+from p2psim.runs.earlier import Earlier
+from p2psim.runs.executors import LOCK
+from p2psim.runs.manifest import Manifest, RunEntry
+from p2psim.runs.parts import TABLES, Part, RunKey, StoredPart, read_part
+from p2psim.runs.seals import DamagedError, Print, damage, opened, print_of, sealed
+from p2psim.scenario.notices import Warned
+from p2psim.simulation.outcome import check_event_format
+from p2psim.simulation.workspace import write_archive
+
+SCENARIO = "scenario.yaml"
+RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "models.npz")
+PARTS = "parts"
+FINAL = "final"
+DATA = "data"
+_DONE = ".parts.done"
+#: Beginning of a cell's hash, replica, and a number where there are several.
+_PART_NAME = re.compile(r"[0-9a-f]{16}-\d+(-\d+)?")
+#: What a run may have left before its manifest was written.
+_BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside"}
+
+
+class OtherScenarioError(FolderError):
+    """A run folder holds the results of another scenario; says which keys differ, as far as that is known."""
+
+    def __init__(self, folder: Path, name: str, differences: str = ""):
+        told = "; ".join(filter(None, (name, differences)))
+        super().__init__(
+            f"{folder}: holds the results of another scenario ({told}); "
+            "choose another --out, or replace it with --overwrite"
+        )
+        self.name = name
+
+
+def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | None:
+    """See whether a folder may be used; changes nothing.
+
+    Parameters
+    ----------
+    folder : Path
+        Where results are to go.
+    identity : str
+        Of the scenario.
+    overwrite : bool
+        Whether the results of another scenario may be replaced.
+
+    Returns
+    -------
+    Manifest or None
+        None when the folder is new or empty.
+
+    Raises
+    ------
+    FolderError
+        If it is not a folder, or foreign, or damaged, or of another scenario.
+    """
+    for place in (folder, *folder.parents):
+        if place.is_symlink() and not place.exists():
+            raise FolderError(f"{folder}: {place} is a link to nothing")
+        if place.exists():
+            if not place.is_dir():
+                raise FolderError(f"{folder}: {place} is a file, not a folder; choose another --out")
+            break
+    if not folder.exists():
+        return None
+    if not (folder / manifest.NAME).exists():
+        strangers = sorted(set(os.listdir(folder)) - _BEFORE_MANIFEST)
+        # Another run may have written its manifest a moment ago.
+        if strangers and not (folder / manifest.NAME).exists():
+            raise FolderError(
+                f"{folder}: not a run folder, and not empty (it holds {strangers[0]}); choose another --out"
+            )
+        if not strangers:
+            return None
+    found = manifest.read(folder)
+    if not overwrite:
+        manifest.check_format(folder, found)
+    if found.identity != identity and not overwrite:
+        raise OtherScenarioError(folder, found.name)
+    return found
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder; the kernel lets go when the process ends, however it ends.
+
+    Raises
+    ------
+    FolderError
+        If another run is in it, or it cannot be written to.
+    """
+    import fcntl
+
+    try:
+        handle = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the block below
+    except OSError as error:
+        raise FolderError(
+            f"{folder}: cannot be written to ({error.strerror}); choose another --out"
+        ) from None
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderError(
+                f"{folder}: another run is writing into it; wait for it, or choose another --out"
+            ) from None
+        except OSError:
+            # The file system has no locks: better to run without than not to run.
+            pass
+        yield
+
+
+def clear(folder: Path) -> None:
+    """Remove what p2psim made and the manifest lists, and nothing else; links are removed, what they lead to is not.
+
+    The manifest itself stays until another one replaces it, so that the folder stays ours.
+
+    Raises
+    ------
+    FolderError
+        If something that p2psim did not make is where its results are to go.
+    """
+    if not (folder / manifest.NAME).exists():
+        return
+    _complete(folder)
+    _refuse_strangers(folder, manifest.read(folder))
+    for name in (*RESULTS, SCENARIO):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    remove(folder)
+
+
+def _complete(folder: Path) -> None:
+    """Go on with a commit that was cut off."""
+    shutil.rmtree(folder / _DONE, ignore_errors=True)
+    if (folder / PARTS / FINAL).is_dir():
+        move_final(folder)
+
+
+def _refuse_strangers(folder: Path, found: Manifest) -> None:
+    """See that nothing stands where results go but what p2psim made."""
+    parts = folder / PARTS
+    strangers = [
+        folder / name for name in RESULTS if name not in found.files and os.path.lexists(folder / name)
+    ]
+    strangers += [folder / name for name in (*RESULTS, SCENARIO) if (folder / name).is_dir()]
+    if parts.is_symlink() or (os.path.lexists(parts) and not parts.is_dir()):
+        strangers.append(parts)
+    elif parts.is_dir():
+        own = [path for path in parts.iterdir() if not path.name.startswith(".") and path.name != DATA]
+        strangers += [path for path in own if not _PART_NAME.fullmatch(path.name)]
+    if strangers:
+        raise FolderError(
+            f"{strangers[0]}: not made by p2psim, and where its results go; move it away, or choose another --out"
+        )
+
+
+@dataclass(frozen=True)
+class Content:
+    """The results that a folder holds.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        As it stands.
+    parts : tuple of StoredPart
+        Batches that are not in the tables yet.
+    earlier : Earlier or None
+        The tables, if there are any.
+    """
+
+    manifest: Manifest
+    parts: tuple[StoredPart, ...]
+    earlier: Earlier | None
+
+    def sources(self) -> dict[RunKey, StoredPart | Earlier]:
+        """Where the rows of each finished simulation are."""
+        found: dict[RunKey, StoredPart | Earlier] = {}
+        for part in self.parts:
+            found.update(dict.fromkeys(part.runs, part))
+        if self.earlier is not None:
+            found.update(dict.fromkeys(self.manifest.runs, self.earlier))
+        return found
+
+    def entries(self) -> dict[RunKey, RunEntry]:
+        """How each finished simulation ended."""
+        found = {
+            key: RunEntry(run["ended"], run["seconds"], run["problem"])
+            for part in self.parts
+            for key, run in part.runs.items()
+        }
+        return found | self.manifest.runs
+
+    def warnings(self) -> dict[str, Warned]:
+        """All warnings, with counts and cells."""
+        total = dict(self.manifest.warnings)
+        for part in self.parts:
+            for message, warned in part.warnings.items():
+                total[message] = total[message] + warned if message in total else warned
+        return total
+
+
+def read_content(folder: Path) -> Content:
+    """Read what a folder holds, checking every file against what was written.
+
+    Call it under `lock`. A commit that was cut off is completed first.
+
+    Raises
+    ------
+    FolderError
+        If a file is missing or damaged, or its events are of another format than those that would be added.
+    """
+    _complete(folder)
+    found = manifest.read(folder)
+    _refuse_strangers(folder, found)
+    for name, written in found.files.items():
+        if fault := damage(folder / name, written):
+            raise FolderError(f"{folder / name}: {fault}; {_cure(folder)}")
+    check_event_format(folder, found.made_by)
+    parts = []
+    if (folder / PARTS).is_dir():
+        for path in sorted((folder / PARTS).iterdir()):
+            if path.name != DATA and not path.name.startswith("."):
+                parts.append(read_part(path))
+        for archive in (folder / PARTS / DATA).glob("[!.]*.npz"):
+            if not _whole_archive(archive):
+                raise FolderError(
+                    f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
+                )
+    return Content(found, tuple(parts), Earlier(folder, found.stored) if found.runs else None)
+
+
+def _cure(folder: Path) -> str:
+    return (
+        "restore it from a copy, run into another folder with --out, "
+        f"or start {folder} afresh with --overwrite"
+    )
+
+
+def _whole_archive(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
+    """Write the manifest of a study that starts or goes on, then its scenario.
+
+    In this order: cells that leave the grid are copied from the old scenario into the new manifest, so the
+    old scenario must not go first.
+    """
+    manifest.write(folder, described)
+    files.write_text(folder / SCENARIO, scenario_text)
+    (folder / PARTS / DATA).mkdir(parents=True, exist_ok=True)
+    for left in (*(folder / PARTS).glob(".*"), *(folder / PARTS / DATA).glob(".*")):
+        if left.is_dir():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
+
+
+def has_data(folder: Path, problem: str) -> bool:
+    """Whether the prepared data of a problem has been kept among the parts."""
+    return (folder / PARTS / DATA / f"{problem}.npz").exists()
+
+
+def add_data(folder: Path, problem: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Keep prepared data until the end."""
+    with files.aside(folder / PARTS / DATA / f"{problem}.npz") as path, open(path, "wb") as stream:
+        write_archive(stream, sorted(arrays.items()))
+
+
+def add_part(folder: Path, part: Part) -> None:
+    """Keep a finished batch, whole or not at all."""
+    for problem, content in part.data.items():
+        if not has_data(folder, problem):
+            files.write_bytes(folder / PARTS / DATA / f"{problem}.npz", content)
+    cell, replica = part.runs[0]
+    name = f"{cell[:16]}-{replica}"
+    path, again = folder / PARTS / name, 0
+    while path.exists():
+        again += 1
+        path = folder / PARTS / f"{name}-{again}"
+    files.write_directory(path, part.files)
+
+
+def move_final(folder: Path) -> None:
+    """Complete a commit: may be cut off at any point and called again."""
+    final = folder / PARTS / FINAL
+    waiting = sorted(final.iterdir(), key=lambda path: path.name == manifest.NAME)
+    for path in waiting:
+        os.replace(path, folder / path.name)
+    with contextlib.suppress(OSError):
+        files.sync(folder)
+    shutil.rmtree(folder / _DONE, ignore_errors=True)
+    os.rename(folder / PARTS, folder / _DONE)
+    shutil.rmtree(folder / _DONE, ignore_errors=True)
+
+
+FIGURES = "figures"
+#: Beside the manifest, which a run that goes on may replace at any moment.
+LISTING = ".figures.json"
+
+
+def add(folder: Path, files: Iterable[Path]) -> None:
+    """List as made what of some files is among the figures of a run folder."""
+    new = {path.name: print_of(path) for path in files if path.parent == folder / FIGURES}
+    if not new:
+        return
+    listed = _listed(folder) | new
+    write_text(folder / LISTING, sealed(json.dumps({"figures": listed}, indent=2)))
+
+
+def remove(folder: Path) -> None:
+    """Remove the figures of a run folder that are as they were made. No link is followed, none is removed."""
+    figures = folder / FIGURES
+    if not figures.is_symlink():
+        for name, written in _listed(folder).items():
+            path = figures / Path(name).name
+            if not path.is_symlink() and not damage(path, written):
+                path.unlink()
+        with contextlib.suppress(OSError):
+            figures.rmdir()
+    with contextlib.suppress(OSError):
+        (folder / LISTING).unlink()
+
+
+def _listed(folder: Path) -> dict[str, Print]:
+    """Nothing where there is no list that is whole: then nothing is known to be made."""
+    try:
+        with opened(folder / LISTING) as listing:
+            return {name: (size, sha) for name, (size, sha) in listing["figures"].items()}
+    except (OSError, DamagedError):
+        return {}

@@ -1,0 +1,310 @@
+"""Recomputing the recorded simulations of a run folder from their events, noise and data.
+
+What can be checked of a run folder without a part that made it: events as such, and the releases in the ledger.
+
+Who is linked with whom may be known to a missing part alone, so that here everyone counts as a neighbour from whom
+something came or went.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.errors import FolderError, InputError, MissingPartError, SimulationError
+from p2psim.core.events import COMMIT, LEARNER, SEND
+from p2psim.data.prepare import public_bounds
+from p2psim.network.channels import Channel
+from p2psim.network.graph import Links, from_edges, star_links
+from p2psim.network.verify import verify
+from p2psim.network.verify_state import Resending
+from p2psim.runs.differences import differences
+from p2psim.runs.ledger_check import faults, scenarios_of
+from p2psim.runs.manifest import check_format
+from p2psim.runs.parts import EVENT_COLUMNS
+from p2psim.runs.result import Result
+from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, recompute
+from p2psim.simulation.outcome import check_event_format
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.runs.manifest import CellEntry
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import FamilyCell
+    from p2psim.simulation.outcome import Series
+    from p2psim.simulation.prepared import Case
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What recomputing one simulation showed.
+
+    Attributes
+    ----------
+    cell, replica : int
+        Which.
+    events : int
+        How many were replayed.
+    largest : float
+        Largest relative difference of a recorded value from the recomputed one; infinite with a fault.
+    drift : float
+        How far two plain replays part whose data differ by rounding; zero where that was not asked.
+    fault : str
+        The invariant that the events break, or what of the other tables does not follow from them; empty when nothing.
+    """
+
+    cell: int
+    replica: int
+    events: int
+    largest: float
+    drift: float = 0.0
+    fault: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``right``; ``wrong``; or ``not comparable`` where rounding, amplified, explains the difference."""
+        if self.largest <= TOLERANCE:
+            return "right"
+        return "not comparable" if not self.fault and self.largest <= SLACK * self.drift else "wrong"
+
+    @property
+    def amplified(self) -> float:
+        """By how much rounding was amplified on the way."""
+        return self.drift / NUDGE
+
+
+def verify_result(result: Result, scenario: Scenario | None = None) -> list[Checked]:
+    """Recompute every simulation of a run folder; see `damaged_files` for whether its files are as they were written.
+
+    Parameters
+    ----------
+    result : Result
+    scenario : Scenario, optional
+        The one that was run, with the same arrays, where these were given in Python: the folder has their hash only.
+
+    Raises
+    ------
+    InputError
+        If the run did not record its events, or the scenario is another one.
+    FolderError
+        If the events are of another format, the tables lack a simulation that the manifest names, or files are so
+        damaged that they cannot be read.
+    """
+    check_format(result.path, result.described)
+    if scenario is not None and scenario.identity() != result.described.identity:
+        told = differences(result.path / "scenario.yaml", scenario)
+        raise FolderError(
+            f"{result.path}: these are not results of the scenario given{f' ({told})' * bool(told)}"
+        )
+    damaged = damaged_files(result)
+    if not all((result.path / name).is_file() for name in result.described.files):
+        raise FolderError(*damaged)  # nobody opens what is no file: a pipe would wait for ever
+    try:
+        readable = Result(result.path, result.described, trusting=True) if damaged else result
+        return list(_check_all(readable, scenario))
+    except Exception as error:
+        if damaged:
+            raise FolderError(*damaged) from error
+        if isinstance(error, MissingPartError):
+            raise checked_partly(result, error) from None
+        raise
+
+
+def checked_partly(result: Result, error: MissingPartError) -> FolderError | SimulationError:
+    """What a command that lacks a part says: what could be checked without it, and whether that is right."""
+    if damaged := damaged_files(result):
+        return FolderError(*damaged)
+    right = f"the hashes of its {len(result.described.files)} files"
+    if result.events is not None:
+        from ruamel.yaml import YAML
+
+        tree = YAML(typ="safe", pure=True).load(result.whole("scenario.yaml").read_text(encoding="utf-8"))
+        events, ledgers = _by_run(result.events), _by_run(result.ledger)
+        for (number, replica), rows in sorted(events.items()):
+            stream, cell, ledger = _stream(rows), result.described.cells[number], ledgers[number, replica]
+            fault = broken_invariant(stream, len(ledger), tree, cell) or miscounted(
+                stream, ledger, tree, cell
+            )
+            if fault:
+                return SimulationError(f"{error}\ncell {number}, replica {replica}: {fault}")
+        right += f", and invariants of the events and releases in the ledger of {len(events)} simulations"
+    return SimulationError(f"{error}\nnot fully verified without it; right are {right}")
+
+
+def damaged_files(result: Result) -> list[str]:
+    """Files of a run folder that are not as they were written, each with what is wrong."""
+    found = ((name, result.fault(name)) for name in result.described.files)
+    return [f"{result.path / name}: {fault}" for name, fault in found if fault]
+
+
+def _check_all(result: Result, given: Scenario | None) -> Iterator[Checked]:
+    from p2psim.simulation.algorithms import family_of
+
+    check_event_format(result.path, result.described.made_by)
+    if result.events is None:
+        raise InputError(
+            f"{result.path}: its files are as they were written, but no events were recorded by which they can be "
+            "recomputed; set record.events: true and run again"
+        )
+    tables = {name: _by_run(getattr(result, name)) for name in ("events", "metrics", "ledger", "agents")}
+    events, metrics = tables["events"], tables["metrics"]
+    for cell, scenario in scenarios_of(result, given):
+        for content, replica in sorted(result.described.runs):
+            if content != result.described.cells[cell].content:
+                continue
+            run = (cell, replica)
+            measured = bool(scenario.record.metrics or scenario.record.per_agent)
+            whole = all(run in tables[name] for name in ("events", "ledger", "agents"))
+            if not (whole and run in result.noise and (run in metrics or not measured)):
+                raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
+            stream = _stream(events[run])
+            case = _case(result, scenario, run)
+            series = tuple(_series(metrics[run])) if run in metrics else ()
+            staged = family_of(scenario).cell(scenario, case, replica)
+            fault = _broken_invariant(scenario, staged, stream)
+            if not fault:
+                rows = {
+                    name: tables[name][run].loc[:, first:].sort_values(first)
+                    for name, first in (("ledger", "agent"), ("agents", "index"))
+                }
+                fault = "; ".join(faults(scenario, replica, staged, stream, result.noise[run], rows))
+            if fault:
+                # What cannot have happened cannot be replayed.
+                yield Checked(cell, replica, len(stream), math.inf, fault=fault)
+                continue
+            try:
+                differences = recompute(
+                    scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
+                )
+            except SimulationError as error:
+                yield Checked(cell, replica, len(stream), math.inf, fault=str(error))
+                continue
+            yield Checked(cell, replica, len(stream), differences.largest, differences.drift)
+
+
+def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
+    if table is None:
+        return {}
+    groups: Any = table.groupby(["cell", "replica"], sort=False)
+    return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
+
+
+def _stream(rows: pd.DataFrame) -> np.ndarray:
+    """Events as the engine made them."""
+    from p2psim.core.events import EVENT, KINDS, OUTCOMES
+
+    codes: dict[str, Any] = {
+        "kind": {name: code for code, name in enumerate(KINDS)},
+        "outcome": {name: code for code, name in enumerate(OUTCOMES)},
+    }
+    stream = np.zeros(len(rows), EVENT)
+    for name in EVENT_COLUMNS:
+        column = rows[name]
+        stream[name] = column.astype(object).map(codes[name]) if name in codes else column
+    return stream
+
+
+def _series(rows: pd.DataFrame) -> Iterator[Series]:
+    import pandas as pd
+
+    from p2psim.simulation.outcome import Series
+
+    groups: Any = rows.groupby(["metric", "model", "agent"], sort=False, observed=True, dropna=False)
+    for (metric, model, agent), values in groups:
+        yield Series(
+            str(metric),
+            str(model),
+            None if pd.isna(agent) else int(agent),
+            values["step"].to_numpy(np.int64),
+            values["time"].to_numpy(np.float64),
+            values["value"].to_numpy(np.float64),
+        )
+
+
+def _case(result: Result, scenario: Scenario, run: tuple[int, int]) -> Case:
+    """Prepared data of a simulation, and who held them, as the folder tells."""
+    from p2psim.simulation.prepared import Case
+
+    arrays = result.data(*run)
+    groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
+    bounds = public_bounds(scenario.data, arrays["y"])
+    return Case("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
+
+
+def _broken_invariant(scenario: Scenario, cell: FamilyCell, stream: np.ndarray) -> str:
+    """Check the stream as a stream; returns what is wrong with it."""
+    from p2psim.network.verify import verify
+
+    network = cell.stage.network
+    try:
+        verify(
+            [stream],
+            network.links,
+            cell.stage.plan.limits,
+            goes_on=network.goes_on,
+            by_edge=network.by_edge,
+            resending=scenario.network.channel.resending,
+            end=np.inf if cell.stage.time is None else cell.stage.time,
+            polled=network.polled,
+        )
+    except SimulationError as error:
+        return str(error)
+    return ""
+
+
+#: Where a sweep changes the channel: anything may be sent again any number of times.
+_ANYTHING = Resending(2**31, True, 2**31)
+
+
+def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], cell: CellEntry) -> str:
+    """What is wrong with a stream of events, whatever the parts of the study were; empty if nothing.
+
+    Parameters
+    ----------
+    stream : ndarray of EVENT
+        Of one simulation.
+    agents : int
+        Their number.
+    tree : mapping
+        The resolved scenario, as it was written.
+    cell : CellEntry
+        The cell, with its swept values.
+    """
+    swept = {key for key in cell.swept if key.startswith("network.channel")}
+    resending = _ANYTHING if swept else Channel.model_validate(tree["network"]["channel"]).resending
+    mode = str(tree["network"]["exchange"].get("mode"))
+    mode = str(cell.swept.get("network.exchange", cell.swept.get("network.exchange.mode", mode)))
+    try:
+        verify([stream], _links(stream, agents), by_edge="edge" in mode, resending=resending)
+    except SimulationError as error:
+        return str(error)
+    return ""
+
+
+def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any], cell: CellEntry) -> str:
+    """How the releases in a ledger differ from those in the events; empty if they do not."""
+    # A start that depends on data is a release before the first event.
+    start = tree["learning"]["algorithm"].get("start") or {}
+    starts = {1 if start.get("kind") in ("local", "private") else 0}
+    if any(key.startswith("learning.algorithm") for key in cell.swept):
+        starts = {0, 1}
+    made = stream[np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)]
+    for agent, recorded in zip(ledger["agent"].tolist(), ledger["releases"].tolist(), strict=True):
+        counted = int(made["release"][made["agent"] == agent].max(initial=-1)) + 1
+        if recorded - counted not in starts:
+            return f"the ledger has {recorded} releases of agent {agent}, its events {counted}"
+    return ""
+
+
+def _links(stream: np.ndarray, agents: int) -> Links:
+    if (stream["agent"] == LEARNER).any():
+        return star_links(agents)
+    ends = np.stack([stream["agent"], stream["peer"]], axis=1)
+    pairs = ends[(ends >= 0).all(axis=1) & (ends < agents).all(axis=1)]
+    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+    return from_edges(agents, pairs[:, 0], pairs[:, 1])

@@ -1,0 +1,253 @@
+"""What of a study is still to be done: a fixed number of replicas, or more of them until each cell has enough.
+
+When a cell has enough replicas: looks on a fixed schedule, with the chance of error divided among them.
+
+Whoever looks at an interval again and again, and stops when it pleases, is misled more often than the confidence of
+one interval says. Here the k-th look is at an interval of confidence 1 − α_k with α_k = α/(k(k + 1)), and these sum to
+α at most. So the interval at which a cell stops misses the truth with probability α at most, whatever made it stop
+(Boole's inequality; spending of α in the sense of Lan and DeMets, Biometrika 70, 1983). The first look spends half:
+cells of little variance stop at the price of an interval of confidence 1 − α/2. Since the sum has no last term,
+`most` may be raised later at no cost.
+
+A decision needs the values of the replicas alone, so that it is the same for any number of workers and after any
+interruption.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.intervals import Interval, mean_interval
+from p2psim.runs.batches import BatchResult, Item
+from p2psim.runs.compaction import values_of_content, values_of_part
+from p2psim.scenario.record import Sequential, Until
+
+if TYPE_CHECKING:
+    from p2psim.runs.store import Content
+    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Scenario
+
+
+class Work:
+    """The simulations that are missing, in rounds of which each needs the results of those before.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    grid : sequence of Cell
+    content : Content or None
+        What the run folder holds.
+    only : (cell, replica), optional
+        The one simulation that is wanted.
+
+    Attributes
+    ----------
+    items : list of (position, replica)
+        The first round.
+    planned : int
+        Simulations of all rounds so far.
+    verdicts : dict of str to Verdict
+        Of each cell, by content, where replicas are added until there are enough.
+    """
+
+    def __init__(
+        self, scenario: Scenario, grid: Sequence[Cell], content: Content | None, only: Item | None = None
+    ):
+        self._grid = grid
+        self.planned = 0
+        self._done = set(content.sources()) if content is not None else set()
+        rule = scenario.replicas
+        self._rule = rule if isinstance(rule, Sequential) and only is None else None
+        self.verdicts: dict[str, Verdict] = {}
+        self._values: dict[str, dict[int, float]] = {}
+        self._failed: dict[str, set[int]] = {}
+        if self._rule is not None:
+            until = self._rule.until
+            held = values_of_content(content, until.metric, until.model) if content is not None else {}
+            for cell, replica in self._done:
+                self._values.setdefault(cell, {})[replica] = held.get((cell, replica), math.nan)
+            self.items = self.more()
+        else:
+            replicas = range(rule) if isinstance(rule, int) else range(0)
+            wanted = [only] if only is not None else [(cell.index, r) for r in replicas for cell in grid]
+            self.items = [item for item in wanted if (grid[item[0]].content, item[1]) not in self._done]
+            self.planned = len(self.items)
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether results decide what comes next."""
+        return self._rule is not None
+
+    def more(self) -> list[Item]:
+        """The next round: replica by replica, the cells of one together, to share its events."""
+        assert self._rule is not None
+        wanted = []
+        for cell in self._grid:
+            verdict = self.verdicts.get(cell.content)
+            if verdict is None or not verdict.why:
+                values, failed = self._values.get(cell.content, {}), self._failed.get(cell.content, set())
+                verdict = self.verdicts[cell.content] = judge(self._rule, values, failed)
+            if not verdict.why:
+                missing = set(range(verdict.replicas)) - values.keys() - failed
+                wanted += [(replica, cell.index) for replica in missing]
+        self.planned += len(wanted)
+        return [(index, replica) for replica, index in sorted(wanted)]
+
+    def take_in(self, result: BatchResult) -> None:
+        """Learn what a batch gave."""
+        if self._rule is None:
+            return
+        if result.part is not None:
+            until = self._rule.until
+            held = values_of_part(result.part, until.metric, until.model)
+            for cell, replica in result.part.runs:
+                self._values.setdefault(cell, {})[replica] = held.get((cell, replica), math.nan)
+        for cell, replica in result.failed:
+            self._failed.setdefault(cell, set()).add(replica)
+
+    def stopped(self) -> dict[str, dict[str, Any]]:
+        """Why each cell stopped, for the manifest; nothing where the number of replicas was given."""
+        if self._rule is None:
+            return {}
+        error = 1 - self._rule.until.confidence
+        told = {}
+        for content, verdict in self.verdicts.items():
+            told[content] = {"why": verdict.why, "replicas": verdict.replicas, "look": verdict.look}
+            if verdict.interval is not None and verdict.interval.known:
+                told[content] |= {
+                    "estimate": verdict.interval.estimate,
+                    "low": verdict.interval.low,
+                    "high": verdict.interval.high,
+                    "confidence": 1 - share_of(verdict.look, error),
+                }
+        return told
+
+
+#: Each look is at so many times the replicas of the one before.
+GROWTH = 1.5
+
+
+def looks(least: int, most: int) -> Iterator[int]:
+    """Numbers of replicas at which a cell is looked at: least, then half as many again each time, up to most."""
+    number = min(least, most)
+    while number < most:
+        yield number
+        number = math.ceil(GROWTH * number)
+    yield most
+
+
+def share_of(look: int, error: float) -> float:
+    """Chance of error that a look, counted from 1, may spend of all that there is."""
+    return error / (look * (look + 1))
+
+
+@lru_cache(maxsize=4096)
+def _rank(size: int, error: float) -> int:
+    """Largest k for which the k-th smallest and k-th largest of `size` values miss the median with at most `error`."""
+    from scipy.stats import binom
+
+    # They miss it if fewer than k values lie on one side: 2·P(Bin(n, 1/2) ≤ k − 1).
+    rank = int(binom.ppf(error / 2, size, 0.5))
+    while rank > 0 and 2 * binom.cdf(rank - 1, size, 0.5) > error:
+        rank -= 1
+    return rank
+
+
+def order_interval(values: np.ndarray, confidence: float) -> Interval:
+    """Median of independent values with an interval between two order statistics.
+
+    Right for every law, with no assumption (David and Nagaraja, Order Statistics, 2003, section 7.1).
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Not NaN; may be infinite.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    Interval
+        Without ends where n is too small for the confidence.
+    """
+    ordered = np.sort(values)
+    middle = float(ordered[(values.size - 1) // 2 : values.size // 2 + 1].mean())
+    rank = _rank(values.size, 1 - confidence)
+    if rank == 0:
+        return Interval(middle, math.nan, math.nan)
+    return Interval(middle, float(ordered[rank - 1]), float(ordered[-rank]))
+
+
+def interval_of(until: Until, values: np.ndarray, look: int) -> Interval:
+    """Interval of a look, counted from 1; without ends where values are not finite, or too few."""
+    confidence = 1 - share_of(look, 1 - until.confidence)
+    if np.isnan(values).any() or (until.statistic == "mean" and not np.isfinite(values).all()):
+        return Interval(math.nan, math.nan, math.nan)
+    return (mean_interval if until.statistic == "mean" else order_interval)(values, confidence)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of one cell.
+
+    Attributes
+    ----------
+    replicas : int
+        That the cell shall have.
+    why : str
+        ``reached`` the width, ``most`` replicas, ``failed`` in every replica so far; empty while it goes on.
+    look : int
+        The look, counted from 1, at which this was decided; that which comes next while the cell goes on.
+    interval : Interval or None
+        Of that look.
+    """
+
+    replicas: int
+    why: str = ""
+    look: int = 1
+    interval: Interval | None = None
+
+
+def judge(rule: Sequential, values: Mapping[int, float], failed: Set[int] = frozenset()) -> Verdict:
+    """Look at one cell as often as its replicas allow.
+
+    Parameters
+    ----------
+    rule : Sequential
+    values : mapping from replica to number
+        More replicas than a look is at do not count in it.
+    failed : set of int
+        Replicas without a value. They are left out, so that the interval is of those that end.
+
+    Returns
+    -------
+    Verdict
+        The first look at which the cell stops, or the first for which replicas are missing.
+    """
+    schedule = list(looks(rule.least, rule.most))
+    for look, number in enumerate(schedule, 1):
+        if any(replica not in values and replica not in failed for replica in range(number)):
+            return Verdict(number, "", look)
+        found = np.array([values[replica] for replica in range(number) if replica in values])
+        if not found.size:
+            return Verdict(number, "failed", look)
+        interval = interval_of(rule.until, found, look)
+        if is_narrow(rule.until, interval):
+            return Verdict(number, "reached", look, interval)
+        if number == rule.most:
+            break
+    return Verdict(rule.most, "most", len(schedule), interval)
+
+
+def is_narrow(until: Until, interval: Interval) -> bool:
+    """Whether an interval is as narrow as it shall be."""
+    if not interval.known:
+        return False
+    scale = abs(interval.estimate) if until.relative else 1.0
+    return interval.high - interval.low <= until.width * scale

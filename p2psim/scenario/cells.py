@@ -1,0 +1,257 @@
+"""The cells of a study: one scenario for each combination of what is swept; and what hashes they have.
+
+What swept parts are called in tables and figures for people.
+
+A column's value says of a part its kind and the keys that differ from their defaults. It names a cell also in other
+runs, so it may not depend on what else is swept. Beside parts of the same kind that differ in some key, this leaves
+out just what tells them apart where one of them has the default: a label has that key too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from p2psim.core.errors import InputError
+from p2psim.core.options import INT64
+from p2psim.scenario.faults import ordered
+from p2psim.scenario.model import Scenario, validated
+from p2psim.scenario.nodes import Node, at, place_of, plain
+from p2psim.scenario.rules import contradictions
+from p2psim.scenario.sweep import combinations, read_sweep, steps_of, too_many, with_value
+
+#: Written in front of what is hashed; changes only when the meaning of a scenario does.
+HASH_VERSION = "p2psim-scenario-1"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of swept values.
+
+    Attributes
+    ----------
+    index : int
+        Position in the grid, from zero; it moves when values are added to the sweep.
+    swept : dict
+        For each swept key, in file order, what a table's column holds: a number, or text for anything else.
+    scenario : Scenario
+        Complete and valid, without a sweep.
+    content : str
+        Hash of what determines the results; it does not move when values are added to the sweep.
+    """
+
+    index: int
+    swept: dict[str, object]
+    scenario: Scenario
+    content: str
+
+
+#: The grid that was made last: whoever reads a scenario checks its cells, and then runs the same ones.
+_made: tuple[Scenario, list[Cell]] | None = None
+
+
+def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
+    """Make all cells, and check that each of them makes sense.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    confirm_cells : bool
+        Accept any number of cells.
+
+    Returns
+    -------
+    list of Cell
+        The last swept key is fastest. A single one, with nothing swept, when there is no sweep.
+
+    Raises
+    ------
+    InputError
+        If there are too many; with everything that is wrong in any of them; or if two are the same.
+    """
+    global _made
+    node = scenario.nodes()
+    axes, faults = read_sweep(node.child("sweep"))
+    excess = too_many(axes, place_of(node, ("sweep",), key=True))
+    if excess is not None and not confirm_cells:
+        faults.append(excess)
+    if faults:
+        raise InputError(*ordered(faults))
+    if _made is not None and _made[0] is scenario:
+        return list(_made[1])
+    outside = {k: entry for k, entry in node.content.items() if k not in ("sweep", "figure")}
+    base = Node(outside, node.place, node.keys)
+    found: list[tuple[dict[str, int], Scenario, str]] = []
+    seen: dict[str, int] = {}
+    for index, combination in enumerate(combinations(axes)):
+        try:
+            one = _scenario(base, combination)
+        except InputError as error:
+            faults += error.faults
+            continue
+        faults += [one.locate(fault) for fault in contradictions(one)]
+        hashed = _content_of_cell(one, combination)
+        if hashed in seen:
+            place = next((value.place for _, value in reversed(combination.values())), node.place)
+            faults.append(at(place, "sweep", f"cell {index} is the same as cell {seen[hashed]}"))
+        seen.setdefault(hashed, index)
+        found.append(({key: position for key, (position, _) in combination.items()}, one, hashed))
+    if faults:
+        raise InputError(*ordered(faults))
+    columns = _columns(found)
+    grid = [
+        Cell(index, {key: columns[key][position] for key, position in positions.items()}, one, hashed)
+        for index, (positions, one, hashed) in enumerate(found)
+    ]
+    _made = scenario, grid
+    return list(grid)
+
+
+def content(scenario: Scenario) -> str:
+    """Hash what determines the results of a scenario without a sweep.
+
+    Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
+    that the preparation finds. ``independent`` draws of a cell are told apart by it.
+    """
+    tree = scenario.resolved()
+    for key in ("name", "replicas", "record", "sweep", "figure"):
+        del tree[key]
+    tree.pop("fitted", None)
+    del tree["network"]["engine"]
+    return _hash(tree)
+
+
+def identity(scenario: Scenario) -> str:
+    """Hash what a run folder is bound to.
+
+    Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside
+    the sweep for keys that are swept, and numbers that the preparation finds.
+    """
+    tree = scenario.resolved()
+    axes, _ = read_sweep(scenario.nodes().child("sweep"))
+    del tree["replicas"], tree["figure"]
+    tree.pop("fitted", None)
+    del tree["network"]["engine"]
+    tree["sweep"] = [list(axis.keys) for axis in axes]
+    for axis in axes:
+        for key in axis.keys:
+            _remove(tree, steps_of(key))
+    return _hash(tree)
+
+
+def display(value: Any, also: Collection[str] = ()) -> str:
+    """Write a part by its kind and the keys that differ from their defaults: ``cap(releases=3)``; `also` these keys."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        differing = [
+            f"{key}={display(getattr(value, key))}"
+            for key, field in fields.items()
+            if key in also
+            or (key != "kind" and getattr(value, key) != field.get_default(call_default_factory=True))
+        ]
+        kind = str(getattr(value, "kind", ""))
+        inside = ", ".join(differing)
+        return f"{kind}({inside})" if kind and inside else kind or inside or "defaults"
+    if isinstance(value, Mapping) and value:
+        return f"{{{', '.join(f'{key}={display(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(display, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return str(value)
+
+
+def _scenario(base: Node, combination: Mapping[str, tuple[int, Node]]) -> Scenario:
+    node = base
+    for key, (_, value) in combination.items():
+        node = with_value(node, key, value)
+    return validated(node)
+
+
+def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str, dict[int, object]]:
+    """Write the values of each swept key so that a table's column can hold them: all numbers, or all text."""
+    values: dict[str, dict[int, object]] = {}
+    for positions, scenario, _ in found:
+        for key, position in positions.items():
+            column = values.setdefault(key, {})
+            if position not in column:
+                column[position] = value_at(scenario, steps_of(key))
+    for column in values.values():
+        kinds = {type(value) for value in column.values()}
+        too_large = any(isinstance(value, int) and abs(value) > INT64 for value in column.values())
+        if too_large or not (kinds <= {int, float} or kinds == {bool}):
+            column.update({position: display(value) for position, value in column.items()})
+    return values
+
+
+def value_at(scenario: Scenario, steps: Sequence[str]) -> object:
+    """Return what stands under a dotted key, as a model where it is one."""
+    value: Any = scenario
+    for step in steps:
+        if isinstance(value, BaseModel):
+            value = getattr(value, step)
+        elif isinstance(value, Mapping):
+            value = value[step]
+        else:
+            value = value[int(step)]
+    return value
+
+
+def _content_of_cell(one: Scenario, combination: Mapping[str, tuple[int, Node]]) -> str:
+    """Return the content; where something is swept that does not belong to it, cells still differ."""
+    beside = {
+        key: plain(value)
+        for key, (_, value) in combination.items()
+        if key == "network.engine" or steps_of(key)[0] == "record"
+    }
+    return _hash([content(one), beside]) if beside else content(one)
+
+
+def _remove(tree: Any, steps: Sequence[str]) -> None:
+    """Take a key out of a tree of dictionaries; a position in a list is emptied, so that others stay."""
+    for step in steps[:-1]:
+        tree = tree[step] if isinstance(tree, dict) else tree[int(step)]
+    if isinstance(tree, dict):
+        tree.pop(steps[-1], None)
+    else:
+        tree[int(steps[-1])] = None
+
+
+def _hash(tree: Any) -> str:
+    text = HASH_VERSION + json.dumps(tree, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+#: For each swept key, from a column's value to its label, where the two differ.
+Labels = dict[str, dict[str, str]]
+
+
+def labels_of(grid: Sequence[Cell]) -> Labels:
+    """Labels of the swept parts of a study's cells: with every key in which parts of the same kind differ."""
+    found: Labels = {}
+    for key in grid[0].swept:
+        parts: dict[str, BaseModel] = {}
+        for cell in grid:
+            text, value = cell.swept[key], value_at(cell.scenario, steps_of(key))
+            if isinstance(text, str) and isinstance(value, BaseModel):
+                parts[text] = value
+        written = {text: display(part, _telling(part, list(parts.values()))) for text, part in parts.items()}
+        changed = {text: label for text, label in written.items() if label != text}
+        if changed:
+            found[key] = changed
+    return found
+
+
+def _telling(part: BaseModel, parts: Sequence[BaseModel]) -> list[str]:
+    """Keys in which parts of the same class differ, and of which this one says something."""
+    alike = [other for other in parts if type(other) is type(part)]
+    keys = [key for key in type(part).model_fields if key != "kind"]
+    said = [key for key in keys if getattr(part, key) is not None]
+    return [key for key in said if any(getattr(other, key) != getattr(part, key) for other in alike)]

@@ -1,0 +1,399 @@
+"""From pydantic's errors to faults with a place, a dotted key and words that say what was expected.
+
+Reading the models' schemas: what a key expects, in words, and what a pydantic location means.
+
+Error messages, the reference page and the list of what can be named all speak from here, so they agree.
+"""
+
+import difflib
+import errno
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import Fault, InputError
+from p2psim.core.options import INT32, INT64
+from p2psim.scenario.nodes import Node, Place, at, from_python, place_of
+
+Schema = Mapping[str, Any]
+
+#: Schemas that only wrap another one. ``nullable`` is not among them: null is a value of its own.
+_WRAPPERS = {"default", "function-before", "function-after", "function-wrap", "definitions"}
+
+#: Bounds that a column sets, which only a message about a number beyond them says, and how.
+OF_COLUMNS = {INT32: "2³¹ − 1", INT64: "2⁶³ − 1", -INT64: "−2⁶³ + 1"}
+
+
+class Schemas:
+    """The core schema of a model, with references resolved."""
+
+    def __init__(self, model: type[BaseModel]):
+        self.root: Schema = model.__pydantic_core_schema__
+        self._named: dict[str, Schema] = {}
+        if self.root["type"] == "definitions":
+            self._named = {entry["ref"]: entry for entry in self.root["definitions"]}
+
+    def bare(self, schema: Schema, *, null: bool = False) -> Schema:
+        """Strip wrappers, and ``nullable`` too unless `null` asks to keep it."""
+        while True:
+            kind = schema["type"]
+            if kind == "definition-ref":
+                schema = self._named[schema["schema_ref"]]
+            elif kind in _WRAPPERS or (kind == "nullable" and not null):
+                schema = schema["schema"]
+            else:
+                return schema
+
+    def fields(self, schema: Schema) -> dict[str, Schema]:
+        """Fields of a model's schema, by key."""
+        inside = self.bare(self.bare(schema)["schema"])
+        return {key: field["schema"] for key, field in inside["fields"].items()}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What a pydantic location means.
+
+    Attributes
+    ----------
+    steps : tuple of str
+        Keys and positions from the root, without the tags of unions.
+    schema : Schema or None
+        What is expected there, None when nothing is.
+    inside : Schema or None
+        What encloses it.
+    union : Schema or None
+        Where what is expected is one choice of a union that differs by more than its kind, all of it.
+    """
+
+    steps: tuple[str, ...]
+    schema: Schema | None
+    inside: Schema | None
+    union: Schema | None = None
+
+
+def follow(schemas: Schemas, location: Sequence[str | int]) -> Spot:
+    """Follow a location of a pydantic error through the schema."""
+    steps: list[str] = []
+    inside: Schema | None = None
+    schema: Schema | None = schemas.root
+    union: Schema | None = None
+    for i, element in enumerate(location):
+        bare = schemas.bare(schema) if schema is not None else None
+        kind = bare["type"] if bare is not None else None
+        if bare is not None and kind == "tagged-union":
+            schema, union = bare["choices"].get(element), bare
+        elif bare is not None and kind == "union":
+            # The element names a choice. What is wrong with the value itself is told of the whole union.
+            deeper = [_choice(choice) for choice in bare["choices"]]
+            deeper = [
+                choice for choice in deeper if schemas.bare(choice)["type"] in ("model", "dict", "list")
+            ]
+            schema = bare if i == len(location) - 1 else deeper[0] if len(deeper) == 1 else None
+        else:
+            inside, schema = bare, _entry(schemas, bare, element)
+            steps.append(str(element))
+        if kind != "tagged-union":
+            union = None
+    return Spot(tuple(steps), schema, inside, union)
+
+
+def _entry(schemas: Schemas, schema: Schema | None, element: str | int) -> Schema | None:
+    kind = schema["type"] if schema is not None else None
+    if schema is None:
+        return None
+    if kind == "model":
+        return schemas.fields(schema).get(str(element))
+    if kind == "dict":
+        values: Schema | None = schema.get("values_schema")
+        return values
+    if kind == "list":
+        items: Schema | None = schema.get("items_schema")
+        return items
+    if kind == "tuple" and isinstance(element, int):
+        listed: list[Schema] = schema["items_schema"]
+        return listed[element] if element < len(listed) else None
+    return None
+
+
+def phrase(schemas: Schemas, schema: Schema) -> str:
+    """Say in words what a schema accepts: ``a positive number``, ``one of refuse, queue``."""
+    bare = schemas.bare(schema, null=True)
+    kind = bare["type"]
+    if kind == "nullable":
+        return f"{phrase(schemas, bare['schema'])}, or null"
+    if kind in ("float", "int"):
+        return _number("number" if kind == "float" else "whole number", bare)
+    if kind == "literal":
+        names = ", ".join(map(str, bare["expected"]))
+        return f"one of {names}" if len(bare["expected"]) > 1 else names
+    if kind == "list":
+        return "a list" + (
+            f", each {phrase(schemas, bare['items_schema'])}" if "items_schema" in bare else ""
+        )
+    if kind == "tuple":
+        return f"a list of {len(bare['items_schema'])}, each {phrase(schemas, bare['items_schema'][0])}"
+    if kind == "dict":
+        if schemas.bare(bare.get("values_schema", {"type": "any"}))["type"] == "any":
+            return "a mapping"
+        return f"a mapping from names to {phrase(schemas, bare['values_schema'])}"
+    if kind == "model":
+        if bare["cls"] is Distribution:
+            return "a distribution"
+        kinds = kind_of(schemas, bare)
+        return f"{kinds} or a mapping with kind: {kinds}" if kinds else _keys(schemas, bare)
+    if kind == "tagged-union":
+        if isinstance(bare["discriminator"], str):
+            return f"a part of kind {', '.join(map(str, bare['choices']))}"
+        return " or ".join(phrase(schemas, choice) for choice in bare["choices"].values())
+    if kind == "union":
+        return " or ".join(phrase(schemas, _choice(choice)) for choice in bare["choices"])
+    return {"bool": "true or false", "str": "text", "any": "any value", "none": "null"}.get(
+        kind, "another value"
+    )
+
+
+def kind_of(schemas: Schemas, schema: Schema) -> str:
+    """Name of a part's kind, empty when the model has none."""
+    kind = schemas.fields(schema).get("kind")
+    return str(schemas.bare(kind)["expected"][0]) if kind is not None else ""
+
+
+def _choice(choice: Any) -> Schema:
+    chosen: Schema = choice[0] if isinstance(choice, tuple) else choice
+    return chosen
+
+
+def _keys(schemas: Schemas, schema: Schema) -> str:
+    return f"a mapping of {', '.join(schemas.fields(schema))}"
+
+
+def _number(noun: str, schema: Schema) -> str:
+    above, below = schema.get("gt"), schema.get("lt")
+    least, most = (None if bound in OF_COLUMNS else bound for bound in (schema.get("ge"), schema.get("le")))
+    if least is not None and most is not None:
+        return f"a {noun} from {_short(least)} to {_short(most)}"
+    if above is not None and below is not None:
+        return f"a {noun} between {_short(above)} and {_short(below)}, both excluded"
+    if above == 0:
+        words = f"a positive {noun}"
+    else:
+        bounds = [("above", above), ("of at least", least)]
+        words = " ".join(
+            [f"a {noun}", *(f"{word} {_short(bound)}" for word, bound in bounds if bound is not None)]
+        )
+    for word, bound in (("below", below), ("of at most", most)):
+        words += f" {word} {_short(bound)}" if bound is not None else ""
+    return words
+
+
+def _short(number: float) -> str:
+    return f"{number:g}"
+
+
+#: Problems, beside wrong types, that are told best by saying what the value must be.
+_OF_THE_VALUE = {
+    "greater_than",
+    "greater_than_equal",
+    "less_than",
+    "less_than_equal",
+    "finite_number",
+    "int_from_float",
+    "literal_error",
+}
+
+
+#: Kinds that there were, and what to give instead.
+_FORMER = {
+    "registered": "there is no kind 'registered' any more: a mechanism of your own is a class with a kind of its own, "
+    "registered by p2psim.register; give {kind: ITS_NAME}, and --parts MODULE (docs/privacy.md shows one)"
+}
+
+
+def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> list[Fault]:
+    """Translate all errors of a failed validation.
+
+    Parameters
+    ----------
+    error : ValidationError
+    model : type of BaseModel
+        What was validated against.
+    node : Node
+        What was validated, with places.
+
+    Returns
+    -------
+    list of Fault
+        Without repetitions. Where a part's kind is unknown, its other keys are not judged.
+    """
+    schemas = Schemas(model)
+    details = [(detail, follow(schemas, detail["loc"])) for detail in error.errors(include_url=False)]
+    unknown = [spot.steps[:-1] for detail, spot in details if _is_wrong_kind(detail, spot)]
+    found = []
+    for detail, spot in details:
+        if _is_wrong_kind(detail, spot) or not any(spot.steps[: len(steps)] == steps for steps in unknown):
+            found.append(_fault(detail, spot, schemas, node))
+    return list(dict.fromkeys(found))
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def given(model: type[Model], **arguments: Any) -> Model:
+    """Check arguments of a function of the package against a model with a field for each.
+
+    Raises
+    ------
+    InputError
+        With all that are wrong.
+    """
+    values = {
+        key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()
+    }
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InputError(*faults_of(error, model, from_python(values, Place()))) from None
+
+
+def path_of(name: str, value: object) -> Path:
+    """Check an argument that is a path.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str):
+        raise InputError(f"{name}: must be a path, got {show(value)}")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
+    if "\0" in path or not path:
+        raise InputError(f"{name}: must be a path, got {path!a}")
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{name}: must be a path, got one that is too long, {path[:40]!a}…") from None
+    return Path(path)
+
+
+def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> bool:
+    """Put whole numbers in place of floats of the same value where they are expected; whether there were any."""
+    found = False
+    for detail in error.errors(include_url=False):
+        value = detail["input"]
+        if detail["type"] == "int_type" and isinstance(value, float) and value.is_integer():
+            *steps, last = follow(Schemas(model), detail["loc"]).steps
+            inside = tree
+            for step in steps:
+                # One part where a list of parts is expected is the first.
+                if isinstance(inside, list):
+                    inside = inside[int(step)]
+                elif step != "0" or step in inside:
+                    inside = inside[step]
+            inside[int(last) if isinstance(inside, list) else last] = int(value)
+            found = True
+    return found
+
+
+def ordered(faults: Iterable[Fault]) -> list[Fault]:
+    """Sort faults as they stand in the file, without repetitions."""
+    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.path, fault.line, fault.column))
+
+
+def unknown(noun: str, name: object, known: Sequence[str]) -> str:
+    """Say that a name is not known, which are, and which one was probably meant."""
+    near = nearest(str(name), known)
+    return f"unknown {noun} {show(name)}; known: {', '.join(known)}" + (
+        f"; did you mean {near}?" if near else ""
+    )
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return the known name that is most like another one, empty when none is."""
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
+
+
+def show(value: Any) -> str:
+    """Write a value as an error message gives it back."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:57] + "...")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def _is_wrong_kind(detail: Any, spot: Spot) -> bool:
+    return detail["type"] == "literal_error" and spot.steps[-1:] == ("kind",)
+
+
+def _fault(detail: Any, spot: Spot, schemas: Schemas, node: Node) -> Fault:
+    steps, problem = spot.steps, detail["type"]
+    if problem == "extra_forbidden":
+        known = list(schemas.fields(spot.inside)) if spot.inside is not None else []
+        near = nearest(steps[-1], known)
+        cure = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+        return at(place_of(node, steps, key=True), ".".join(steps), f"unknown key; {cure}")
+    if problem == "missing" and spot.inside is not None and spot.inside["type"] == "tuple":
+        expected = phrase(schemas, spot.inside)
+        message = f"must be {expected}, got {show(detail['input'])}"
+        return at(place_of(node, steps[:-1]), ".".join(steps[:-1]), message)
+    if problem == "missing":
+        expected = f": {phrase(schemas, schemas.bare(spot.schema))}" if spot.schema is not None else ""
+        return at(place_of(node, steps[:-1]), ".".join(steps), f"is required{expected}")
+    if problem == "union_tag_invalid":
+        known = list(schemas.bare(spot.schema)["choices"]) if spot.schema is not None else []
+        kind = detail["ctx"]["tag"]
+        message = _FORMER.get(kind) or unknown("kind", kind, known)
+        return at(place_of(node, (*steps, "kind")), ".".join(steps), message)
+    if problem == "union_tag_not_found" and spot.schema is not None:
+        known = list(schemas.bare(spot.schema)["choices"])
+        return at(place_of(node, steps), ".".join(steps), f"needs a kind; known: {', '.join(known)}")
+    if _is_wrong_kind(detail, spot):
+        known = (
+            [str(name) for name in schemas.bare(spot.schema)["expected"]] if spot.schema is not None else []
+        )
+        return at(place_of(node, steps), ".".join(steps[:-1]), unknown("kind", detail["input"], known))
+    return at(place_of(node, steps), ".".join(steps), _judgement(detail, spot, schemas))
+
+
+def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
+    """Say what is wrong with a value that stands in the right place."""
+    value = detail["input"]
+    if detail["type"] in ("value_error", "assertion_error"):
+        return str(detail["ctx"]["error"])
+    bare = schemas.bare(spot.schema) if spot.schema is not None else {"type": ""}
+    if bare["type"] == "literal" and detail["type"] == "literal_error" and isinstance(value, str):
+        noun = next((step for step in reversed(spot.steps) if not step.isdecimal()), "value")
+        return unknown(noun, value, [str(name) for name in bare["expected"]])
+    if detail["type"] in ("less_than_equal", "greater_than_equal"):
+        ((side, limit),) = detail["ctx"].items()
+        if limit in OF_COLUMNS:
+            extreme = f"at {'most' if side == 'le' else 'least'} {OF_COLUMNS[limit]}"
+            return f"must be {extreme}, which is all that a column holds, got {show(value)}"
+    if detail["type"] == "string_pattern_mismatch":
+        return f"must match {detail['ctx']['pattern']}, got {show(value)}"
+    if spot.union is not None and detail["type"].endswith("_type"):
+        return f"must be {phrase(schemas, spot.union)}, got {show(value)}"
+    if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
+        return f"must be {phrase(schemas, bare)}, got {show(value)}"
+    return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

@@ -1,0 +1,154 @@
+"""The ``figure`` section of a scenario: what ``p2psim plot`` draws of its run by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from p2psim.core.errors import Fault
+from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN
+from p2psim.core.figures import FIGURES, having
+from p2psim.core.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
+from p2psim.core.registry import NameOf
+from p2psim.scenario.faults import unknown
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+
+
+class Figure(Options):
+    """One figure, in the words of the options of ``p2psim plot``."""
+
+    kind: Annotated[str, NameOf("figure")] = Field(description="which figure")
+    metric: str | None = Field(
+        None,
+        description="the metric to draw; left out, the relative fitness or, of curves and finals, every other one",
+    )
+    against: str | None = Field(
+        None,
+        description=f"horizontal axis: {', '.join(AGAINST)} of {', '.join(ALONG_THE_RUN)}; "
+        f"a swept key of {' and '.join(AGAINST_A_KEY)}",
+    )
+    facet: str | None = Field(None, description="a swept key: a figure for each of its values")
+    agent: Index | None = Field(
+        None,
+        description="of collaboration: the owner whose isolated ψ is drawn; left out, the mean over owners",
+    )
+    quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = Field(
+        (0.25, 0.75), description="lower and upper edge of bands and bars over replicas"
+    )
+    log: bool | None = Field(
+        None,
+        description="log axis for the values; left out, where they are positive and span a factor of 100",
+    )
+    target: float | None = Field(
+        None, description="of targets: the value of the metric that is to be reached"
+    )
+    reference: dict[str, Any] = Field(
+        {},
+        description="of paired: swept keys and their values in the cells that all others are compared with",
+    )
+    title: str | None = Field(None, description="title; left out, what is drawn")
+
+
+#: One figure or a list of them.
+Figures = Annotated[list[Annotated[Figure, BY_NAME]], AS_LIST]
+
+
+def figure_faults(scenario: Scenario, swept: Collection[str]) -> list[Fault]:
+    """What the figures ask for that the study does not have.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With its sweep.
+    swept : collection of str
+        The keys that its sweep sets.
+    """
+    return [
+        Fault(message, f"figure.{number}.{key}")
+        for number, figure in enumerate(scenario.figure)
+        for rule in _RULES
+        for key, message in rule(figure, scenario, list(swept))
+    ]
+
+
+Found = Iterator[tuple[str, str]]
+
+
+def _against(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    if figure.against is None:
+        return
+    if FIGURES[figure.kind].along_the_run:
+        if figure.against not in AGAINST:
+            yield "against", unknown("axis", figure.against, AGAINST)
+    elif FIGURES[figure.kind].against_a_key:
+        yield from _is_swept("against", figure.against, swept)
+    else:
+        kinds = ", ".join((*having("along_the_run"), *having("against_a_key")))
+        yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
+
+
+def _keys(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    if figure.facet is not None:
+        if not FIGURES[figure.kind].has_facets:
+            yield "facet", f"{figure.kind} compares all cells, and has one figure"
+        elif figure.facet == figure.against:
+            yield "facet", f"{figure.facet} is the horizontal axis already"
+        else:
+            yield from _is_swept("facet", figure.facet, swept)
+    for key in figure.reference:
+        yield from _is_swept("reference", key, swept)
+
+
+def _is_swept(key: str, name: str, swept: Sequence[str]) -> Found:
+    if not swept:
+        yield key, f"{name} is not swept; nothing is"
+    elif name not in swept:
+        yield key, unknown("swept key", name, swept)
+
+
+def _of_one_kind(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    """Keys that only some kinds have, and those that these need."""
+    kind = FIGURES[figure.kind]
+    for key in ("target", "metric", "reference", "against", "agent", "log", "quantile"):
+        given = getattr(figure, key) != Figure.model_fields[key].default
+        if key in kind.requires and not given:
+            words = kind.requires[key]
+            yield key, f"is required: {words}" if words else "is required"
+        if given and key not in ("metric", "against") and key not in kind.keys:
+            yield key, f"is of {', '.join(having(key))}, not of {figure.kind}"
+    if kind.draws and figure.metric not in (None, kind.draws):
+        yield "metric", f"{figure.kind} draws {kind.draws}, got {figure.metric}"
+
+
+def _quantile(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    low, high = figure.quantile
+    if not low <= 0.5 <= high:
+        yield "quantile", f"must lie on both sides of the median, .5; got {low:g} and {high:g}"
+
+
+def _recorded(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+    """What is drawn must be recorded; where that is swept, the run tells."""
+    if any(key.split(".")[0] in ("record", "learning") and "metric" in key for key in swept):
+        return
+    recorded = [*scenario.record.metrics, *scenario.record.per_agent]
+    if figure.metric is not None and figure.metric.split("[")[0] not in recorded:
+        yield "metric", unknown("recorded metric", figure.metric, recorded)
+    kind = FIGURES[figure.kind]
+    for name in kind.records:
+        if name not in recorded:
+            yield "kind", f"{figure.kind} needs {name} in record.metrics"
+    if kind.needs_events and not scenario.record.events:
+        yield "kind", f"{figure.kind} needs record.events: true"
+
+
+_RULES: tuple[Callable[[Figure, Scenario, Sequence[str]], Found], ...] = (
+    _against,
+    _keys,
+    _of_one_kind,
+    _quantile,
+    _recorded,
+)

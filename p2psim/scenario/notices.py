@@ -1,0 +1,207 @@
+"""Warnings as a person is told them: each text once, with the cells that it concerns.
+
+What a study may be called.
+
+What was recorded beside what a replay gives, and how far they are apart.
+
+Which metrics can be compared between the cells of a sweep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from p2psim.core.printing import show
+
+#: Values of one key, or cells one by one, that a person is shown.
+_MOST = 6
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Where a warning was given.
+
+    Attributes
+    ----------
+    times : int
+        In how many simulations.
+    cells : frozenset of str
+        Content hashes of their cells; empty for what concerns no cell.
+    """
+
+    times: int
+    cells: frozenset[str] = frozenset()
+
+    def __add__(self, other: Warned) -> Warned:
+        return Warned(self.times + other.times, self.cells | other.cells)
+
+
+def lines(found: Iterable[tuple[str, Collection[int]]], swept: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write each distinct text once, with the cells that it concerns, unless it concerns all.
+
+    Parameters
+    ----------
+    found : iterable of (text, numbers of cells)
+    swept : sequence of mapping
+        Swept values of every cell.
+
+    Returns
+    -------
+    list of str
+        In the order of the first occurrence.
+    """
+    cells: dict[str, set[int]] = {}
+    for text, numbers in found:
+        cells.setdefault(text, set()).update(numbers)
+    return [text + _label(numbers, swept) for text, numbers in cells.items()]
+
+
+def in_order(found: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
+    """Sort texts by the first cell that they concern, then by themselves: the same before a run and after it."""
+    return sorted(found, key=lambda one: (min(one[1], default=-1), one[0]))
+
+
+def one_of_each(found: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
+    """Leave out texts that differ in numbers alone from an earlier one about the same cells.
+
+    With data that every replica draws anew, each replica may give a text of its own.
+    """
+    kept: dict[tuple[str, frozenset[int]], tuple[str, Collection[int]]] = {}
+    for text, numbers in found:
+        kept.setdefault((_without_numbers(text), frozenset(numbers)), (text, numbers))
+    return list(kept.values())
+
+
+def is_told(line: str, told: Iterable[str]) -> bool:
+    """Whether one of the lines says the same of the same cells, perhaps with other numbers."""
+    text, label = _split(line)
+    return any(
+        label == other_label and _without_numbers(text) == _without_numbers(other)
+        for other, other_label in map(_split, told)
+    )
+
+
+def _split(line: str) -> tuple[str, str]:
+    place = line.rfind(" (cell")
+    return (line, "") if place < 0 else (line[:place], line[place:])
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+([.,]\d+)*(e[+-]?\d+)?", "#", text)
+
+
+def _label(cells: Collection[int], swept: Sequence[Mapping[str, Any]]) -> str:
+    numbers = sorted(cells)
+    if not numbers or len(numbers) == len(swept):
+        return ""
+    shown = ", ".join(map(str, numbers[:_MOST])) + (", …" if len(numbers) > _MOST else "")
+    return f" (cell{'s' if len(numbers) > 1 else ''} {shown}: {_values(numbers, swept)})"
+
+
+def _values(numbers: Sequence[int], swept: Sequence[Mapping[str, Any]]) -> str:
+    """The values that set these cells apart where some do; otherwise those of one cell after the other."""
+    own = {key: _distinct(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
+    telling = {
+        key: values
+        for key, values in own.items()
+        if len(values) < len(_distinct(cell.get(key) for cell in swept))
+    }
+    alike = [i for i, cell in enumerate(swept) if all(cell.get(key) in telling[key] for key in telling)]
+    if alike == list(numbers):
+        return " and ".join(f"{key} = {_some(map(show, values))}" for key, values in telling.items())
+    each = (", ".join(f"{key} = {show(value)}" for key, value in swept[number].items()) for number in numbers)
+    return _some(each, "; ")
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))
+
+
+def _some(texts: Iterable[str], between: str = ", ") -> str:
+    listed = list(texts)
+    more = [f"… ({len(listed)} in all)"] if len(listed) > _MOST else []
+    return between.join(listed[:_MOST] + more)
+
+
+#: A study's name is also that of its folder and its file.
+PATTERN = r"^\w[\w .+=-]{0,99}$"
+
+
+def checked_name(name: str) -> str:
+    """Return the name if it can be a folder's on any system.
+
+    Raises
+    ------
+    ValueError
+        If it cannot.
+    """
+    if not re.fullmatch(PATTERN, name) or name.endswith((" ", ".", "\n")):
+        allowed = "at most 100 letters, digits, _ - + = and, inside, spaces and dots"
+        raise ValueError(f"must be a name of {allowed}, got {name[:120]!r}")
+    return name
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Recorded numbers and recomputed ones.
+
+    Attributes
+    ----------
+    recorded, again : ndarray of one shape
+    scale : ndarray or float
+        Positive; differences are relative to it.
+    """
+
+    recorded: np.ndarray
+    again: np.ndarray
+    scale: np.ndarray | float
+
+    @property
+    def difference(self) -> float:
+        """Largest relative difference; infinite where the shapes differ, or a number is undefined on one side."""
+        return largest_difference(self.recorded, self.again, self.scale)
+
+
+def largest_difference(a: np.ndarray, b: np.ndarray, scale: np.ndarray | float) -> float:
+    """Largest difference of two arrays, relative to a scale; infinite where the shapes differ or NaN decides."""
+    if a.shape != b.shape:
+        return float("inf")
+    if not a.size:
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        apart = np.where(a == b, 0.0, np.abs(a - b) / scale)
+    return float(np.where(np.isnan(apart), np.inf, apart).max())
+
+
+def drift(first: Iterable[Compared], second: Iterable[Compared]) -> float:
+    """How far two replays of the same records are apart, as `Compared.difference` measures it."""
+    pairs = zip(first, second, strict=True)
+    return max((largest_difference(one.again, two.again, one.scale) for one, two in pairs), default=0.0)
+
+
+#: Sums over agents and links, which grow with the graph and its weights.
+_OF_THE_GRAPH = ("objective", "objective_gap")
+
+
+def comparability(metrics: Collection[str], swept: Collection[str]) -> list[str]:
+    """Notes on metrics that differ between the cells because the graphs do.
+
+    Parameters
+    ----------
+    metrics : collection of str
+        Recorded, or drawn.
+    swept : collection of str
+        Dotted keys that differ between the cells.
+    """
+    grown = [name for name in _OF_THE_GRAPH if name in metrics]
+    if not grown or not any(key.startswith("network.topology") for key in swept):
+        return []
+    return [
+        f"{' and '.join(grown)} {'grow' if len(grown) > 1 else 'grows'} with the number of links and their weights, "
+        "so that cells with different graphs cannot be compared by that; record mean_objective_gap"
+    ]

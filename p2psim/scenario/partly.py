@@ -1,0 +1,159 @@
+"""What can be judged of a scenario that is wrong in some places, so that all of its faults are reported together.
+
+Each part that is well formed is put in its place; one that is not is missing there. A rule that asks for a missing part
+cannot judge, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from pydantic import BaseModel, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from p2psim.core.errors import Fault, InputError, MissingSourceError
+from p2psim.core.options import Options
+from p2psim.core.registry import AnyOf
+from p2psim.scenario.figure import figure_faults
+from p2psim.scenario.nodes import Node
+from p2psim.scenario.sweep import Axis, steps_of, with_value
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+
+#: The first part of keys of what the data depends on.
+_OF_DATA = ("data", "network", "seed")
+
+
+def further_faults(node: Node, axes: Sequence[Axis]) -> list[Fault]:
+    """Faults between those parts of a scenario that are well formed; of a sweep the first cell is judged.
+
+    Parameters
+    ----------
+    node : Node
+        The scenario as it was written.
+    axes : sequence of Axis
+        Its sweep.
+    """
+    from p2psim.scenario.model import Scenario, attempted, located, with_metrics
+    from p2psim.scenario.rules import contradictions
+
+    swept = [key for axis in axes for key in axis.keys]
+    if not isinstance(node.content, dict):
+        return []
+    node = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
+    try:
+        for axis in axes:
+            for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
+                node = with_value(node, key, values[0], place)
+    except InputError:
+        return []
+    _, tree, context = attempted(node)
+    partly = cast(Scenario, well_formed(Scenario, tree, context))
+    try:
+        vars(partly)["record"] = with_metrics(partly)
+    except AttributeError:
+        vars(partly).pop("record", None)
+    faults = contradictions(partly)
+    with suppress(AttributeError):
+        faults += figure_faults(partly, swept)
+    if not any(steps_of(key)[0] in _OF_DATA for key in swept):
+        faults += faults_of_files(partly)
+    return [located(fault, node) for fault in faults]
+
+
+def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> BaseModel:
+    """Validate a mapping; where something is wrong, fields of the model are missing, and reading one is an error."""
+    entries = {"kind": tree} if isinstance(tree, str) else tree if isinstance(tree, Mapping) else {}
+    try:
+        return model.model_validate(entries, context=context)
+    except ValidationError as error:
+        wrong = {str(detail["loc"][0]) for detail in error.errors(include_url=False) if detail["loc"]}
+    right = None
+    while right is None:
+        fields: dict[str, Any] = {
+            name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
+        }
+        try:
+            right = create_model("Right", __base__=Options, **fields).model_validate(
+                {name: entry for name, entry in entries.items() if name in fields}, context=context
+            )
+        except ValidationError as error:
+            # What failed first was a rule of the whole model, which hid these.
+            wrong |= {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
+    found = model.model_construct(
+        entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
+    )
+    for name in wrong & model.model_fields.keys():
+        kind = _chosen(model.model_fields[name], entries.get(name))
+        if kind is None:
+            vars(found).pop(name, None)
+        else:
+            vars(found)[name] = well_formed(kind, entries[name], context)
+    return found
+
+
+def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
+    """The model that a mapping is meant to be: the only one, or that of its kind."""
+    choices: tuple[Any, ...] = get_args(annotation := field.annotation)
+    for metadata in field.metadata:
+        if isinstance(metadata, AnyOf):
+            choices, annotation = metadata.parts, None
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation if isinstance(entry, Mapping) else None
+    kind = entry.get("kind") if isinstance(entry, Mapping) else entry
+    for choice in choices:
+        own = getattr(choice, "model_fields", {}).get("kind")
+        if own is not None and isinstance(kind, str) and kind == own.default:
+            return cast("type[BaseModel]", choice)
+    return None
+
+
+def is_whole(part: object) -> bool:
+    """Whether no field of a model is missing, or of one inside it."""
+    if not isinstance(part, BaseModel):
+        return True
+    return type(part).model_fields.keys() <= vars(part).keys() and all(map(is_whole, vars(part).values()))
+
+
+def _part(inside: Any, name: str) -> Any:
+    return getattr(inside, name, None)
+
+
+def faults_of_files(partly: Scenario) -> Iterator[Fault]:
+    """What is wrong with files that the data and the topology name."""
+    from p2psim.data.prepare import prepare
+    from p2psim.network.section import Given, draw_links
+
+    data, topology = _part(partly, "data"), _part(_part(partly, "network"), "topology")
+    known = bool(topology) and is_whole(topology)
+    is_file = known and topology.kind == "file"
+
+    def read_records() -> None:
+        agents, names = None, None
+        with suppress(InputError):
+            agents, names = topology.size_and_names() if known else (None, None)
+        prepared = prepare(data, 0, 0, "", None if data.names_owners else agents, names)
+        if agents is not None:
+            topology.check_owners(prepared.labels)
+        if is_file and agents is not None:
+            draw_links(topology, Given(labels=prepared.labels))
+
+    attempts: list[Callable[[], object]] = []
+    if is_file:
+        # Whether nodes are called as owners are is another question.
+        attempts.append(lambda: draw_links(topology.model_copy(update={"nodes": "order"}), Given()))
+    if data and is_whole(data) and not data.source.generated:
+        attempts.append(read_records)
+    for attempt in attempts:
+        try:
+            attempt()
+        except MissingSourceError as error:
+            yield from error.faults
+        except InputError as error:
+            # What else is wrong may be for want of a number of agents.
+            yield from error.faults if known else ()
+        except (ArithmeticError, ValueError, OSError, MemoryError):
+            pass  # said when nothing else is wrong

@@ -1,0 +1,124 @@
+"""The ``record`` section of a scenario.
+
+All metrics that can be recorded, of any algorithm; importing this registers those of p2psim.
+
+How often each cell is repeated: a number, or until an interval is narrow enough.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from p2psim.core.figures import Metric, Registered
+from p2psim.core.options import INT32, Count, Few, Options, Positive
+from p2psim.core.registry import parts, register
+
+
+class Spending(Metric):
+    """Base of metrics of the privacy spent."""
+
+
+register(
+    Spending.of(
+        "epsilon_spent",
+        None,
+        "mean over agents of what their releases and starts so far are claimed to cost: the sum of their "
+        "ε where noise is pure, else ε by the accountant that enforces budgets; infinite without noise",
+        label="privacy spent (mean ε of the agents)",
+        rises=True,
+    )
+)
+
+#: What can be recorded of the privacy spent by any algorithm.
+SPENDING = Registered(Spending)
+
+
+class EveryTime(Options):
+    """Record at regular simulated times."""
+
+    time: Positive = Field(description="simulated time between records")
+
+
+def _kind_of_moments(value: Any) -> str:
+    return "time" if isinstance(value, dict | EveryTime) else "steps"
+
+
+class RecordSection(Options):
+    """What is kept."""
+
+    metrics: list[str] = Field(
+        ["relative_fitness"],
+        description="metrics to record; of agents on a graph by default objective_gap and, where records are held "
+        "out, test_accuracy of classes or test_rmse",
+    )
+    per_agent: list[str] = Field(
+        [], description="metrics to record for each agent as well, where they are of each"
+    )
+    by: Literal["group"] | None = Field(None, description="also give the mean over each group of agents")
+    every: Annotated[
+        Annotated[Count, Tag("steps")] | Annotated[EveryTime, Tag("time")], Discriminator(_kind_of_moments)
+    ] = Field(1, description="steps between records, or {time: simulated time between records}")
+    events: bool = Field(False, description="keep events, and all that verify needs")
+    noise: bool = Field(False, description="keep the noise of every release")
+    data: bool = Field(False, description="keep the prepared data")
+    models: bool = Field(False, description="keep the recorded models")
+
+
+def metric_named(name: str) -> type[Metric] | None:
+    """The metric of a name in tables, which may end with a group in brackets; None if it is not known here."""
+    found: type[Metric] | None = parts("metric").get(name.partition("[")[0])
+    return found
+
+
+def label_of(name: str) -> str:
+    """Label of a metric's axis, on one line; what is not known here, or of a group, keeps its name."""
+    known = metric_named(name) if "[" not in name else None
+    return (known.label if known is not None else "") or name.replace("_", " ")
+
+
+class Until(Options):
+    """The interval that is to become narrow."""
+
+    metric: str = Field(description="a recorded metric; its last recorded value in each replica counts")
+    model: str = Field("main", description="main, or the name of a baseline")
+    statistic: Literal["mean", "median"] = Field(
+        "mean",
+        description="mean, by Student's t, exact for normal values; or median, by order statistics, for any law",
+    )
+    width: Positive = Field(description="the most that the whole interval may be wide")
+    relative: bool = Field(True, description="whether width is a share of the estimate's absolute value")
+    confidence: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.95,
+        description="that the interval at which a cell stops holds the truth, however often it was looked at",
+    )
+
+
+class Sequential(Options):
+    """Replicas are added to each cell until its interval is narrow enough."""
+
+    until: Until = Field(description="the interval that is to become narrow")
+    least: Annotated[int, Field(ge=2, le=INT32)] = Field(
+        10, description="replicas of each cell at the first look"
+    )
+    most: Annotated[int, Field(ge=2, le=INT32)] = Field(
+        1000, description="replicas at which a cell stops in any case"
+    )
+
+
+def _kind_of_replicas(value: Any) -> str:
+    return "rule" if isinstance(value, dict | Sequential) else "number"
+
+
+Replicas = Annotated[
+    Annotated[Few, Tag("number")] | Annotated[Sequential, Tag("rule")], Discriminator(_kind_of_replicas)
+]
+
+
+def fewest(replicas: int | Sequential) -> int:
+    """Replicas that each cell has at least."""
+    return replicas if isinstance(replicas, int) else replicas.least
+
+
+def most(replicas: int | Sequential) -> int:
+    """Replicas that each cell has at most."""
+    return replicas if isinstance(replicas, int) else replicas.most

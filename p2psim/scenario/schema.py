@@ -1,0 +1,236 @@
+"""The language as a JSON Schema, for editors: completion, descriptions and red lines while typing.
+
+It is pydantic's own schema, with what validators add: a bare name for a part whose defaults do, one entry
+where a list is expected, and dotted keys in the sweep. What sections mean together it cannot say.
+
+The page ``docs/reference/scenario-language.md``, written from the models.
+
+``python -m p2psim.study.reference`` writes it anew.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticUndefined, core_schema
+
+from p2psim.core.figures import FIGURES
+from p2psim.core.options import AS_LIST, BY_NAME
+from p2psim.scenario.catalogue import Part, parts
+from p2psim.scenario.cells import display
+from p2psim.scenario.faults import Schemas, kind_of, phrase
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.rules import all_meanings
+from p2psim.scenario.sweep import METHODS, MOST_CELLS, MOST_POINTS, RANGES
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a scenario."""
+    schema = Scenario.model_json_schema(schema_generator=_Generator)
+    values = {"type": "array", "minItems": 1}
+    sections = [name for name in Scenario.model_fields if name not in ("name", "replicas", "sweep", "fitted")]
+    keys = {rf"^({'|'.join(sections)})(\.[^.]+)*$": values}
+    schema["properties"]["sweep"] = {
+        "description": Scenario.model_fields["sweep"].description,
+        "type": "object",
+        "patternProperties": keys,
+        "properties": {
+            "zip": {
+                "description": "keys that advance together; lists of equal length",
+                "type": "object",
+                "patternProperties": keys,
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+            **{method: _search(keys) for method in METHODS},
+        },
+        "additionalProperties": False,
+    }
+    metrics = {"enum": list(all_meanings())}
+    for key in ("metrics", "per_agent"):
+        schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics
+    return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": "p2psim scenario"}
+
+
+def _search(lists: dict[str, Any]) -> dict[str, Any]:
+    """Schema of a search of the sweep."""
+    ends = {
+        name: {
+            "type": "array",
+            "items": {"type": "integer" if name.endswith("integers") else "number"},
+            "minItems": 2,
+            "maxItems": 2,
+        }
+        for name in RANGES
+    }
+    within = {
+        "type": "object",
+        "properties": ends | {"choice": {"type": "array", "minItems": 1}},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return {
+        "description": "points in ranges; a larger count keeps those of a smaller one",
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 1, "maximum": MOST_POINTS},
+            "seed": {"type": "integer", "minimum": 0},
+            "keys": {
+                "description": "a range for each key",
+                "type": "object",
+                "patternProperties": dict.fromkeys(lists, within),
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+            "values": {
+                "description": "points drawn earlier",
+                "type": "object",
+                "patternProperties": lists,
+                "additionalProperties": False,
+            },
+        },
+        "required": ["count", "keys"],
+        "additionalProperties": False,
+    }
+
+
+class _Generator(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Say no: a title that repeats the key helps nobody."""
+        return False
+
+    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
+        """Add the short forms that validators expand."""
+        inner = super().function_before_schema(schema)
+        function = schema["function"]["function"]
+        if function is BY_NAME.func:
+            names = _names_that_do(schema["schema"])
+            return {"anyOf": [{"enum": names}, inner]} if names else inner
+        if function is AS_LIST.func and inner.get("type") == "array":
+            return {"anyOf": [inner, inner["items"]]}
+        return inner
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
+        """Require ``kind`` where it decides."""
+        union = super().tagged_union_schema(schema)
+        union.pop("discriminator", None)
+        if schema["discriminator"] == "kind":
+            union["oneOf"] = [{**choice, "required": ["kind"]} for choice in union["oneOf"]]
+        return union
+
+
+def _names_that_do(schema: Any) -> list[str]:
+    """Return the kinds whose other keys all have defaults."""
+    schemas = Schemas(Scenario)
+    bare = schemas.bare(schema)
+    choices = bare["choices"].values() if bare["type"] == "tagged-union" else [bare]
+    models = [schemas.bare(choice) for choice in choices]
+    return [
+        kind_of(schemas, model)
+        for model in models
+        if not any(field.is_required() for field in model["cls"].model_fields.values())
+    ]
+
+
+def _ranges() -> str:
+    return ", ".join(f"`{name}`" for name in RANGES)
+
+
+_INTRODUCTION = f"""# The scenario language
+
+*Written from the models by `python -m p2psim.scenario.schema`; edit those, not this page.*
+
+A scenario is a YAML 1.2 file (core schema: `1e-5` is a number, `yes` and `on` are text, duplicate keys are
+errors, tags are refused). Everything has a default except what only you can know; unknown keys are errors
+that suggest the nearest known one.
+
+- A part with variants is `{{kind: NAME, ...}}`, or just `NAME` when its defaults do.
+- A number that may differ between agents is a number for all, or a mapping from agent (index or label) or
+  group to number. `.inf` is infinity. A name that is the index of one agent and the label of another is refused,
+  unless the mapping names every agent by its label.
+- A random quantity is a number or a distribution: `{{uniform: [10, 60]}}` (its ends), `{{exponential: 0.5}}` (its
+  mean), `{{lognormal: {{median: 0.5, sigma: 1.0}}}}` (or its `mean`; sigma is that of the logarithm),
+  `{{weibull: {{mean: 0.5, shape: 0.7}}}}`, `{{gamma: {{mean: 0.5, shape: 2.0}}}}`, or `{{empirical: delays.txt}}`
+  (values of a file, one a line, each as likely as the others; the hash of its contents is written down).
+- The sweep gives dotted keys lists of values: `privacy.epsilon: [10, 100]`. A position in a list counts from
+  0: `data.features.1.components`. Each combination is a cell, the last key fastest; keys under `zip` advance
+  together. A swept key may be left out of its section. More than {MOST_CELLS:,} cells must be confirmed.
+- Points in ranges: `random: {{count: 50, seed: 1, keys: {{privacy.epsilon: {{log-uniform: [0.1, 100]}}}}}}` in the
+  sweep; `sobol` and `halton` fill the ranges more evenly. A range is {_ranges()} of `[low, high]`, or `choice` of a
+  list. A larger count keeps the points that there are; a resolved scenario holds them under `values`.
+- `--set KEY=VALUE` takes a dotted key and a YAML value. The lists of a sweep are set as a whole:
+  `--set 'sweep.privacy.epsilon=[1, 10]'`.
+"""
+
+
+def reference() -> str:
+    """Return the page."""
+    schemas = Schemas(Scenario)
+    lines = [_INTRODUCTION]
+    for part in parts(schemas):
+        lines += _section(schemas, part)
+    lines += ["## Metrics", "", "What `record.metrics` can name.", ""]
+    lines += _table(
+        ["metric", "meaning"], [[f"`{name}`", meaning] for name, meaning in all_meanings().items()]
+    )
+    lines += ["## Figures", "", "What `figure` and `p2psim plot --kind` can name.", ""]
+    rows = [[f"`{name}`", figure.meaning, figure.needs] for name, figure in FIGURES.items()]
+    lines += _table(["figure", "what it shows", "what it needs"], rows)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page() -> Path:
+    """Return where the page is in a checkout."""
+    return Path(__file__).parents[2] / "docs" / "reference" / "scenario-language.md"
+
+
+def _section(schemas: Schemas, part: Part) -> Iterator[str]:
+    if not part.key:
+        title = "## The file"
+    else:
+        mark = "##" if "." not in part.key else "###"
+        title = f"{mark} `{part.key}`" + (f": `{part.kind}`" if part.kind else "")
+    yield from (title, "", part.meaning, "")
+    rows = []
+    model: Any = part.schema["cls"]
+    for key, schema in schemas.fields(part.schema).items():
+        field: FieldInfo = model.model_fields[key]
+        if key == "kind":
+            continue
+        rows.append([f"`{key}`", phrase(schemas, schema), _default(field), field.description or ""])
+    if rows:
+        yield from _table(["key", "value", "default", "meaning"], rows)
+    else:
+        yield from ("No keys.", "")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    default = field.get_default(call_default_factory=True)
+    assert default is not PydanticUndefined
+    return f"`{display(default)}`" if default is not None else ""
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+def main() -> int:
+    """Write the page."""
+    page().parent.mkdir(parents=True, exist_ok=True)
+    page().write_text(reference(), encoding="utf-8")
+    print(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

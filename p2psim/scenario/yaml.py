@@ -1,0 +1,367 @@
+"""Reading YAML 1.2 (core schema) safely, with the place of every key and value.
+
+The parser's events are turned to nodes here, rather than by the library's constructor, for three reasons.
+Scalars follow the core schema exactly: ``1e-5`` is a number, ``yes`` and ``on`` are text, ``1_000`` is text.
+Nothing but plain values can come out: tags are refused. And a file cannot hurt: its size, its depth and what
+its aliases expand to are limited, and duplicate keys are errors instead of one silently winning.
+
+Writing plain values as YAML that people read: sections in blocks, small parts on one line.
+
+Sets of numbers as people write them: ``0-4,7``.
+"""
+
+import io
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.representer import SafeRepresenter
+
+from p2psim.core.decimals import decimal
+from p2psim.core.errors import Fault, InputError
+from p2psim.scenario.nodes import Node, Place, at
+
+#: Bytes that a scenario may have. Scenarios have a few thousand.
+MOST_BYTES = 1_000_000
+#: Mappings and lists inside each other, aliases expanded.
+MOST_DEPTH = 50
+#: Values that may come out of aliases. A "YAML bomb" has a few lines that expand to billions.
+MOST_ALIASED = 10_000
+
+#: Digits that a whole number may have. A float has 309 before its point.
+MOST_DIGITS = 400
+
+_NULL = re.compile(r"null|Null|NULL|~|")
+_TRUE = re.compile(r"true|True|TRUE")
+_FALSE = re.compile(r"false|False|FALSE")
+_INTEGERS = (
+    (re.compile(r"[-+]?[0-9]+"), 10),
+    (re.compile(r"0o[0-7]+"), 8),
+    (re.compile(r"0x[0-9a-fA-F]+"), 16),
+)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INFINITY = re.compile(r"[-+]?\.(inf|Inf|INF)")
+_NAN = re.compile(r"\.(nan|NaN|NAN)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+#: What the library stumbles over without saying where: characters beyond Unicode, and a version that it does not know.
+_STUMBLES = re.compile(r"\\U(?!000|0010)[0-9a-fA-F]{8}|^%YAML.*", re.MULTILINE)
+
+
+def read_file(path: str | Path) -> Node:
+    """Read a YAML file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or `read` refuses it.
+    """
+    return read(contents(path), str(path))
+
+
+def contents(path: str | Path) -> bytes:
+    """Read the bytes of a file, as many as `read` takes and one more.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError(Fault("cannot be read: it is not a regular file", path=str(path)))
+        with open(path, "rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(Fault(f"cannot be read: {why}", path=str(path))) from error
+
+
+def read(data: str | bytes, path: str = "") -> Node:
+    """Read one YAML document.
+
+    Parameters
+    ----------
+    data : str or bytes
+        Bytes are UTF-8.
+    path : str
+        Named in errors.
+
+    Raises
+    ------
+    InputError
+        With line and column, if it is not UTF-8, not YAML, or too large; or has duplicate keys, tags, several
+        documents, numbers beyond a float, or aliases that expand to too much or to themselves.
+    """
+    node, faults = read_leniently(data, path)
+    if faults:
+        raise InputError(*faults)
+    return node
+
+
+def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]]:
+    """Read one YAML document whose keys may be given twice, and numbers too large; they are returned as faults.
+
+    The later of two equal keys counts, and a number too large is text. Otherwise like `read`.
+    """
+    if len(data) > MOST_BYTES:
+        raise InputError(Fault(f"is larger than {MOST_BYTES:,} bytes; this is not a scenario", path=path))
+    text = _decode(data, path) if isinstance(data, bytes) else data.removeprefix("\ufeff")
+    builder = _Builder(path)
+    try:
+        for event in YAML(typ="safe", pure=True).parse(text):
+            builder.take(event)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = ", ".join(str(part) for part in (error.context, error.problem) if part)
+        place = Place(path, mark.line + 1, mark.column + 1) if mark else Place(path)
+        raise _refusal(f"is not YAML: {what}", place) from error
+    except ReaderError as error:
+        message = f"is not YAML: the character {error.character!r} is not allowed"
+        raise _refusal(message, _place(path, text, error.position)) from error
+    except (YAMLError, ValueError, OverflowError, AssertionError) as error:
+        found = _STUMBLES.search(text)
+        if found is None:
+            raise InputError(Fault("is not YAML", path=path)) from error
+        version = found[0].startswith("%")
+        what = f"YAML 1.2 is expected, got {found[0][:20]}" if version else f"{found[0]} is not a character"
+        raise _refusal(
+            what if version else f"is not YAML: {what}", _place(path, text, found.start())
+        ) from error
+    return builder.root or Node(None, Place(path)), builder.faults
+
+
+def _place(path: str, text: str, position: int) -> Place:
+    before = text[:position]
+    return Place(path, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+def scalar(text: str) -> Any:
+    """Return what an unquoted scalar means under the core schema of YAML 1.2.
+
+    Raises
+    ------
+    ValueError
+        If it is a number that a float cannot hold.
+    """
+    if _NULL.fullmatch(text):
+        return None
+    if _TRUE.fullmatch(text):
+        return True
+    if _FALSE.fullmatch(text):
+        return False
+    for written, base in _INTEGERS:
+        if written.fullmatch(text):
+            if len(text) > MOST_DIGITS:
+                raise ValueError(f"{text[:20]}… is too large for a number")
+            return int(text, base)
+    if _INFINITY.fullmatch(text):
+        return float("-inf") if text[0] == "-" else float("inf")
+    if _NAN.fullmatch(text):
+        return float("nan")
+    if _FLOAT.fullmatch(text):
+        return decimal(text, ".inf")
+    return text
+
+
+def _decode(data: bytes, path: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
+        raise InputError(
+            Fault(f"is not UTF-8 text: byte 0x{data[error.start]:02x}", "", path, line, column)
+        ) from error
+
+
+def _refusal(message: str, place: Place) -> InputError:
+    return InputError(at(place, "", message))
+
+
+@dataclass
+class _Open:
+    """A mapping or list that is not yet complete; its size and depth count expanded aliases."""
+
+    content: Any
+    place: Place
+    anchor: str | None
+    keys: dict[str, Place]
+    key: str | None = None
+    size: int = 1
+    depth: int = 1
+
+
+class _Builder:
+    """Builds nodes from the parser's events; one method for each kind of event."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.root: Node | None = None
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, tuple[Node, int, int] | None] = {}
+        self.aliased = 0
+        self.faults: list[Fault] = []
+
+    def take(self, event: Any) -> None:
+        mark = event.start_mark
+        place = Place(self.path, mark.line + 1, mark.column + 1)
+        name = type(event).__name__
+        if name == "DocumentStartEvent":
+            if self.root is not None:
+                raise _refusal("a second document begins here; one is expected", place)
+            if event.version not in (None, (1, 2)):
+                raise _refusal(f"YAML 1.2 is expected, got {'.'.join(map(str, event.version))}", place)
+        elif name == "AliasEvent":
+            self._alias(event.anchor, place)
+        elif name in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
+            if event.tag is not None:
+                raise _refusal(f"tags are not allowed, got {event.tag}", place)
+            if event.anchor is not None:
+                self.anchors[event.anchor] = None
+            if name == "ScalarEvent":
+                self._scalar(event, place)
+            else:
+                self._check_key(place)
+                self._check_depth(1, place)
+                content: Any = {} if name == "MappingStartEvent" else []
+                self.stack.append(_Open(content, place, event.anchor, {}))
+        elif name in ("MappingEndEvent", "SequenceEndEvent"):
+            top = self.stack.pop()
+            self._add(Node(top.content, top.place, top.keys), top.size, top.depth, top.anchor)
+
+    def _scalar(self, event: Any, place: Place) -> None:
+        if _SURROGATE.search(event.value):
+            raise _refusal("half of a surrogate pair is not a character", place)
+        if self._expects_key():
+            self._key(event.value, event.value == "" and not event.style, place, event.anchor)
+            return
+        value = event.value
+        if event.implicit[0]:
+            try:
+                value = scalar(value)
+            except ValueError as error:
+                self.faults.append(at(place, "", str(error)))
+        self._add(Node(value, place), 1, 0, event.anchor)
+
+    def _alias(self, anchor: str, place: Place) -> None:
+        if anchor not in self.anchors:
+            raise _refusal(f"no anchor &{anchor} stands before this alias", place)
+        known = self.anchors[anchor]
+        if known is None:
+            raise _refusal(f"the alias *{anchor} stands inside what it refers to", place)
+        node, size, depth = known
+        self.aliased += size
+        if self.aliased > MOST_ALIASED:
+            raise _refusal(f"aliases expand to more than {MOST_ALIASED:,} values", place)
+        self._check_depth(depth, place)
+        if self._expects_key() and isinstance(node.content, str):
+            self._key(node.content, False, place, None)
+        else:
+            self._check_key(place)
+            self._add(node, size, depth, None)
+
+    def _expects_key(self) -> bool:
+        return bool(self.stack) and isinstance(self.stack[-1].content, dict) and self.stack[-1].key is None
+
+    def _check_key(self, place: Place) -> None:
+        if self._expects_key():
+            raise _refusal("a key must be a name or a number", place)
+
+    def _check_depth(self, more: int, place: Place) -> None:
+        if len(self.stack) + more > MOST_DEPTH:
+            raise _refusal(f"more than {MOST_DEPTH} mappings and lists stand inside each other", place)
+
+    def _key(self, key: str, empty: bool, place: Place, anchor: str | None) -> None:
+        top = self.stack[-1]
+        if empty:
+            raise _refusal("a key is missing before ':'", place)
+        if key in top.keys:
+            first = top.keys[key]
+            message = f"the key {key!r} is given twice; the first is at {first.line}:{first.column}"
+            self.faults.append(at(place, "", message))
+        top.keys.setdefault(key, place)
+        top.key = key
+        if anchor is not None:
+            self.anchors[anchor] = (Node(key, place), 1, 0)
+
+    def _add(self, node: Node, size: int, depth: int, anchor: str | None) -> None:
+        if anchor is not None:
+            self.anchors[anchor] = (node, size, depth)
+        if not self.stack:
+            self.root = node
+            return
+        top = self.stack[-1]
+        top.size += size
+        top.depth = max(top.depth, depth + 1)
+        if isinstance(top.content, dict):
+            assert top.key is not None
+            top.content[top.key] = node
+            top.key = None
+        else:
+            top.content.append(node)
+
+
+class _Representer(SafeRepresenter):
+    """Writes everything out: no anchors and aliases, which a reader would have to follow."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_str(self, data: str) -> ScalarNode:
+        """Write text in double quotes, where all else has escapes, if it holds more than visible characters."""
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_Representer.add_representer(str, _Representer.represent_str)
+
+
+def write(tree: dict[str, Any]) -> str:
+    """Write a tree of dictionaries, lists and scalars; reading it gives the same tree."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
+    yaml.default_flow_style = None  # in one line what has nothing nested
+    yaml.allow_unicode = True
+    yaml.width = 110
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    text = io.StringIO()
+    yaml.dump(tree, text)
+    return text.getvalue()
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of numbers that follow each other."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found
+
+
+def to_ranges(numbers: Iterable[int]) -> str:
+    """Write a set of numbers as ``0-4,7``."""
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs_of(numbers))
+
+
+def cells_named(numbers: Collection[int]) -> str:
+    """``cell 3``, or ``cells 0-4,7``."""
+    return f"cell{'s' if len(numbers) > 1 else ''} {to_ranges(numbers)}"
+
+
+def from_ranges(text: str) -> list[int]:
+    """Inverse of `to_ranges`."""
+    numbers: list[int] = []
+    for piece in filter(None, text.split(",")):
+        first, _, last = piece.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return numbers

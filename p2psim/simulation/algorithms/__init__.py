@@ -1,0 +1,54 @@
+"""Families of algorithms: how each turns a scenario's words into numbers, and replays events.
+
+A family is a module with the functions of `Family`; the algorithms that it serves are named in `FAMILIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from p2psim.data.prepare import Prepared
+    from p2psim.network.section import Links
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import FamilyCell
+    from p2psim.simulation.prepared import Case
+
+
+class Family(Protocol):
+    """What a family's module offers."""
+
+    def identify(self, scenario: Scenario) -> dict[str, Any]:
+        """Return what determines the arrays of a case, beside the data section."""
+
+    def arrays(self, scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+        """Make the arrays of a case, and warnings."""
+
+    def cell(self, scenario: Scenario, case: Case, replica: int) -> FamilyCell:
+        """Turn a scenario (without a sweep) and its case into what can be simulated."""
+
+    def links_of(self, scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
+        """Return who is linked with whom in a replica."""
+
+
+#: Module of the family of each algorithm.
+FAMILIES = {
+    "async-star": "star",
+    "synchronous-descent": "rounds",
+    "synchronous-averaging": "rounds",
+    "coordinate-descent": "graph",
+    "model-propagation": "graph",
+    "gossip-admm": "graph",
+    "averaging": "graph",
+    "push-sum": "graph",
+}
+
+
+def family_of(scenario: Scenario) -> Family:
+    """Family of a scenario's algorithm."""
+    name = FAMILIES[scenario.learning.algorithm.kind]
+    return cast(Family, import_module(f"p2psim.simulation.algorithms.{name}"))

@@ -1,0 +1,203 @@
+"""The table of agents: who they are, what they hold, and where they stand in the graph.
+
+Which agent wakes how often in the long run: of a star, which owner answers.
+
+How often an owner answers a round, and how often what it answers is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core.distributions import Distribution, Quantity
+from p2psim.network.channels import GilbertElliott
+from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.exchanges import Round
+from p2psim.network.members import Members
+from p2psim.network.simulation import Network
+from p2psim.theory.dropout import answer_frequencies
+
+if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
+    from p2psim.network.section import Links
+    from p2psim.simulation.prepared import Case
+
+
+def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
+    """Names and groups of the agents as arrays of a case; no groups where there are none."""
+    made = {"labels": np.array(prepared.labels, dtype=np.str_)}
+    return made if prepared.groups is None else made | {"groups": np.array(prepared.groups, dtype=np.str_)}
+
+
+def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
+    """What the network knows of who holds the records of a case.
+
+    Parameters
+    ----------
+    arrays : mapping
+        Of the case: ``labels``, perhaps ``groups``, ``offsets`` and ``y``.
+    """
+    offsets, y = arrays["offsets"], arrays["y"]
+    records = np.diff(offsets)
+    sums = np.diff(np.concatenate([[0.0], np.cumsum(y)])[offsets])
+    labels = np.divide(sums, records, out=np.zeros(records.size), where=records > 0)
+    groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
+    return Members(tuple(arrays["labels"].tolist()), groups, {"records": records, "label": labels})
+
+
+def star_agents(case: Case, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of the run folder's table of agents, from ``index`` on, one row an owner."""
+    return agents_table(case, records, _star_centralities(records.size), budget)
+
+
+def agents_table(
+    case: Case, records: np.ndarray, centralities: dict[str, np.ndarray], budget: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Columns of the table of agents; centralities are those of whoever knows the graph."""
+    groups = case.groups if case.groups is not None else ("",) * records.size
+    return {
+        "index": np.arange(records.size, dtype=np.int32),
+        "label": np.array(case.labels, dtype=object),
+        "group": np.array(groups, dtype=object),
+        "records": records,
+        **centralities,
+        "budget": budget,
+    }
+
+
+@lru_cache(maxsize=8)
+def _star_centralities(owners: int) -> dict[str, np.ndarray]:
+    """Degree and normalised centralities (Freeman 1979) of a star's owners: the learner is on every shortest path."""
+    others = owners  # the learner and the other owners
+    return {
+        "degree": np.ones(owners, np.int32),
+        "degree_centrality": np.full(owners, 1 / others),
+        "closeness_centrality": np.full(owners, others / (1 + 2 * (owners - 1))),
+        "betweenness_centrality": np.zeros(owners),
+    }
+
+
+#: Beyond so many agents only degrees are given: betweenness takes time in n·links.
+_MOST_CENTRALITIES = 2000
+
+
+def graph_centralities(links: Links) -> dict[str, np.ndarray]:
+    """Degrees and normalised centralities (Freeman 1979), unweighted; NaN where there are too many agents."""
+    key = links.indptr.tobytes(), links.indices.tobytes()
+    return _centralities(*key)
+
+
+@lru_cache(maxsize=8)
+def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.ndarray]:
+    indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
+    degrees = np.diff(indptr)
+    n = degrees.size
+    made: dict[str, np.ndarray] = {
+        "degree": degrees.astype(np.int32),
+        "degree_centrality": degrees / max(n - 1, 1),
+    }
+    if n > _MOST_CENTRALITIES:
+        return {
+            **made,
+            "closeness_centrality": np.full(n, np.nan),
+            "betweenness_centrality": np.full(n, np.nan),
+        }
+    import rustworkx as rx
+
+    graph: rx.PyGraph[None, None] = rx.PyGraph()
+    graph.add_nodes_from([None] * n)
+    owners = np.repeat(np.arange(n), degrees)
+    once = owners < indices
+    graph.extend_from_edge_list(list(zip(owners[once].tolist(), indices[once].tolist(), strict=True)))
+    # Beyond so many agents they would be found on several threads, which workers do not have.
+    alone = n + 1
+    closeness = rx.closeness_centrality(graph, parallel_threshold=alone)
+    betweenness = rx.betweenness_centrality(graph, parallel_threshold=alone)
+    made["closeness_centrality"] = np.array([closeness[i] for i in range(n)])
+    made["betweenness_centrality"] = np.array([betweenness[i] for i in range(n)])
+    return made
+
+
+def long_run_frequencies(network: Network) -> tuple[np.ndarray, bool]:
+    """γ_i of each agent, shape (N,), adding up to one, and whether they are known beforehand.
+
+    Where it cannot be said how often agents are there, they are taken to be there always.
+    """
+    assert network.rates is not None
+    shares = network.shares()
+    known = not np.isnan(shares).any()
+    return answer_frequencies(network.rates, shares if known else np.ones(shares.size)), known
+
+
+#: Delays that are drawn where their distribution function is not written down here.
+_DRAWS = 200_000
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Chances in one round, independent of other owners and rounds.
+
+    Attributes
+    ----------
+    heard : ndarray, shape (N,)
+        That an owner is there, hears the query and answers.
+    used : ndarray, shape (N,)
+        That its answer, once given, arrives before the round closes.
+    known : bool
+        Whether it can be said how often owners are there; if not, they are taken to be there always.
+    lacking : tuple of str
+        What of the network is not in these numbers.
+    draws : int
+        In how many draws it was counted who answers in time; 0 where that is exact.
+    """
+
+    heard: np.ndarray
+    used: np.ndarray
+    known: bool
+    lacking: tuple[str, ...]
+    draws: int = 0
+
+
+def answering(network: Network) -> Answering:
+    """Chances of the owners of a network with rounds.
+
+    Losses of the query and of the answer are independent. An answer that comes after the deadline is not used.
+    """
+    channel, exchange, lacking = network.channel, network.exchange, []
+    assert isinstance(exchange, Round)
+    shares = network.shares()
+    known = not np.isnan(shares).any()
+    heard, used = shares if known else np.ones(shares.size), np.ones(shares.size)
+    if isinstance(channel.loss, EdgeValue | GilbertElliott):
+        lacking.append("losses that differ or come in bursts: taken as none")
+    elif channel.loss > 0:
+        heard, used = heard * (1 - channel.loss), used * (1 - channel.loss)
+    if channel.collision != "none" or channel.airtime or channel.bandwidth is not None:
+        lacking.append("collisions and airtime are not in it")
+    if channel.retransmit.kind != "none":
+        lacking.append("what is sent again is not in it")
+    draws = 0
+    if exchange.deadline is not None:
+        chance, draws = _within(exchange.response, exchange.deadline)
+        used = used * chance
+        if channel.latency != 0:
+            lacking.append("latency is not in what comes before a deadline")
+    return Answering(heard, used, known, tuple(lacking), draws)
+
+
+def _within(delay: Quantity, deadline: float) -> tuple[float, int]:
+    """P(delay ≤ deadline), and the draws that it was counted in, 0 for none."""
+    if not isinstance(delay, Distribution):
+        return float(delay <= deadline), 0
+    if delay.exponential is not None:
+        return float(-np.expm1(-deadline / delay.exponential)), 0
+    if delay.uniform is not None:
+        low, high = delay.uniform
+        share = (deadline - low) / (high - low) if high > low else float(low <= deadline)
+        return float(np.clip(share, 0, 1)), 0
+    return float((delay.sample(np.random.default_rng(0), _DRAWS) <= deadline).mean()), _DRAWS

@@ -1,0 +1,211 @@
+"""Personalised models on a graph: coordinate descent and model propagation.
+
+What can be said of models on a graph before they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core.events import EVENT
+from p2psim.core.options import per_agent
+from p2psim.core.randomness import Streams
+from p2psim.learning.batches import batch_of, sampling
+from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, PushSum
+from p2psim.learning.graph.metrics import GRAPH_FACTS
+from p2psim.learning.reference import average_plainly, push_sum_plainly, replay_admm_plainly, replay_plainly
+from p2psim.network.section import Clock
+from p2psim.network.simulation import Network
+from p2psim.network.spectrum import spectral_facts
+from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.plan import plan
+from p2psim.privacy.releases import Violations
+from p2psim.scenario.notices import Compared
+from p2psim.simulation.algorithms.agents import agents_table, graph_centralities, members_of
+from p2psim.simulation.algorithms.graph_cell import GraphPlayer, links_of
+from p2psim.simulation.algorithms.graph_setting import (
+    GraphNumbers,
+    admm_rule,
+    algorithm_of,
+    end_of,
+    problem_of,
+    refuse_tests,
+    rule_of,
+)
+from p2psim.simulation.algorithms.graph_start import baseline_models, check_baselines, first_models
+from p2psim.simulation.algorithms.replay import (
+    Assessment,
+    Player,
+    check_availability,
+    delta_warning,
+    goes_on,
+    limit_of,
+    privacy_of,
+    stage,
+)
+from p2psim.simulation.check import Recomputed, compare, records_of
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.outcome import Series
+    from p2psim.simulation.prepared import Case
+
+
+class GraphCell(GraphNumbers):
+    """A graph's cell; see `p2psim.simulation.algorithms.replay.FamilyCell`."""
+
+    def player(self, streams: Streams) -> Player:
+        """Begin a replica."""
+        return GraphPlayer(self, streams)
+
+    def recompute(
+        self,
+        streams: Streams,
+        events: np.ndarray,
+        noise: np.ndarray,
+        series: tuple[Series, ...],
+        models: np.ndarray | None,
+    ) -> Iterator[Compared]:
+        """Recompute a recorded replica plainly; see `p2psim.simulation.check.compare`."""
+        problem, record = self.problem, self.scenario.record
+        path, vectors = self._replay_plainly(streams, events, noise)
+        steps, sent = records_of(record, problem, events, vectors)
+        wanted = set(steps)
+        theta = {step: models for step, models in enumerate(path) if step in wanted}
+        facts = spectral_facts(self.links) if GRAPH_FACTS.keys() & record.metrics else {}
+        found = Recomputed(problem, theta, steps, sent, self.case.groups, baseline_models(self), facts)
+        yield from compare(found, series, models)
+
+    def _replay_plainly(
+        self, streams: Streams, events: np.ndarray, noise: np.ndarray
+    ) -> tuple[Iterator[np.ndarray], int]:
+        """All models after every commit by the plain reference, and the vectors in a message."""
+        problem, start, algorithm = self.problem, self.start, algorithm_of(self.scenario)
+        if isinstance(algorithm, Averaging):
+            return average_plainly(start, events), 1
+        if isinstance(algorithm, PushSum):
+            return push_sum_plainly(start, events), 1
+        drawn = sampling(batch_of(algorithm), problem.records, streams.key("batches"))
+        if isinstance(algorithm, GossipAdmm):
+            rule = admm_rule(algorithm, self.rule, problem)
+            # An own model and a copy.
+            return replay_admm_plainly(problem, rule, start, events, noise, self.anchor, drawn), 2
+        return replay_plainly(problem, self.rule, start, events, noise, self.anchor, drawn), 1
+
+    def caveats(self, violations: Violations) -> Caveats:
+        """Return what limits the guarantee."""
+        sensitivity, topology = self.scenario.privacy.sensitivity, self.scenario.network.topology
+        return Caveats(
+            violations.after_start(self.exceeded),
+            void=sensitivity is not None and not sensitivity.holds,
+            data_dependent_step=not self.public_smoothness,
+            public_graph_assumed=bool(self.case.arrays["data_dependent"])
+            or topology.kind in ("knn", "similarity"),
+        )
+
+    def agents(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents."""
+        centralities = graph_centralities(self.links)
+        return agents_table(self.case, self.problem.records, centralities, self.stage.plan.budget)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of a run."""
+        return tuple(delta_warning(self.scenario.privacy.delta, self.problem.records))
+
+    def assess(self) -> Assessment:
+        """Say what can be said before the run."""
+        return assess(self)
+
+
+def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
+    """Turn a scenario (without a sweep) and its case into numbers.
+
+    Raises
+    ------
+    MeaningError
+        If something that depends on the data means nothing.
+    """
+    links = links_of(scenario, case.arrays, replica)
+    problem, public = problem_of(scenario, case.arrays, links)
+    algorithm, privacy = algorithm_of(scenario), scenario.privacy
+    if not problem.test_y.size:
+        refuse_tests(scenario)
+    check_baselines(scenario, case)
+    n, batch = problem.agents, batch_of(algorithm)
+    clock = scenario.network.clock or Clock()
+    rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
+    bound, rule = rule_of(scenario, case, problem)
+    first = first_models(scenario, algorithm.start, problem, bound, rule, replica)
+    time, updates = end_of(algorithm, rates, n)
+    plans = plan(
+        privacy.mechanism,
+        privacy.allocation,
+        replace(limit_of(scenario, case, n), start=first.loss, start_real=first.loss_real),
+        bound,
+        batch.divisors(problem.records),
+        max(1, round(updates * n)),
+        rates / rates.sum(),
+        privacy.scale_records,
+        never=not algorithm.touches_data,
+        contraction=problem.contraction,
+        rates=batch.rates(problem.records),
+        dimension=problem.dimension,
+    )
+    network = Network(
+        links,
+        scenario.network.exchange,
+        scenario.network.channel,
+        scenario.network.availability,
+        rates,
+        goes_on=goes_on(scenario),
+        updates=algorithm.updates,
+        members=members_of(case.arrays),
+        vectors=getattr(algorithm, "vectors", 1),
+    )
+    check_availability(network)
+    return GraphCell(
+        scenario,
+        case,
+        replica,
+        problem,
+        links,
+        stage(scenario, network, plans, algorithm.commits, time, problem.dimension),
+        rule,
+        first.models,
+        first.anchor,
+        bound,
+        first.exceeded,
+        public,
+    )
+
+
+def assess(cell: GraphCell) -> Assessment:
+    """Draw up the facts of one cell."""
+    problem, stage = cell.problem, cell.stage
+    expected = stage.commits if stage.commits is not None else (stage.time or 0.0) * stage.network.rates.sum()  # type: ignore[union-attr]
+    hears = problem.indices.size / problem.agents if cell.scenario.network.exchange.kind == "broadcast" else 1
+    events = int(expected * (3 + hears))
+    facts: dict[str, object] = {
+        "agents": problem.agents,
+        "records": int(problem.records.sum()),
+        "p": problem.dimension,
+        "updates": int(expected),
+        "μ": problem.mu,
+        "C": problem.contraction,
+        "Ξ": cell.bound,
+        **spectral_facts(cell.links),
+    }
+    return Assessment(
+        facts=facts,
+        records=tuple(problem.records.tolist()),
+        events=events,
+        bytes_of_events=events * EVENT.itemsize,
+        bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.test_X.nbytes,
+        privacy=privacy_of(stage.plan),
+        warnings=cell.warnings,
+    )

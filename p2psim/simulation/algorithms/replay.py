@@ -1,0 +1,328 @@
+"""What all families share: a stage on which events play, and what is seen there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from p2psim.core.errors import AgentError, MeaningError
+from p2psim.core.options import per_agent
+from p2psim.core.randomness import Streams
+from p2psim.network.section import Links
+from p2psim.network.simulation import Network
+from p2psim.privacy.allocations import UNLIMITED, Releases
+from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.plan import Plan
+from p2psim.privacy.releases import Violations
+from p2psim.privacy.section import Limit
+from p2psim.privacy.shares import budgets_of, of_shared_record
+from p2psim.scenario.notices import Compared
+from p2psim.simulation.outcome import Series
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import Case
+
+#: So many releases are accounted for before a run at most.
+_MOST_RELEASES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """All of a cell that determines events and unit noise, and the plan of releases.
+
+    Attributes
+    ----------
+    network : Network
+    plan : Plan
+    commits, time : optional
+        Where the run ends.
+    dimension : int
+        p, the length of a release.
+    key : str
+        Tells apart stages whose events or unit noise differ, in the same replica.
+    """
+
+    network: Network
+    plan: Plan
+    commits: int | None
+    time: float | None
+    dimension: int
+    key: str
+
+
+def stage(
+    scenario: Scenario, network: Network, plan: Plan, commits: int | None, time: float | None, dimension: int
+) -> Stage:
+    """Make a stage.
+
+    Raises
+    ------
+    MeaningError
+        If an agent that does nothing without its data may not even make one release.
+    """
+    limits, rates = plan.limits, network.rates
+    if limits is not None and not network.goes_on and not limits.all():
+        agent = int(np.argmin(limits))
+        raise AgentError(
+            "privacy.allocation",
+            f"the first release of agent {{agent}} would exceed its budget, ε = {plan.budget[agent]:g}: give it more, "
+            "or the release a smaller loss",
+            agent,
+        )
+    parts = [
+        scenario.network.model_dump(mode="json"),
+        # What a topology makes can depend on the data.
+        _digest(network.links),
+        # So can who is away.
+        None if network.availability.ideal or network.members is None else network.members.digest(),
+        network.goes_on,
+        network.updates,
+        None if rates is None or (rates == 1).all() else rates.tolist(),
+        None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist(),
+        commits,
+        time,
+        dimension,
+        # What unit noise is drawn, and by which rule; only its scale may differ within a stage.
+        scenario.privacy.mechanism.model_dump_json(),
+    ]
+    return Stage(network, plan, commits, time, dimension, json.dumps(parts))
+
+
+def order_of(norm: str) -> int:
+    """Order of a norm, 1 or 2."""
+    return 1 if norm == "l1" else 2
+
+
+def limit_of(scenario: Scenario, case: Case, agents: int) -> Limit:
+    """What each agent's releases may cost; any number without noise.
+
+    Raises
+    ------
+    MeaningError
+        If an agent has no budget.
+    """
+    privacy = scenario.privacy
+    budget = np.full(agents, np.inf)
+    if privacy.mechanism.is_private and privacy.epsilon is not None:
+        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
+    holders = privacy.overlap.holders
+    if holders > agents:
+        raise MeaningError(
+            "privacy.overlap.holders", f"must be at most the number of owners, {agents}, got {holders}"
+        )
+    return Limit(
+        budgets_of(privacy.overlap, budget),
+        (privacy.delta or 0.0) / holders,
+        privacy.enforcing,
+        promise=budget,
+        holders=holders,
+    )
+
+
+def check_availability(network: Network) -> None:
+    """Refuse an availability that means nothing for these agents, before anything runs.
+
+    Raises
+    ------
+    MeaningError
+    """
+    network.shares()
+
+
+def _digest(links: Links) -> str:
+    """Short hash of who is linked with whom, and of all numbers that links have: channels may take any of them."""
+    made = hashlib.blake2b(digest_size=16)
+    for array in (links.indptr, links.indices, links.weights):
+        made.update(array.tobytes())
+    for name, values in sorted(links.attributes.items()):
+        # The length tells where a name ends.
+        made.update(f"{len(name)} {name}".encode())
+        made.update(values.tobytes())
+    return made.hexdigest()
+
+
+def goes_on(scenario: Scenario) -> bool:
+    """Whether agents that may release nothing more go on without their data."""
+    touches_data = getattr(scenario.learning.algorithm, "touches_data", True)
+    return scenario.privacy.when_spent != "silent" or not touches_data
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a replica gave.
+
+    Attributes
+    ----------
+    series : tuple of Series
+    models : ndarray, shape (records, …)
+        The recorded models.
+    violations : Violations
+    """
+
+    series: tuple[Series, ...]
+    models: np.ndarray
+    violations: Violations
+
+
+class Player(Protocol):
+    """One replica in progress."""
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
+        """Replay a chunk of events, with the noise of its releases, in order, and the places in it that make them."""
+
+    def finish(self) -> Played:
+        """Return what was recorded."""
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What one agent may release.
+
+    Attributes
+    ----------
+    budget : float
+        ε in all.
+    releases : int or None
+        The most; None for any number.
+    loss, scale : float
+        Claimed loss of the first, and the scale of its noise.
+    spent : dict
+        ε of the real records by each accountant once all are made; empty where any number may be.
+    """
+
+    budget: float
+    releases: int | None
+    loss: float
+    scale: float
+    spent: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What can be said of a cell before it runs.
+
+    Attributes
+    ----------
+    facts : dict
+        Numbers by the names that a person reads; None where something cannot be said.
+    records : tuple of int
+        Of each agent.
+    events, bytes_of_events : int
+        Estimates for one replica.
+    bytes_of_data : int
+    privacy : tuple of Privacy
+        Of each agent.
+    warnings : tuple of str
+    """
+
+    facts: dict[str, Any]
+    records: tuple[int, ...]
+    events: int
+    bytes_of_events: int
+    bytes_of_data: int
+    privacy: tuple[Privacy, ...]
+    warnings: tuple[str, ...]
+
+
+class FamilyCell(Protocol):
+    """A cell, ready to be simulated."""
+
+    @property
+    def stage(self) -> Stage:
+        """What events play on."""
+
+    def player(self, streams: Streams) -> Player:
+        """Begin a replica, which draws what it draws from ``streams``."""
+
+    def recompute(
+        self,
+        streams: Streams,
+        events: np.ndarray,
+        noise: np.ndarray,
+        series: tuple[Series, ...],
+        models: np.ndarray | None,
+    ) -> Iterator[Compared]:
+        """Recompute a recorded replica with the plain reference, beside what was recorded."""
+
+    def caveats(self, violations: Violations) -> Caveats:
+        """Return what limits the guarantee."""
+
+    def agents(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents, from ``index`` on."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of a run, told with its results."""
+
+    def assess(self) -> Assessment:
+        """Say what can be said before the run."""
+
+
+def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
+    """What each agent may release."""
+    agents = plan.budget.size
+    losses, scales = np.zeros(agents), np.zeros(agents)
+    able = np.flatnonzero(plan.releases)
+    if able.size:
+        first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
+        losses[able], scales[able] = plan.claimed(first), plan.scales(first)
+    return tuple(
+        Privacy(
+            float(plan.budget[i]),
+            None if plan.releases[i] == UNLIMITED else int(plan.releases[i]),
+            float(losses[i]),
+            float(scales[i]),
+        )
+        for i in range(agents)
+    )
+
+
+def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str]) -> tuple[Privacy, ...]:
+    """With what the real records will have lost by all releases, where these are limited and not too many."""
+    ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
+    if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
+        return tuple(private)
+    owners = np.repeat(np.arange(ends.size), ends)
+    numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
+    made = Releases(owners, numbers, np.zeros(owners.size, np.int64))
+    charges = plan.charges(owners, plan.claimed(made) * plan.stretch[owners], plan.limit.start_real)
+    spent = {name: plan.epsilon(name, charges) for name in accountants}
+    return tuple(
+        one
+        if one.releases is None
+        else replace(one, spent={name: float(values[i]) for name, values in spent.items()})
+        for i, one in enumerate(private)
+    )
+
+
+def overlap_warning(plan: Plan, labels: Sequence[str]) -> list[str]:
+    """Warning for budgets that, where several hold the same record, add up to more than was promised for it."""
+    limit = plan.limit
+    if not plan.mechanism.is_private or limit.holders == 1:
+        return []
+    lost = of_shared_record(limit.epsilon, limit.holders)
+    broken = np.flatnonzero(lost > limit.promised * (1 + 1e-9))
+    if not broken.size:
+        return []
+    first = int(broken[0])
+    return [
+        f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of {lost.size} "
+        f"owners: for owner {labels[first]} {lost[first]:.4g}, and {limit.promised[first]:g} was promised; "
+        "privacy.overlap.form: corrected keeps all promises"
+    ]
+
+
+def delta_warning(delta: float | None, records: np.ndarray) -> list[str]:
+    """Warning for a δ that permits to publish a record."""
+    smallest = int(records.min())
+    if delta is None or delta * smallest < 1:
+        return []
+    return [
+        f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"
+    ]

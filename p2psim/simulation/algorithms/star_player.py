@@ -1,0 +1,91 @@
+"""One replica with a central learner, fed with events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from p2psim.core.errors import SimulationError
+from p2psim.core.registry import place_of
+from p2psim.learning.metrics import METRICS, Series
+from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem
+from p2psim.privacy.releases import Violations
+from p2psim.scenario.notices import Compared
+from p2psim.scenario.record import EveryTime, RecordSection
+from p2psim.simulation.algorithms.replay import Played
+
+
+def marks_of(record: RecordSection) -> tuple[int, float]:
+    """Steps between records, 0 for none, and time between them, infinite for none."""
+    every = record.every
+    return (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+
+
+class StarPlayer:
+    """One replica with a central learner.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    record : RecordSection
+    replay : LearnerReplay
+    """
+
+    def __init__(self, problem: StarProblem, record: RecordSection, replay: LearnerReplay):
+        self._problem, self._record, self._replay = problem, record, replay
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
+        """Replay a chunk of events."""
+        self._replay.feed(events, noise)
+
+    def finish(self) -> Played:
+        """Measure the recorded models."""
+        seen = self._replay
+        recorded = seen.result()
+        own = [METRICS[name] for name in self._record.metrics if name in METRICS]
+        series = tuple(one for metric in own for one in metric.measure(self._problem, recorded))
+        for one in series:
+            if not np.isfinite(one.value).all():
+                at = one.step[~np.isfinite(one.value)][0]
+                raise SimulationError(f"{one.metric} is not finite from step {at} on")
+        violations = Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
+        return Played(series, recorded.theta, violations)
+
+
+def compared_with(
+    problem: StarProblem, theta: np.ndarray, series: tuple[Series, ...], models: np.ndarray | None
+) -> Iterator[Compared]:
+    """What was recorded of a replica beside its models as recomputed, shape (steps + 1, p); ψ relative to 1 + ψ.
+
+    Metrics from outside p2psim are measured again, at the steps of their own records.
+    """
+    compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
+    for one in compared:
+        psi = problem.checked(problem.fitness(theta[one.step]) / problem.minimum - 1, theta[one.step])
+        problem.checked(one.value, theta[one.step])
+        yield Compared(one.value, psi, 1 + np.abs(psi))
+    for name in {one.metric: None for one in series if place_of(METRICS[one.metric]) is not None}:
+        yield from _measured_again(problem, theta, [one for one in series if one.metric == name])
+    if models is not None and compared:
+        again = theta[compared[0].step]
+        scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
+        yield Compared(models, again, scale)
+
+
+def _measured_again(problem: StarProblem, theta: np.ndarray, series: Sequence[Series]) -> Iterator[Compared]:
+    """Series of one metric beside those of the recomputed models."""
+    step = np.concatenate([one.step for one in series])
+    # Two records can follow the same commit.
+    moments = dict.fromkeys(
+        zip(step.tolist(), np.concatenate([one.time for one in series]).tolist(), strict=True)
+    )
+    steps, times = np.array(list(moments), dtype=float).T
+    recorded = Recorded(steps.astype(np.int64), times, theta[steps.astype(np.int64)])
+    again = {
+        (one.model, one.agent): one.value for one in METRICS[series[0].metric].measure(problem, recorded)
+    }
+    for one in series:
+        value = again.get((one.model, one.agent), np.empty(0))
+        size = max(np.abs(one.value).max(), np.abs(value).max(initial=0.0), np.finfo(float).tiny)
+        yield Compared(one.value, value, size)

@@ -1,0 +1,224 @@
+"""Compares what was recorded of models on a graph with models that were recomputed.
+
+Recomputes a recorded replica with the plain reference, from its events, noise and data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core.events import SEND
+from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Seen
+from p2psim.learning.graph.optimum import minimise_together
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.scenario.notices import Compared, drift
+from p2psim.scenario.record import SPENDING, RecordSection
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.network_check import compare_network
+from p2psim.simulation.observer import Observer
+from p2psim.simulation.outcome import Series, streams_of
+from p2psim.simulation.recorder import compare_spending
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import Case
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A replica once more, from what the run folder holds.
+
+    Attributes
+    ----------
+    problem : GraphProblem
+    theta : dict
+        All models after so many commits, shape (n, p) each, where something was recorded.
+    steps, sent : tuple of int, one each record
+        Commits before it, and vectors sent.
+    groups : sequence of str or None
+        The agents' groups.
+    baselines : dict of ndarray, shape (n, p) each
+        Models of the baselines, by name.
+    facts : dict
+        Of the graph.
+    """
+
+    problem: GraphProblem
+    theta: dict[int, np.ndarray]
+    steps: tuple[int, ...]
+    sent: tuple[int, ...]
+    groups: Sequence[str] | None
+    baselines: dict[str, np.ndarray]
+    facts: dict[str, float]
+
+    def values(self, one: Series) -> np.ndarray:
+        """What the numbers of a series should be."""
+        name, _, group = one.metric.removesuffix("]").partition("[")
+        if name in GRAPH_FACTS:
+            return np.array([self.facts[name]])
+        if name == "vectors_sent":
+            return np.array(self.sent, dtype=float)
+        groups = self.groups or ("",) * self.problem.agents
+        members = [i for i, its in enumerate(groups) if not group or its == group]
+        if one.agent is not None:
+            members = [one.agent]
+        values = [self._measured(name, one.model, int(step), i) for i, step in enumerate(one.step)]
+        return np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
+
+    def scale(self, one: Series, again: np.ndarray) -> float:
+        """What differences are relative to: the largest number of a series; for gaps, the largest objective."""
+        if not one.metric.endswith("objective_gap"):
+            return _size(again, one.value)
+        largest = max(
+            abs(float(self._measured("objective", one.model, int(step), i)))
+            for i, step in enumerate(one.step)
+        )
+        return largest / (float(self.problem.degrees.sum()) if one.metric.startswith("mean_") else 1.0)
+
+    def _measured(self, name: str, model: str, step: int, record: int) -> float | np.ndarray:
+        main = model == "main"
+        sent = self.sent[record] if main and record < len(self.sent) else 0
+        key = name, model, step if main else -1, sent
+        if key not in self._known:
+            here = self.theta[step] if main else self.baselines[model]
+            seen = Seen(self.problem, here, lambda: self.problem.objective(here), self._minimum, sent)
+            self._known[key] = GRAPH_METRICS[name].measure(seen)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str, int, int], float | np.ndarray]:
+        return {}
+
+    def _minimum(self) -> float:
+        return self.problem.objective(minimise_together(self.problem))
+
+
+def records_of(
+    record: RecordSection, problem: GraphProblem, events: np.ndarray, vectors: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Commits and vectors sent before each record of a run, if a message that carries a model is so many vectors."""
+    observer = Observer(record, problem, None, {}, dict, float)
+    told = np.concatenate([[0], np.cumsum((events["kind"] == SEND) & (events["version"] >= 0))]) * vectors
+    steps: list[int] = []
+    places, place = [], 0
+    if events.size:
+        for piece, _, step, _ in observer.pieces(events, np.empty(0, np.int64)):
+            place += piece.size
+            if step is not None:
+                steps.append(step)
+                places.append(place)
+    if not steps:  # nothing happened, or at time 0 alone
+        return (0,), (0,)
+    if steps[-1] != observer.step or not isinstance(record.every, int):
+        steps.append(observer.step)
+        places.append(events.size)
+    return tuple(steps), tuple(told[places].tolist())
+
+
+def compare(found: Recomputed, series: Sequence[Series], models: np.ndarray | None) -> Iterator[Compared]:
+    """Set records beside what was recomputed.
+
+    Parameters
+    ----------
+    found : Recomputed
+    series : sequence of Series
+    models : ndarray, shape (records, n, p), optional
+    """
+    for one in series:
+        again = found.values(one)
+        yield Compared(one.value, again, found.scale(one, again))
+    if models is not None:
+        expected = np.array([found.theta[step] for step in found.steps])
+        yield Compared(models, expected, _size(expected, models))
+
+
+def _size(a: np.ndarray, b: np.ndarray) -> float:
+    return max(float(np.abs(a).max()), float(np.abs(b).max()), float(np.finfo(float).tiny))
+
+
+#: Largest relative difference that rounding explains where nothing amplifies it.
+TOLERANCE = 1e-9
+
+#: By how much the features are scaled to see what becomes of rounding: four units in the last place.
+NUDGE = 2.0**-50
+
+#: Rounding at every step may move a replay so many times farther than one nudge does.
+SLACK = 100
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How far a recorded replica is from the recomputed one.
+
+    Attributes
+    ----------
+    values : int
+        Numbers compared.
+    largest : float
+        Largest relative difference; each family says relative to what.
+    drift : float
+        As large a difference between two plain replays, of which one has nudged data; zero where `largest` is
+        within `TOLERANCE`, since it is not asked then.
+    """
+
+    values: int
+    largest: float
+    drift: float = 0.0
+
+
+def recompute(
+    scenario: Scenario,
+    case: Case,
+    replica: int,
+    events: np.ndarray,
+    noise: np.ndarray,
+    series: tuple[Series, ...],
+    models: np.ndarray | None = None,
+) -> Differences:
+    """Replay a replica plainly and compare what was recorded.
+
+    An unstable step (h above 2) amplifies rounding, so that two right implementations part. Where the difference
+    exceeds the tolerance, the replica is therefore replayed plainly once more, with all features scaled by
+    1 + `NUDGE`, to see how far plain replays part from each other.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of the cell, without a sweep.
+    case : Case
+        The prepared data, as in ``data.npz``, and the agents' labels and groups.
+    replica : int
+    events : ndarray of EVENT
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    series : tuple of Series
+        What was recorded.
+    models : ndarray, shape (records, …), optional
+        The recorded models.
+    """
+    family, streams = family_of(scenario), streams_of(scenario, replica)
+    counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
+    spent = tuple(one for one in series if one.metric in SPENDING)
+    learned = tuple(one for one in series if one.metric not in {**NETWORK_METRICS, **SPENDING})
+    cell = family.cell(scenario, case, replica)
+    stage, record = cell.stage, scenario.record
+    # What is counted does not depend on models, so that nothing amplifies its rounding.
+    exact = [
+        *compare_network(stage.network, record, events, counted),
+        *compare_spending(stage.plan, record, events, spent),
+    ]
+    found = list(cell.recompute(streams, events, noise, learned, models))
+    values = sum(one.recorded.size for one in (*exact, *found))
+    miscounted = max((one.difference for one in exact), default=0.0)
+    largest = max((one.difference for one in found), default=0.0)
+    if miscounted > TOLERANCE or largest <= TOLERANCE:
+        return Differences(values, max(miscounted, largest))
+    nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
+    again = family.cell(scenario, nudged, replica).recompute(streams, events, noise, learned, models)
+    return Differences(values, largest, drift(found, again))

@@ -1,0 +1,141 @@
+"""What one replica of one cell gives: plain arrays, to be written by whoever asked for it.
+
+What the last digits of results depend on, beside versions: linear algebra's kernels, and vector instructions.
+
+OpenBLAS and MKL choose their kernels by the processor when they are loaded (``OPENBLAS_CORETYPE`` overrides that), and
+NumPy its loops for exponentials, logarithms and sums. Kernels differ in the order in which they add, so that results
+differ by rounding. The number of threads does not matter: simulations run with one.
+
+Whether the events of a run folder are of the format that this version reads.
+
+Random streams of a replica, as a scenario shares them between cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.errors import FolderError
+from p2psim.core.randomness import Streams
+from p2psim.core.version import __version__
+from p2psim.learning.metrics import Series
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+
+__all__ = ["Outcome", "Series"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Results of one simulation.
+
+    Attributes
+    ----------
+    ended : str
+        ``commits``, ``time`` or ``exhausted`` (no agent could act any more).
+    series : tuple of Series
+        The recorded metrics.
+    ledger, agents : dict of ndarray, shape (N,) each
+        Columns of the run folder's tables, one row an agent.
+    events : ndarray of EVENT or None
+        When recorded.
+    noise : ndarray, shape (releases, p), or None
+        As added to the gradients, ordered by (agent, release); when recorded.
+    models : ndarray, shape (records, p), or None
+        The learner's recorded models; when recorded.
+    problem_id : str
+        Names the prepared data in the workspace.
+    warnings : tuple of str
+    """
+
+    ended: str
+    series: tuple[Series, ...]
+    ledger: dict[str, np.ndarray]
+    agents: dict[str, np.ndarray]
+    events: np.ndarray | None
+    noise: np.ndarray | None
+    models: np.ndarray | None
+    problem_id: str
+    warnings: tuple[str, ...]
+
+
+@cache
+def arithmetic() -> dict[str, list[str]]:
+    """Libraries of linear algebra with version and kernel, and the vector instructions that NumPy uses here."""
+    import numpy as np
+    import scipy.linalg  # noqa: F401 (its library is its own)
+    from threadpoolctl import threadpool_info
+
+    config = np.show_config(mode="dicts")
+    assert isinstance(config, dict)
+    parts = ("internal_api", "version", "architecture")
+    loaded = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    blas = {" ".join(str(one[part]) for part in parts if one.get(part)) for one in loaded}
+    if not blas:  # one that cannot be asked, such as Accelerate
+        built = config["Build Dependencies"]["blas"]
+        blas = {f"{built['name']} {built['version']}"}
+    return {"blas": sorted(blas), "simd": sorted(config["SIMD Extensions"].get("found", []))}
+
+
+def differing(other: object) -> str:
+    """What is not the same there and here, as a person reads it; empty where all is."""
+    here = arithmetic()
+    there = other if isinstance(other, dict) else {}
+    return "; ".join(
+        f"{name} {', '.join(there.get(name, [])) or 'unknown'} there, {', '.join(mine) or 'none'} here"
+        for name, mine in here.items()
+        if there.get(name) != mine
+    )
+
+
+NAME = "events.parquet"
+#: Key of the metadata of the table.
+KEY = b"p2psim.events"
+
+
+def check_event_format(folder: Path, made_by: Mapping[str, Any]) -> None:
+    """See whether the events can be read; a folder without events passes.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    made_by : mapping
+        Versions, as in its manifest.
+
+    Raises
+    ------
+    FolderError
+        If they are of another format, or say nothing of it; names the format, who wrote it, and what to do.
+    """
+    import pyarrow.parquet as pq
+
+    from p2psim.core.events import FORMAT_VERSION
+
+    path = folder / NAME
+    if not path.exists():
+        return
+    found = (pq.read_schema(path).metadata or {}).get(KEY, b"unknown").decode(errors="replace")
+    if found != str(FORMAT_VERSION):
+        raise FolderError(
+            f"{path}: event format {found}, written by p2psim {made_by.get('p2psim', 'unknown')}; this is p2psim "
+            f"{__version__}, which reads format {FORMAT_VERSION}. Use the p2psim that wrote it, or run it again: into "
+            f"another folder with --out, or in its place with --overwrite"
+        )
+
+
+def streams_of(scenario: Scenario, replica: int) -> Streams:
+    """Random streams of a replica; those in ``independent`` are told apart by the cell's content."""
+    if not scenario.independent:
+        return Streams(scenario.seed, replica)
+    from p2psim.scenario.cells import content
+
+    variant = content(scenario)
+    return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, variant))

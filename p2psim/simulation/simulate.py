@@ -1,0 +1,274 @@
+"""One simulation as a pure function: (scenario, replica) in, arrays out.
+
+Runs that end before their time, because every agent has made all releases that its budget allows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core.errors import AgentError
+from p2psim.core.events import join
+from p2psim.network.exchanges import Gossip, Round
+from p2psim.network.tally import LostReleases
+from p2psim.privacy.allocations import Releases
+from p2psim.privacy.ledger import ledger
+from p2psim.privacy.releases import Book, by_agent, joined
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms.replay import Assessment, FamilyCell, Stage, with_spent
+from p2psim.simulation.outcome import Outcome, streams_of
+from p2psim.simulation.recorder import NetworkWatch, Spending
+from p2psim.simulation.session import Piece, Tape
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.workspace import Workspace
+
+# What consecutive simulations of one process share; neither changes any result.
+_TAPE = Tape()
+_CELLS: OrderedDict[tuple[int, str, int | None], tuple[Scenario, Case, FamilyCell, tuple[str, ...]]] = (
+    OrderedDict()
+)
+_KEPT_CELLS = 64
+
+
+def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False) -> Outcome:
+    """Simulate one replica of one cell.
+
+    The result depends on the scenario and the replica alone. Consecutive calls with the same network and replica
+    reuse events and noise, so the cells of a replica are best run one after the other.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Without a sweep.
+    replica : int
+    workspace : Workspace
+        Where prepared data lie.
+    check_events : bool
+        Check the invariants of the event stream.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    SimulationError
+        If a model or a metric is not finite.
+    """
+    case, cell, warnings = _cell(scenario, replica, workspace)
+    stage, record = cell.stage, scenario.record
+    keep_noise = record.noise or record.events
+    streams, engine = streams_of(scenario, replica), scenario.network.engine
+    # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
+    totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
+    player = cell.player(streams)
+    watch, spending = NetworkWatch(record, stage.network), Spending(record, stage.plan, totals)
+    chunks: list[np.ndarray] = []
+    noises = [np.empty((0, stage.dimension))]
+    released: list[Releases] = []
+    losses = LostReleases(stage.network, stage.plan.limits)
+    book, last = Book.empty(stage.network.links.agents), 0.0
+    for piece in _TAPE.play(stage, streams, engine, check_events):
+        noise = stage.plan.noise(piece.unit, piece.releases, totals)
+        player.feed(piece.events, noise, piece.releases.places)
+        watch.feed(piece.events)
+        spending.feed(piece.events, piece.releases)
+        released.append(piece.releases)
+        losses.read(piece.events)
+        book = piece.book
+        last = float(piece.events[-1]["time"])
+        if record.events:
+            chunks.append(piece.events)
+        if keep_noise:
+            noises.append(noise)
+    played, releases = player.finish(), joined(released)
+    exhausted = _TAPE.ended == "exhausted"
+    early = early_end_notice(stage, book.made, book.commits, last) if exhausted else []
+    caveats = cell.caveats(played.violations)
+    return Outcome(
+        ended=_TAPE.ended,
+        series=played.series + watch.finish() + spending.finish(),
+        ledger=ledger(
+            stage.plan,
+            losses.releases,
+            losses.deliveries,
+            releases,
+            totals,
+            scenario.privacy.accountant,
+            caveats,
+        ),
+        agents=cell.agents(),
+        events=join(chunks) if record.events else None,
+        noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
+        models=played.models if record.models else None,
+        problem_id=case.problem_id,
+        warnings=(*case.warnings, *warnings, *early),
+    )
+
+
+#: Events, and seconds that they took.
+Stretch = tuple[int, float]
+
+
+def sample(
+    scenario: Scenario, replica: int, workspace: Workspace, until: float
+) -> tuple[list[Stretch], bool]:
+    """Play a replica until a moment, to see how fast it goes.
+
+    Parameters
+    ----------
+    scenario, replica, workspace
+        As for `simulate`.
+    until : float
+        Moment of ``time.perf_counter``. The chunk of events in which it comes is played to its end.
+
+    Returns
+    -------
+    stretches : list of (int, float)
+        Events of each chunk, and seconds until it was played.
+    ended : bool
+        Whether that was all.
+    """
+    _, cell, _ = _cell(scenario, replica, workspace)
+    stage, streams = cell.stage, streams_of(scenario, replica)
+    ended = False
+
+    def pieces() -> Iterator[Piece]:
+        nonlocal ended
+        for piece in _TAPE.play(stage, streams, scenario.network.engine, False):
+            yield piece
+            if time.perf_counter() > until:
+                return
+        ended = True
+
+    # What a clairvoyant allocation knows is here only what will be played.
+    known = list(pieces()) if stage.plan.clairvoyant else pieces()
+    totals = stage.plan.totals(piece.releases for piece in known)
+    player, stretches, begun = cell.player(streams), [], time.perf_counter()
+    for piece in known:
+        player.feed(piece.events, stage.plan.noise(piece.unit, piece.releases, totals), piece.releases.places)
+        stretches.append((piece.events.size, -begun + (begun := time.perf_counter())))
+    return stretches, ended
+
+
+def check(scenario: Scenario, workspace: Workspace) -> Assessment:
+    """Facts of one cell, and warnings, before it runs."""
+    case = workspace.case(scenario, 0)
+    try:
+        cell = family_of(scenario).cell(scenario, case, 0)
+        facts = cell.assess()
+    except AgentError as error:
+        raise error.named(case.labels) from None
+    return replace(
+        facts,
+        privacy=with_spent(facts.privacy, cell.stage.plan, scenario.privacy.accountant),
+        warnings=(*facts.warnings, *early_end_warning(cell.stage)),
+    )
+
+
+def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:
+    """Case, cell and warnings, kept between replicas; with the scenario, so that its id stays its own."""
+    case = workspace.case(scenario, replica)
+    own = replica if scenario.data.redrawn or _is_drawn(scenario) else None
+    key = id(scenario), case.problem_id, own
+    if key not in _CELLS or _CELLS[key][1] is not case:
+        cell = family_of(scenario).cell(scenario, case, replica)
+        _CELLS[key] = scenario, case, cell, cell.warnings
+        if (
+            own is not None
+        ):  # the cells of a replica follow each other: those of others, and their data, can go
+            for other in [other for other in _CELLS if other[2] not in (None, own)]:
+                del _CELLS[other]
+    _CELLS.move_to_end(key)
+    while len(_CELLS) > _KEPT_CELLS:
+        _CELLS.popitem(last=False)
+    return _CELLS[key][1:]
+
+
+def _is_drawn(scenario: Scenario) -> bool:
+    """Whether every replica draws something of a cell anew: its graph, its first models, or a baseline's noise."""
+    learning = scenario.learning
+    parts = [scenario.network.topology, getattr(learning.algorithm, "start", None), *learning.baselines]
+    return any(getattr(part, "is_random", False) and getattr(part, "seed", None) is None for part in parts)
+
+
+#: Moments at which it is asked whether all are spent.
+_GRID = 4_001
+
+
+def early_end_warning(stage: Stage) -> list[str]:
+    """Warning for a run that is more likely than not to end early, with its expected end and the cure.
+
+    Every agent that is never away makes releases as its clock ticks: the k-th after a time Gamma(k).
+    """
+    network, limits = stage.network, stage.plan.limits
+    if limits is None or network.goes_on:
+        return []
+    if stage.commits is not None:
+        is_round = isinstance(network.exchange, Round)
+        # As floats: of agents without a limit it is the largest integer.
+        most = float(limits.max() if is_round else limits.sum(dtype=float))
+        return [] if most >= stage.commits else [_message(f"commit {most:,.0f} of {stage.commits:,}", stage)]
+    if stage.time is None or network.rates is None:
+        return []
+    expected, chance = _expected_end(limits, network.rates * _releases_a_tick(stage), stage.time)
+    return [] if chance < 0.5 else [_message(f"time {expected:.3g} of {stage.time:g}", stage)]
+
+
+def early_end_notice(stage: Stage, made: np.ndarray, commits: int, time: float) -> list[str]:
+    """Warning for a run that has ended since nobody can act any more, if budgets are a reason."""
+    limits = stage.plan.limits
+    if limits is None or stage.network.goes_on or not (made >= limits).any():
+        return []
+    if stage.commits is not None:
+        return [_message(f"commit {commits:,} of {stage.commits:,}", stage, "ended")]
+    return [_message(f"time {time:.3g} of {stage.time:g}", stage, "ended")]
+
+
+def _expected_end(limits: np.ndarray, rates: np.ndarray, time: float) -> tuple[float, float]:
+    """Expected end of a run that lasts until a time at most, and the probability that it ends before."""
+    from scipy.special import gammainc
+
+    grid = np.linspace(0.0, time, _GRID)
+    spent = np.ones(_GRID)
+    for (limit, rate), agents in _alike(limits, rates):
+        spent *= gammainc(max(limit, 1e-9), rate * grid) ** agents
+    return float(np.trapezoid(1 - spent, grid)), float(spent[-1])
+
+
+def _alike(limits: np.ndarray, rates: np.ndarray) -> list[tuple[tuple[float, float], int]]:
+    """Limit and rate of agents that are alike, and how many there are."""
+    pairs, counts = np.unique(np.stack([limits.astype(float), rates]), axis=1, return_counts=True)
+    return [((float(a), float(b)), int(n)) for (a, b), n in zip(pairs.T, counts, strict=True)]
+
+
+def _releases_a_tick(stage: Stage) -> np.ndarray:
+    """Releases that an agent makes for each tick of its own clock, about."""
+    network = stage.network
+    shares = np.nan_to_num(network.shares(), nan=1.0) if network.members is not None else 1.0
+    exchange = network.exchange
+    both = isinstance(exchange, Gossip) and exchange.mode in ("push-pull", "edge")
+    return np.asarray(shares * (2.0 if both else 1.0))
+
+
+def _message(where: str, stage: Stage, verb: str = "are expected to end") -> str:
+    runs = "the run" if verb == "ended" else "runs"
+    who = "owner" if stage.network.links.star else "agent"
+    later = (
+        ""
+        if stage.network.links.star
+        else "; let agents go on without their data (privacy.when_spent: coast or anchored)"
+    )
+    return (
+        f"{runs} {verb} at {where}: by then every {who} that is there has made all releases that its budget allows; "
+        f"allow more releases (privacy.allocation), or end sooner (learning.algorithm){later}"
+    )

@@ -1,0 +1,250 @@
+"""Prepared problems on disk, made once and shared by all workers through memory maps.
+
+npz archives that are written one array at a time and whose bytes depend on their content alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+import zipfile
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.computable import computed
+from p2psim.simulation.prepared import Case
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+
+#: Problems that a process keeps open. Cells of one replica follow each other, and few differ in their data.
+_OPEN = 8
+
+#: Scenarios whose identifiers a process remembers.
+_KNOWN = 65_536
+
+
+_KNOWN_OF_CASE = ("labels", "groups", "x_l1", "x_max", "y_max", "fitted", "warnings")
+
+
+class Workspace:
+    """Cases by what determines them; those that no replica redraws lie in a directory.
+
+    Parameters
+    ----------
+    directory : Path
+        May be shared by several processes.
+    """
+
+    def __init__(self, directory: Path):
+        self.directory = Path(directory)
+        self._open: OrderedDict[str, Case] = OrderedDict()
+        # Identifiers by the scenario's id; the scenario is kept with them, so that the id stays its own.
+        self._known: OrderedDict[tuple[int, int | None], tuple[Scenario, str]] = OrderedDict()
+
+    def prepare(self, scenario: Scenario) -> None:
+        """Make a scenario's case; on disk, unless every replica draws its own.
+
+        Raises
+        ------
+        MeaningError, MissingSourceError
+            If the data cannot be prepared as the scenario says.
+        """
+        self.case(scenario, 0)
+
+    def case(self, scenario: Scenario, replica: int) -> Case:
+        """Case of a scenario (without a sweep) in one replica."""
+        problem_id = self._identify(scenario, replica)
+        if problem_id in self._open:
+            self._open.move_to_end(problem_id)
+            return self._open[problem_id]
+        shared = not scenario.data.redrawn
+        if shared and (self.directory / problem_id).is_dir():
+            case = self._read(problem_id)
+        else:
+            case = _make(problem_id, scenario, replica)
+            if shared:
+                self._write(case)
+                case = self._read(problem_id)
+        self._open[problem_id] = case
+        while len(self._open) > _OPEN:
+            self._open.popitem(last=False)
+        return case
+
+    def problems(self) -> list[str]:
+        """Identifiers of the cases on disk."""
+        if not self.directory.is_dir():
+            return []
+        return sorted(
+            path.name for path in self.directory.iterdir() if path.is_dir() and "." not in path.name
+        )
+
+    def arrays(self, problem_id: str) -> dict[str, np.ndarray]:
+        """Arrays of a case, for the run folder.
+
+        Raises
+        ------
+        KeyError
+            If the case is neither on disk nor open.
+        """
+        if problem_id in self._open:
+            return self._open[problem_id].arrays
+        if not (self.directory / problem_id).is_dir():
+            raise KeyError(problem_id)
+        return self._read(problem_id).arrays
+
+    def fitted(self, scenario: Scenario) -> dict[str, Any]:
+        """What the preparation found; empty for data that every replica redraws."""
+        return {} if scenario.data.redrawn else self.case(scenario, 0).fitted
+
+    def _identify(self, scenario: Scenario, replica: int) -> str:
+        key = id(scenario), replica if scenario.data.redrawn else None
+        if key not in self._known:
+            self._known[key] = scenario, _identify(scenario, replica)
+            while len(self._known) > _KNOWN:
+                self._known.popitem(last=False)
+        return self._known[key][1]
+
+    def _write(self, case: Case) -> None:
+        """Write aside and rename, so that others find the whole or nothing."""
+        aside = self.directory / f"{case.problem_id}.{uuid.uuid4().hex}"
+        aside.mkdir(parents=True)
+        for name, array in case.arrays.items():
+            np.save(aside / f"{name}.npy", array, allow_pickle=False)
+        known = {key: getattr(case, key) for key in _KNOWN_OF_CASE}
+        (aside / "case.json").write_text(json.dumps(known))
+        try:
+            os.rename(aside, self.directory / case.problem_id)
+        except OSError:
+            if not (self.directory / case.problem_id).is_dir():
+                raise
+            shutil.rmtree(aside)  # someone else was faster; the bytes are the same
+
+    def _read(self, problem_id: str) -> Case:
+        folder = self.directory / problem_id
+        known = json.loads((folder / "case.json").read_text())
+        for key in ("labels", "groups", "warnings"):
+            known[key] = tuple(known[key]) if known[key] is not None else None
+        arrays = {
+            path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in sorted(folder.glob("*.npy"))
+        }
+        return Case(problem_id=problem_id, arrays=arrays, **known)
+
+
+def _identify(scenario: Scenario, replica: int) -> str:
+    from p2psim.scenario.model import written
+
+    _, names = scenario.network.topology.size_and_names()
+    parts = {
+        "data": written(scenario.data),
+        "seed": scenario.data.seed if scenario.data.seed is not None else scenario.seed,
+        "replica": replica if scenario.data.redrawn else None,
+        "variant": data_variant(scenario),
+        "agents": scenario.network.topology.size,
+        **({} if names is None else {"names": names}),
+        "family": family_of(scenario).identify(scenario),
+    }
+    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def data_variant(scenario: Scenario) -> str:
+    """What tells this cell's data draws apart from those of others; empty when they are shared."""
+    from p2psim.scenario.cells import content
+
+    return content(scenario) if "data" in scenario.independent else ""
+
+
+def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
+    from threadpoolctl import threadpool_limits
+
+    from p2psim.data.prepare import prepare
+
+    agents, names = scenario.network.topology.size_and_names()
+    agents = None if scenario.data.names_owners else agents
+    prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
+    scenario.network.topology.check_owners(prepared.labels)
+    with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
+        arrays, warnings = computed(
+            scenario,
+            prepared.X,
+            prepared.y,
+            lambda: family_of(scenario).arrays(scenario, prepared),
+            arrays=True,
+        )
+    return Case(
+        problem_id,
+        arrays,
+        prepared.labels,
+        prepared.groups,
+        prepared.x_l1,
+        prepared.x_max,
+        prepared.y_max,
+        prepared.fitted,
+        prepared.warnings + warnings,
+    )
+
+
+#: The time stamp of every member, so that equal arrays make equal files.
+_STAMP = (1980, 1, 1, 0, 0, 0)
+
+
+def write_archive(stream: IO[bytes], members: Iterable[tuple[str, np.ndarray]]) -> None:
+    """Write arrays in the format of ``numpy.savez``, holding one of them in memory at a time.
+
+    Parameters
+    ----------
+    stream : binary file
+        Where to.
+    members : iterable of (str, ndarray)
+        In the order in which they are to stand; no object arrays.
+    """
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in members:
+            entry = zipfile.ZipInfo(f"{name}.npy", _STAMP)
+            entry.external_attr = 0o600 << 16
+            entry.create_system = 3
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def member_names(path: Path) -> list[str]:
+    """Names of the arrays in an archive."""
+    with zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def read_member(path: Path, name: str) -> np.ndarray:
+    """Read one array."""
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+        array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+        return array
+
+
+class RunArrays(Mapping[tuple[int, int], Any]):
+    """The arrays of ``noise.npz`` or ``models.npz``, by (cell, replica), each read when asked for."""
+
+    def __init__(self, path: Path | None):
+        self._path = path
+        self._names = member_names(path) if path is not None else []
+
+    def __getitem__(self, run: tuple[int, int]) -> np.ndarray:
+        name = f"{run[0]}/{run[1]}"
+        if self._path is None or name not in self._names:
+            raise KeyError(run)
+        return read_member(self._path, name)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        for name in self._names:
+            cell, replica = name.split("/")
+            yield int(cell), int(replica)
+
+    def __len__(self) -> int:
+        return len(self._names)

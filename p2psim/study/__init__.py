@@ -1,1 +1,0 @@
-"""Scenarios, cells, replicas, executors and storage: what ties the other packages together."""

@@ -1,0 +1,324 @@
+"""Coordinate descent along orders of wakes that are drawn: for agents whose releases end, or whose budgets know all.
+
+Who has made all its releases goes on in another way, at a wake of its own that depends on the whole past: moments of
+all agents do not close. Given the order of the wakes all is linear still. So orders are drawn, and in each the mean of
+the models is followed, and noise without drawing it: each release of agent i adds ±√v to each coordinate of a vector
+that belongs to agent i alone, with signs drawn anew. The expected square of what becomes of that vector is what the
+agent's noise adds: releases meet with random signs, so that products of different ones average out (Hutchinson 1990).
+Averages over orders are unbiased; their standard errors are told.
+
+Wakes of a run of coordinate descent, drawn: whose, when, and which of them release something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from p2psim.theory.forecasts.descent import LinearDescent
+
+#: Vectors for noise: each agent has as many as fit.
+_VECTORS = 100
+
+#: Numbers in the models of orders that are followed side by side.
+_AT_ONCE = 500_000
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Averages over orders, at some moments.
+
+    Attributes
+    ----------
+    noiseless, start : ndarray, shape (moments,)
+        E[Q_L] − Q_L* without noise, and what the noise of the first models adds.
+    noise : ndarray, shape (moments, n)
+        What noise of each agent adds.
+    mean_gap : ndarray, shape (moments,)
+        Q_L − Q_L* at the mean of the models.
+    apart : ndarray, shape (n,)
+        E‖θ_i − θ*_i‖² at the end.
+    error : ndarray, shape (moments,)
+        Standard error of the sum of all parts.
+    """
+
+    noiseless: np.ndarray
+    start: np.ndarray
+    noise: np.ndarray
+    mean_gap: np.ndarray
+    apart: np.ndarray
+    error: np.ndarray
+
+
+def sampled(
+    model: LinearDescent,
+    how: Orders,
+    axis: Literal["commits", "time"],
+    points: np.ndarray,
+    orders: int,
+    seed: int,
+) -> Sampled:
+    """Average over orders.
+
+    Parameters
+    ----------
+    model : LinearDescent
+    how : Orders
+    axis : {"commits", "time"}
+    points : ndarray, shape (moments,)
+        Commits or times; the last stands for the end of the run.
+    orders : int
+        How many, at least 2.
+    seed : int
+        Of the draws.
+    """
+    random = np.random.Generator(np.random.PCG64(seed))
+    n, p = model.start.shape
+    together = int(np.clip(_AT_ONCE // (model.size * (2 + vectors(model))), 1, orders))
+    totals: list[np.ndarray] = []
+    means, sums, apart = np.zeros((len(points), n, p)), np.zeros((len(points), n + 2)), np.zeros(n)
+    for first in range(0, orders, together):
+        drawn = [drawn_wakes(how, model.chance, random) for _ in range(min(together, orders - first))]
+        batch = _Batch(model, how, drawn, axis, points, random)
+        batch.play()
+        totals.extend(batch.parts.sum(axis=2))
+        sums += batch.parts.sum(axis=0) / orders
+        means += batch.means.sum(axis=0) / orders
+        apart += batch.apart.sum(axis=0) / orders
+    error = np.std(totals, axis=0, ddof=1) / np.sqrt(orders)
+    optimum = how.rest - model.offset
+    return Sampled(
+        noiseless=sums[:, 0],
+        start=sums[:, 1],
+        noise=sums[:, 2:],
+        mean_gap=np.array([model.gap(mean - optimum) for mean in means]),
+        apart=apart,
+        error=error,
+    )
+
+
+def vectors(model: LinearDescent) -> int:
+    """How many vectors noise has, at least one an agent."""
+    return model.agents * max(1, _VECTORS // model.agents)
+
+
+class _Batch:
+    """Several orders side by side.
+
+    Attributes
+    ----------
+    parts : ndarray, shape (orders, moments, 2 + n)
+        Of the gap: of the mean, of the noise of the start, and of each agent's noise.
+    means : ndarray, shape (orders, moments, n, p)
+        Mean models.
+    """
+
+    def __init__(
+        self,
+        model: LinearDescent,
+        how: Orders,
+        drawn: list[Wakes],
+        axis: Literal["commits", "time"],
+        points: np.ndarray,
+        random: np.random.Generator,
+    ):
+        self._model, self._how = model, how
+        (n, p), B, rows = model.start.shape, len(drawn), len(points)
+        self._each = vectors(model) // n
+        lengths = np.array([len(one.agents) for one in drawn])
+        shape = B, int(lengths.max(initial=0))
+        self._agents, self._numbers, self._steps = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)
+        stops = np.empty((B, rows), np.int64)
+        for b, one in enumerate(drawn):
+            made = one.numbers >= 0
+            self._agents[b, : lengths[b]], self._numbers[b, : lengths[b]] = one.agents, one.numbers
+            variances = how.variances(one.agents[made], one.numbers[made], one.before[made])
+            self._steps[b, : lengths[b]][made] = model.noise_step[one.agents[made]] * np.sqrt(variances)
+            when = one.times if axis == "time" else one.before
+            stops[b] = np.append(np.searchsorted(when, points[:-1], side=_SIDES[axis]), lengths[b])
+        self._signs = random.choice([-1.0, 1.0], (*shape, p))
+        # Which order is looked at, for which moment, in the order of the wakes.
+        self._order = np.argsort(stops, axis=None, kind="stable")
+        self._stops = stops.reshape(-1)[self._order]
+        # The mean, noise of the start, and each agent's vectors.
+        self._X = np.zeros((B, n, p, 2 + n * self._each))
+        self._X[..., 0] = model.start + how.rest
+        if how.start_factor.any():
+            self._X[..., 1] = how.start_factor @ random.choice([-1.0, 1.0], (B, n, p))
+        self._anchors = np.zeros_like(self._X if how.spent == "anchored" else np.empty(0))
+        if how.spent == "anchored":
+            self._anchors[..., 0] = how.anchor
+        self._pushed = model.curve(how.rest.reshape(-1, 1)).reshape(n, p)
+        self._optimum = how.rest - model.offset
+        self.parts, self.means = np.empty((B, rows, 2 + n)), np.empty((B, rows, n, p))
+
+    def play(self) -> None:
+        """Go through all wakes, and look where that is wanted."""
+        looked = 0
+        for t in range(self._agents.shape[1] + 1):
+            until = int(np.searchsorted(self._stops, t, side="right"))
+            if until > looked:
+                self._look(*np.divmod(self._order[looked:until], self.parts.shape[1]))
+                looked = until
+            if t < self._agents.shape[1]:
+                self._wake(t)
+
+    @property
+    def apart(self) -> np.ndarray:
+        """‖θ_i − θ*_i‖², noise averaged over, as it is now, shape (orders, n)."""
+        means = ((self._X[..., 0] - self._optimum) ** 2).sum(axis=2)
+        found: np.ndarray = means + (self._X[..., 1:] ** 2).sum(axis=(2, 3))
+        return found
+
+    def _look(self, orders: np.ndarray, rows: np.ndarray) -> None:
+        """Note the gap's parts, of some orders for some moments."""
+        n, each = self._model.agents, self._each
+        # An order may be looked at for several moments at once.
+        some, back = np.unique(orders, return_inverse=True)
+        away = self._X[some]
+        self.means[orders, rows] = away[back, ..., 0]
+        away[..., 0] -= self._optimum
+        gaps = self._model.gaps(np.moveaxis(away, 0, 2).reshape(*self._model.start.shape, -1))
+        gaps = gaps.reshape(some.size, -1)
+        made = np.concatenate([gaps[:, :2], gaps[:, 2:].reshape(some.size, n, each).sum(axis=2)], axis=1)
+        self.parts[orders, rows] = made[back]
+
+    def _wake(self, t: int) -> None:
+        """The wake t of all orders that have one."""
+        agents, numbers = self._agents[:, t], self._numbers[:, t]
+        releasing = np.flatnonzero((agents >= 0) & (numbers >= 0))
+        if releasing.size:
+            self._release(t, releasing, agents[releasing], numbers[releasing])
+        spent = np.flatnonzero((agents >= 0) & (numbers < 0))
+        if spent.size and self._how.spent != "silent":
+            self._go_on(spent, agents[spent])
+
+    def _release(self, t: int, b: np.ndarray, i: np.ndarray, numbers: np.ndarray) -> None:
+        model, X = self._model, self._X
+        step, own = model.step[i, None, None], X[b, i]
+        own -= step * (model.blocks[i] @ own - model.near_sums(b, i, X))
+        own[..., 0] += model.step[i, None] * self._pushed[i]
+        place = 2 + i * self._each + numbers % self._each
+        own[np.arange(b.size), :, place] += self._steps[b, t, None] * self._signs[b, t]
+        X[b, i] = own
+        if self._how.spent == "anchored":
+            self._anchors[b, i] = own
+
+    def _go_on(self, b: np.ndarray, i: np.ndarray) -> None:
+        model, X, how = self._model, self._X, self._how
+        mix = model.near_sums(b, i, X) / model.degrees[i, None, None]
+        if how.spent == "coast":
+            X[b, i] += how.alpha[i, None, None] * (mix - X[b, i])
+        else:
+            # μ·c_i.
+            pull = (model.noise_step[i] / how.alpha[i])[:, None, None]
+            X[b, i] = (mix + pull * self._anchors[b, i]) / (1 + pull)
+
+
+#: A wake at the very time of a moment comes before it; and of k commits, the wakes before which fewer were made.
+_SIDES: dict[str, Literal["left", "right"]] = {"time": "right", "commits": "left"}
+
+#: What an agent does that has made all its releases: nothing, average, or average and pull towards its last model that
+#: touched its data.
+Spent = Literal["silent", "coast", "anchored"]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How a run goes.
+
+    Attributes
+    ----------
+    limits : ndarray of int, shape (n,)
+        Most releases of each agent.
+    spent : {"silent", "coast", "anchored"}
+        What it does afterwards.
+    alpha : ndarray, shape (n,)
+        α_i.
+    rest : ndarray, shape (n, p)
+        Θ∘.
+    anchor : ndarray, shape (n, p)
+        What an anchored agent pulls towards before its first release.
+    start_factor : ndarray, shape (n, n)
+        A square root of the covariance of the first models' noise, alike in all coordinates: covariance = BBᵀ.
+    variances : callable
+        Variance of a coordinate of each release of a whole run, of its agents, numbers among the agent's, and commits
+        before, shape (releases,) each.
+    commits, time : optional
+        Where the run ends.
+    rate : float
+        Wakes per unit of time.
+    """
+
+    limits: np.ndarray
+    spent: Spent
+    alpha: np.ndarray
+    rest: np.ndarray
+    anchor: np.ndarray
+    start_factor: np.ndarray
+    variances: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    commits: int | None
+    time: float | None
+    rate: float
+
+
+@dataclass(frozen=True)
+class Wakes:
+    """Wakes of one run, in their order.
+
+    Attributes
+    ----------
+    agents : ndarray of int, shape (wakes,)
+    times : ndarray, shape (wakes,)
+    numbers : ndarray of int, shape (wakes,)
+        Which of its agent's releases each makes; −1 for none.
+    before : ndarray of int, shape (wakes,)
+        Commits before each.
+    """
+
+    agents: np.ndarray
+    times: np.ndarray
+    numbers: np.ndarray
+    before: np.ndarray
+
+
+def drawn_wakes(how: Orders, chance: np.ndarray, random: np.random.Generator) -> Wakes:
+    """Wakes of independent Poisson clocks until the end, or until all are silent.
+
+    Parameters
+    ----------
+    how : Orders
+    chance : ndarray, shape (n,)
+        γ_i.
+    random : Generator
+    """
+    n = len(chance)
+    if how.time is not None:
+        count = int(random.poisson(how.rate * how.time))
+        times = np.sort(random.uniform(0, how.time, count))
+        agents = random.choice(n, count, p=chance)
+    else:
+        assert how.commits is not None
+        # Of silent agents many more wakes than commits may be wanted; all that anybody can make at most.
+        agents = random.choice(n, how.commits, p=chance)
+        most = min(how.commits, int(np.minimum(how.limits, how.commits).sum()))
+        while how.spent == "silent" and (_numbers(agents, how) >= 0).sum() < most:
+            agents = np.concatenate([agents, random.choice(n, how.commits, p=chance)])
+        times = np.cumsum(random.exponential(1 / how.rate, len(agents)))
+    numbers = _numbers(agents, how)
+    commits = numbers >= 0 if how.spent == "silent" else np.ones(len(agents), bool)
+    before = np.cumsum(commits) - commits
+    kept = before < (np.inf if how.commits is None else how.commits)
+    return Wakes(agents[kept], times[kept], numbers[kept], before[kept])
+
+
+def _numbers(agents: np.ndarray, how: Orders) -> np.ndarray:
+    """Number of each wake among its agent's, −1 where the agent has made all its releases."""
+    order = np.argsort(agents, kind="stable")
+    counts = np.bincount(agents, minlength=len(how.limits))
+    numbers = np.empty(len(agents), np.int64)
+    numbers[order] = np.arange(len(agents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.where(numbers < how.limits[agents], numbers, -1)

@@ -1,0 +1,266 @@
+"""Gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006) as random matrices: exact E‖x − x̄‖², and how fast it falls.
+
+On waking, agent i turns to a neighbour j with probability π_ij, Σ π_ij = 1, independently of the past; a message from
+either to the other is lost with probability ℓ_ij. Who hears a model takes the mean of it and its own, x ← W x with
+
+    W = I + ½·e_a(e_b − e_a)ᵀ        where a hears b,
+    W = I − ½·(e_i − e_j)(e_i − e_j)ᵀ    where both hear the other's model from before (push-pull).
+
+With M = E xxᵀ, summed over the coordinates of a model, R_ab the probability that a hears b, G = ½(R − diag(R·1)), and
+S_ij that both hear each other,
+
+    E WMWᵀ = M + GM + MGᵀ + diag(¼ Σ_b R_ab(M_aa − M_ab − M_ba + M_bb)),
+    E WMWᵀ = M − ½(LM + ML) + ¼·Laplacian(S_ij·(M_ii − M_ij − M_ji + M_jj)),    L the Laplacian of S + Sᵀ:
+
+E[W ⊗ W] applied to M in a time of n·links, never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from p2psim.theory.forecasts.descent import dense_where_full
+
+Mode = Literal["push", "pull", "push-pull"]
+
+
+class Part(Protocol):
+    """Something that can happen to all models."""
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """E Wx times the probability that it happens, shape (n, p)."""
+
+    def square(self, M: np.ndarray) -> np.ndarray:
+        """E WMWᵀ times the probability that it happens, shape (n, n)."""
+
+
+#: What becomes of a moment of the models.
+Apply = Callable[[Part, np.ndarray], np.ndarray]
+
+
+class Hears:
+    """Someone hears another and takes the mean.
+
+    Parameters
+    ----------
+    chance : csr_array, shape (n, n)
+        R_ab, the probability that a hears b; not all of one need be in it.
+    """
+
+    def __init__(self, chance: Any):
+        self.total = float(chance.sum())
+        self._rows = np.asarray(chance.sum(axis=1)).ravel()
+        self._chance = dense_where_full(chance)
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """E Wx times the probability that it happens, shape (n, p)."""
+        moved: np.ndarray = self.total * x + (self._chance @ x - self._rows[:, None] * x) / 2
+        return moved
+
+    def square(self, M: np.ndarray) -> np.ndarray:
+        """E WMWᵀ times the probability that it happens, shape (n, n)."""
+        heard = self._chance @ M
+        back = (self._chance @ M.T).T
+        made = (self.total - self._rows[:, None] / 2 - self._rows / 2) * M + heard / 2 + back / 2
+        own = M.diagonal()
+        # Σ_b R_ab·M_ab and Σ_b R_ab·M_ba are on the diagonals.
+        pull = self._rows * own - heard.diagonal() - back.diagonal() + self._chance @ own
+        made[np.diag_indices(len(M))] += pull / 4
+        return np.asarray(made)
+
+
+class Meet:
+    """Two agents take the mean of their models.
+
+    Parameters
+    ----------
+    chance : csr_array, shape (n, n)
+        S_ij, the probability that i and j meet after i's wake.
+    """
+
+    def __init__(self, chance: Any):
+        self.total = float(chance.sum())
+        both = (chance + chance.T).tocoo()
+        self._ends, self._weight, self._shape = (both.row, both.col), both.data, both.shape
+        self._degrees = np.asarray(both.sum(axis=1)).ravel()
+        self._both = dense_where_full(both.tocsr())
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """E Wx times the probability that it happens, shape (n, p)."""
+        moved: np.ndarray = self.total * x - (self._degrees[:, None] * x - self._both @ x) / 2
+        return moved
+
+    def square(self, M: np.ndarray) -> np.ndarray:
+        """E WMWᵀ times the probability that it happens, shape (n, n)."""
+        pulled = self._degrees[:, None] * M - self._both @ M
+        back = self._degrees * M - (self._both @ M.T).T
+        made = self.total * M - (pulled + back) / 2
+        own, (i, j) = M.diagonal(), self._ends
+        # Each pair is there twice, in both directions, and S + Sᵀ counts it whole each time.
+        apart = self._weight * (own[i] + own[j] - M[i, j] - M[j, i]) / 4
+        made[i, j] -= apart
+        made[np.diag_indices(len(M))] += np.bincount(i, apart, minlength=len(M))
+        return np.asarray(made)
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """What an exchange does, given that it leads to a commit at all.
+
+    Attributes
+    ----------
+    once : Hears or None
+        Exchanges that end with one commit.
+    first : Hears or None
+        What of ``twice`` its first commit, that of the agent that woke, does; None in other modes than push-pull.
+    twice : Meet or None
+        Exchanges of two commits.
+    effective : float
+        Probability that an exchange leads to a commit.
+    """
+
+    once: Hears | None
+    first: Hears | None
+    twice: Meet | None
+    effective: float
+
+    @property
+    def commits(self) -> float:
+        """Expected commits of such an exchange."""
+        return 1.0 + (self.twice.total if self.twice is not None else 0.0)
+
+    def square(self, M: np.ndarray) -> np.ndarray:
+        """E WMWᵀ of an exchange that leads to a commit, shape (n, n)."""
+        return _sum(part.square(M) for part in (self.once, self.twice) if part is not None)
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """E Wx of an exchange that leads to a commit, shape (n, p)."""
+        return _sum(part.mean(x) for part in (self.once, self.twice) if part is not None)
+
+
+def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Averaging:
+    """What exchanges do.
+
+    Parameters
+    ----------
+    mode : {"push", "pull", "push-pull"}
+        push: j hears i; pull: i asks, and hears j; push-pull: both.
+    chance : csr_array, shape (n, n)
+        π_ij, of sum one.
+    loss : float or ndarray, shape (n, n)
+        ℓ_ij in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If chances do not add up to one, or nothing can arrive.
+    """
+    if abs(chance.sum() - 1) > 1e-9:
+        raise ValueError(f"chances must add up to one, got {chance.sum()}")
+    pairs = chance.tocoo()
+    lost = np.broadcast_to(np.asarray(loss, dtype=float), chance.shape)
+    there, back = 1 - lost[pairs.row, pairs.col], 1 - lost[pairs.col, pairs.row]
+    arrives, answered = pairs.data * there, pairs.data * there * back
+    effective = float((answered if mode == "pull" else arrives).sum())
+    if effective <= 0:
+        raise ValueError("all messages are lost: nothing happens")
+    i, j, n = pairs.row, pairs.col, chance.shape[0]
+    if mode == "pull":
+        return Averaging(Hears(_matrix(answered / effective, i, j, n)), None, None, effective)
+    if mode == "push":
+        return Averaging(Hears(_matrix(arrives / effective, j, i, n)), None, None, effective)
+    alone = (arrives - answered) / effective
+    return Averaging(
+        once=Hears(_matrix(alone, j, i, n)) if alone.any() else None,
+        first=Hears(_matrix(answered / effective, i, j, n)),
+        twice=Meet(_matrix(answered / effective, i, j, n)),
+        effective=effective,
+    )
+
+
+def partner_chances(links: Any, chance: np.ndarray, by_weight: bool = False) -> Any:
+    """π_ij: agent i wakes with probability γ_i, and turns to a neighbour uniformly or by W_ij/D_ii.
+
+    Parameters
+    ----------
+    links : csr_array, shape (n, n)
+        W.
+    chance : ndarray, shape (n,)
+        γ_i.
+    by_weight : bool
+    """
+    from scipy.sparse import csr_array
+
+    weights = links.data if by_weight else np.ones(links.nnz)
+    made = csr_array((weights, links.indices, links.indptr), shape=links.shape)
+    scale = np.repeat(chance / np.asarray(made.sum(axis=1)).ravel(), np.diff(made.indptr))
+    return csr_array((weights * scale, links.indices, links.indptr), shape=links.shape)
+
+
+def commits(step: Averaging, start: np.ndarray, apply: Apply) -> Iterator[np.ndarray]:
+    """A moment of the models after 0, 1, 2 … commits, without end.
+
+    An exchange of two commits is seen in between: with F_k that of runs whose k-th commit ends an exchange,
+    F_k = once(F_{k−1}) + twice(F_{k−2}), and in all F_k + first(F_{k−1}).
+
+    Parameters
+    ----------
+    step : Averaging
+    start : ndarray
+    apply : callable
+        `mean`, `square` or `spread`, of the models' moment that ``start`` is.
+    """
+    before, now, nothing = np.zeros_like(start), start, np.zeros_like(start)
+    yield start
+    while True:
+        between = nothing if step.first is None else apply(step.first, now)
+        once = nothing if step.once is None else apply(step.once, now)
+        twice = nothing if step.twice is None else apply(step.twice, before)
+        before, now = now, once + twice
+        yield now + between
+
+
+def exchanges(step: Averaging, start: np.ndarray, apply: Apply) -> Iterator[np.ndarray]:
+    """A moment after 0, 1, 2 … exchanges that led to commits, without end; parameters as in `commits`."""
+    now = start
+    while True:
+        yield now
+        now = apply(step, now)
+
+
+def mean(part: Part, x: np.ndarray) -> np.ndarray:
+    """E x after what a part does, shape (n, p)."""
+    return part.mean(x)
+
+
+def square(part: Part, M: np.ndarray) -> np.ndarray:
+    """E xxᵀ, shape (n, n)."""
+    return part.square(M)
+
+
+def spread(part: Part, M: np.ndarray) -> np.ndarray:
+    """E of (x − x̄)(x − x̄)ᵀ, shape (n, n): W·1 = 1, so with C = I − 11ᵀ/n that is CWC·C = CW·C, and needs no more."""
+    return centred(part.square(M))
+
+
+def centred(M: np.ndarray) -> np.ndarray:
+    """CMC with C = I − 11ᵀ/n: what is left when everybody's mean is taken off."""
+    made: np.ndarray = M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean()
+    return made
+
+
+def _sum(parts: Iterator[np.ndarray]) -> np.ndarray:
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def _matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int) -> Any:
+    from scipy.sparse import coo_array
+
+    return coo_array((values, (rows, columns)), shape=(n, n)).tocsr()

@@ -1,0 +1,358 @@
+"""One round of the synchronous star (W Algorithms 1 and 2) as a random affine map, for owners with affine answers.
+
+W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy". A
+round moves θ against
+
+    ∇g(θ) + Σ_l (n_l/n)·(Y_l/v_l)·(2(A_l·θ − b_l) + w_l),
+
+Y_l one if owner l answers in time, with probability q_l, independently of all else; v_l makes up for those who do not,
+as `p2psim.theory.forecast.answering` says. Where all answer, noise and direction share eigenvectors, and coordinates
+along them do not mix: p modes of one coordinate. Else there is one mode of p.
+
+What answers of a round are multiplied by, when owners answer or not: first and second moments.
+
+First and second moments of a model that moves in rounds, and of its running average.
+
+With z = θ − θ*, round k makes
+
+    z' = z − s_k·(D z + d + Σ_l B_l·(G_l z + g_l) + noise),    z̄' = a_k·z̄ + (1 − a_k)·(z or z'),
+
+D, d the expected direction and B_l independent of everything before, of mean 0 and variance 1. So, with m = E z and
+M = I − s_k·D,
+
+    m' = M m − s_k·d,
+    Cov z' = M (Cov z) Mᵀ + s_k² (Σ_l G_l (Cov z) G_lᵀ + Σ_l (G_l m + g_l)(G_l m + g_l)ᵀ + noise),
+    Cov(z', z̄) = M Cov(z, z̄).
+
+The covariance is linear in what feeds it: each source (chance, and the noise of owners with the same history of
+variances) has a covariance of its own, and they add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from p2psim.theory.forecasts.linear_star import Quadratic
+
+#: Variances of multipliers below this, relative to the largest, are of rounding.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The map, in m modes of q coordinates, m·q = p.
+
+    Attributes
+    ----------
+    basis : ndarray, shape (p, p)
+        Orthogonal; its columns are the coordinates that modes are made of.
+    drift : ndarray, shape (m, q, q)
+        D: the expected direction at z = θ − θ* is D z + d.
+    push : ndarray, shape (m, q)
+        d.
+    start : ndarray, shape (m, q)
+        First z.
+    weight : ndarray, shape (m, q, q)
+        Blocks of H.
+    scatter : ndarray, shape (m, q, G·q)
+        G_l side by side, symmetric: by how much the direction varies with who answers. Chance is made of G variables
+        without correlation, of mean 0 and variance 1.
+    scatter_push : ndarray, shape (G, m, q)
+        g_l.
+    noise_factors : ndarray, shape (N,)
+        By what the variance of a coordinate of owner l's noise is multiplied in the direction.
+    """
+
+    basis: np.ndarray
+    drift: np.ndarray
+    push: np.ndarray
+    start: np.ndarray
+    weight: np.ndarray
+    scatter: np.ndarray
+    scatter_push: np.ndarray
+    noise_factors: np.ndarray
+
+    def scattered(self, cov: np.ndarray) -> np.ndarray:
+        """Σ_l G_l·X·G_lᵀ of each X, shape (J, m, q, q)."""
+        J, m, q, _ = cov.shape
+        G = len(self.scatter_push)
+        if G == 0:
+            return np.zeros_like(cov)
+        each = (cov @ self.scatter).reshape(J, m, q, G, q)
+        found: np.ndarray = self.scatter @ np.swapaxes(each, 2, 3).reshape(J, m, G * q, q)
+        return found
+
+    def thrown(self, z: np.ndarray) -> np.ndarray:
+        """Σ_l (G_l·z + g_l)(G_l·z + g_l)ᵀ, shape (m, q, q)."""
+        m, q = z.shape
+        each = self.scatter.reshape(m, q, len(self.scatter_push), q)
+        away = np.einsum("mqgr,mr->gmq", each, z) + self.scatter_push
+        return np.einsum("gmq,gmr->mqr", away, away)
+
+
+def rounds(
+    statistics: Quadratic,
+    present: np.ndarray | None = None,
+    reweight: Reweight = "none",
+    start: np.ndarray | None = None,
+) -> Rounds:
+    """Map of a round.
+
+    Parameters
+    ----------
+    statistics : Quadratic
+    present : ndarray, shape (N,), optional
+        q_l in (0, 1], the probability that owner l answers in a round; 1 when left out.
+    reweight : {"none", "known", "answered"}
+        What answers are divided by: 1, q_l, or the share of the records of those who answer in the round.
+    start : ndarray, shape (p,), optional
+        θ[1]; zero, as in W, when left out.
+
+    Raises
+    ------
+    ValueError
+        If a probability is not in (0, 1].
+    """
+    N, p = statistics.moment.shape
+    chance = np.ones(N) if present is None else np.asarray(present, dtype=float)
+    moments = answering(chance, statistics.shares, reweight)
+    optimum = statistics.optimum
+    # ∇ of owner l's part is 2·share·(A_l z + A_l θ* − b_l).
+    turn = 2 * statistics.shares[:, None, None] * statistics.gram
+    away = turn @ optimum - 2 * statistics.shares[:, None] * statistics.moment
+    drift = 2 * statistics.l2 * np.eye(p) + np.tensordot(moments.mean, turn, 1)
+    push = 2 * statistics.l2 * optimum + moments.mean @ away
+    begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
+    noise_factors = statistics.shares**2 * moments.square
+    if (chance < 1).any():
+        first, covariance = _together(np.column_stack([turn.reshape(N, -1), away]), moments.covariance)
+        mixed = _uncorrelated(covariance)
+        wide = np.swapaxes(np.tensordot(mixed, turn[first], 1), 0, 1).reshape(1, p, -1)
+        thrown = (mixed @ away[first])[:, None]
+        return Rounds(
+            np.eye(p),
+            drift[None],
+            push[None],
+            begin[None],
+            statistics.hessian[None],
+            np.ascontiguousarray(wide),
+            thrown,
+            noise_factors,
+        )
+    values, basis = np.linalg.eigh(drift)
+    weight = np.diagonal(basis.T @ statistics.hessian @ basis)
+    return Rounds(
+        basis,
+        values[:, None, None],
+        (push @ basis)[:, None],
+        (begin @ basis)[:, None],
+        weight[:, None, None],
+        np.zeros((p, 1, 0)),
+        np.zeros((0, p, 1)),
+        noise_factors,
+    )
+
+
+def _together(alike: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One of each kind of owners who are alike, shape (G,), and the covariance of the kinds' sums, shape (G, G).
+
+    Owners whose rows are the same enter by the sum of their multipliers alone.
+    """
+    _, first, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    kinds = kinds.reshape(-1)
+    if first.size == kinds.size:
+        return np.arange(kinds.size), covariance
+    order = np.argsort(kinds, kind="stable")
+    begins = np.searchsorted(kinds[order], np.arange(first.size))
+    by_kind = np.add.reduceat(covariance[order], begins, axis=0)
+    return first, np.add.reduceat(by_kind[:, order], begins, axis=1)
+
+
+def _uncorrelated(covariance: np.ndarray) -> np.ndarray:
+    """Rows R with RᵀR the covariance, shape (G, N): combinations of owners, less those without variance."""
+    if not (covariance - np.diag(np.diagonal(covariance))).any():
+        rows: np.ndarray = np.sqrt(covariance)
+    else:
+        values, vectors = np.linalg.eigh(covariance)
+        rows = np.sqrt(np.where(values > _ROUNDING * values[-1], values, 0.0))[:, None] * vectors.T
+    return rows[rows.any(axis=1)]
+
+
+#: What makes up for missing answers: nothing, the known chance to answer, or the share of the records that answered.
+Reweight = Literal["none", "known", "answered"]
+
+#: Width of a trapezoid, in ln t. The error of the rule is of the order of exp(−π²/width): 4e-22.
+_WIDTH = 0.2
+#: exp(−45) = 3e-20 is no more.
+_NOTHING = 45.0
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Of the multipliers Y_l/v_l of W's sum Σ_l (n_l/n)·Q̄_l: Y_l is one if owner l answers, else 0.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (N,)
+    covariance : ndarray, shape (N, N)
+    square : ndarray, shape (N,)
+        Second moment, by which the variance of an answer's noise is multiplied.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    square: np.ndarray
+
+
+def answering(present: np.ndarray, shares: np.ndarray, reweight: Reweight) -> Answering:
+    """Moments where owners answer independently of each other.
+
+    Parameters
+    ----------
+    present : ndarray, shape (N,)
+        Chance q_l in (0, 1] that owner l answers in a round.
+    shares : ndarray, shape (N,)
+        n_l/n > 0.
+    reweight : {"none", "known", "answered"}
+        v_l is 1, q_l, or S = Σ Y_l·n_l/n of the round (no answers at all are a sum of 0).
+
+    Raises
+    ------
+    ValueError
+        If a probability is not in (0, 1].
+    """
+    q = np.asarray(present, dtype=float)
+    if not ((q > 0) & (q <= 1)).all():
+        raise ValueError(f"probabilities to answer must be above 0 and at most 1, got {q}")
+    if reweight == "none" or (q == 1).all():
+        return Answering(q, np.diag(q * (1 - q)), q)
+    if reweight == "known":
+        return Answering(np.ones_like(q), np.diag((1 - q) / q), 1 / q)
+    return _by_answered(q, np.asarray(shares, dtype=float))
+
+
+def _by_answered(q: np.ndarray, shares: np.ndarray) -> Answering:
+    """E[Y_l/S] = ∫ E[Y_l·exp(−tS)] dt and E[Y_l·Y_m/S²] = ∫ t·E[Y_l·Y_m·exp(−tS)] dt over t > 0.
+
+    Expectations are products over owners. With x = ln t the trapezoidal rule converges exponentially, since the
+    integrands are entire in t and bounded where Re t > 0.
+    """
+    x = np.arange(-_NOTHING, np.log(_NOTHING / shares.min()), _WIDTH)
+    t = np.exp(x)
+    gone = np.exp(-np.outer(t, shares))
+    # 1 − q + q·exp(−t·share), and what of it is owner l's answering.
+    each = 1 - q + q * gone
+    own = np.divide(q * gone, each, out=np.ones_like(each), where=each > 0)
+    together = np.exp(np.where(each > 0, np.log(np.maximum(each, np.finfo(float).tiny)), -np.inf).sum(axis=1))
+    mean = _WIDTH * (t * together) @ own
+    weight = _WIDTH * t**2 * together
+    square = weight @ own
+    pairs = (own * weight[:, None]).T @ own
+    np.fill_diagonal(pairs, square)
+    return Answering(mean, pairs - np.outer(mean, mean), square)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Of one model, after r = 0 … R rounds.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (R + 1, p)
+        E z.
+    spread : ndarray, shape (R + 1, J)
+        tr(H·Cov z), source by source: what each adds to E[f] − f*.
+    variances : ndarray, shape (R + 1, J, p)
+        Variance of each coordinate of z, source by source.
+    """
+
+    mean: np.ndarray
+    spread: np.ndarray
+    variances: np.ndarray
+
+
+def walk(
+    star: Rounds,
+    steps: np.ndarray,
+    kept: np.ndarray,
+    average_new: bool,
+    noise: np.ndarray,
+) -> tuple[Moments, Moments]:
+    """Moments of the model and of its average.
+
+    Parameters
+    ----------
+    star : Rounds
+    steps : ndarray, shape (R,)
+        s_k.
+    kept : ndarray, shape (R,)
+        a_k in [0, 1].
+    average_new : bool
+        Whether what enters the average is the model after the round; else the one before it.
+    noise : ndarray, shape (R, J − 1)
+        Variance of a coordinate of the noise of each source but the first, which is chance.
+
+    Raises
+    ------
+    FloatingPointError
+        If a moment is not finite: the steps are too long.
+    """
+    R, J = len(steps), noise.shape[1] + 1
+    m, q = star.drift.shape[:2]
+    eye = np.eye(q)
+    z = star.start
+    average = z
+    cov = np.zeros((J, m, q, q))  # of z
+    cross = np.zeros_like(cov)  # of z with z̄
+    cov_average = np.zeros_like(cov)
+    found = [_Record(star, R, J) for _ in range(2)]
+    for record in found:
+        record.put(0, z, cov)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k, (s, a) in enumerate(zip(steps, kept, strict=True)):
+            pull = eye - s * star.drift
+            moved = pull @ cov
+            fed = star.scattered(cov)
+            fed[0] += star.thrown(z)
+            fed[1:] += noise[k][:, None, None, None] * eye
+            new = moved @ np.swapaxes(pull, -1, -2) + s**2 * fed
+            next_z = (pull @ z[..., None])[..., 0] - s * star.push
+            with_old = pull @ cross  # Cov(z', z̄)
+            entering, entering_cov = (next_z, new) if average_new else (z, cov)
+            met = with_old if average_new else cross
+            both = a * (1 - a) * met
+            cov_average = a**2 * cov_average + both + np.swapaxes(both, -1, -2) + (1 - a) ** 2 * entering_cov
+            cross = a * with_old + (1 - a) * (new if average_new else moved)
+            average = a * average + (1 - a) * entering
+            z, cov = next_z, new
+            found[0].put(k + 1, z, cov)
+            found[1].put(k + 1, average, cov_average)
+    return found[0].made(), found[1].made()
+
+
+class _Record:
+    """Moments as they come, turned back from modes to coordinates."""
+
+    def __init__(self, star: Rounds, rounds: int, sources: int):
+        self._star = star
+        p = len(star.basis)
+        self._mean = np.empty((rounds + 1, p))
+        self._spread = np.empty((rounds + 1, sources))
+        self._variances = np.empty((rounds + 1, sources, p))
+        m, q = star.drift.shape[:2]
+        # Columns of the basis, mode by mode.
+        self._columns = star.basis.reshape(p, m, q)
+
+    def put(self, row: int, mean: np.ndarray, cov: np.ndarray) -> None:
+        self._mean[row] = self._star.basis @ mean.reshape(-1)
+        self._spread[row] = np.einsum("jmqr,mrq->j", cov, self._star.weight)
+        self._variances[row] = np.einsum("pmq,jmqr,pmr->jp", self._columns, cov, self._columns)
+
+    def made(self) -> Moments:
+        for values in (self._mean, self._spread, self._variances):
+            if not np.isfinite(values).all():
+                raise FloatingPointError("moments overflow: the steps are too long for these records")
+        return Moments(self._mean, self._spread, self._variances)

@@ -1,0 +1,219 @@
+"""Forecast of the synchronous star (W Algorithms 1 and 2; W as in `p2psim.theory.forecasts.rounds`).
+
+Both start at θ[1] = 0 and make T − 1 rounds, θ[k+1] = θ[k] − s_k·(∇g + Σ_l (n_l/n)·Q̄_l), k = 1 … T − 1:
+
+- Algorithm 1: s_k = ρ/(T²k) as printed, which moves the model by order ρ·ln T/T² in all; ρ/k corrected.
+- Algorithm 2: s_k = c₁/√k and then the box; beside it the average θ̄, with e = 1/√T. As printed, θ̄[k+1] =
+  ((k−1)/(e+k))·θ̄[k] + ((e+1)/(e+k))·θ[k], which leaves θ[T] out; corrected, θ̄[k+1] = (k/(k+1+e))·θ̄[k] +
+  ((e+1)/(k+1+e))·θ[k+1] with θ̄[1] = θ[1]: polynomial-decay averaging (Shamir, Zhang 2013, equation (4)).
+
+As exact as the quadratic model of the owners is: for squared loss, as long as neither clipping nor the box acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2psim.theory.forecasts.linear_star import Quadratic
+from p2psim.theory.forecasts.rounds import Moments, Reweight, Rounds, rounds, walk
+from p2psim.theory.forecasts.split import Split
+from p2psim.theory.star import Form
+
+
+def descent_steps(rho: float, horizon: int, form: Form = "corrected") -> np.ndarray:
+    """s_k of Algorithm 1, k = 1 … T − 1: ρ/(T²k) printed, ρ/k corrected.
+
+    Parameters
+    ----------
+    rho : float
+        ρ > 0.
+    horizon : int
+        T ≥ 1.
+    form : {"printed", "corrected"}
+    """
+    k = np.arange(1, horizon, dtype=float)
+    steps: np.ndarray = rho / k
+    return steps / float(horizon) ** 2 if form == "printed" else steps
+
+
+def averaging_steps(c1: float, horizon: int) -> np.ndarray:
+    """s_k = c₁/√k of Algorithm 2, k = 1 … T − 1."""
+    steps: np.ndarray = c1 / np.sqrt(np.arange(1, horizon, dtype=float))
+    return steps
+
+
+def average_kept(horizon: int, form: Form = "corrected") -> np.ndarray:
+    """What round k = 1 … T − 1 keeps of the average: (k−1)/(e+k) printed, k/(k+1+e) corrected; the rest is θ's.
+
+    Parameters
+    ----------
+    horizon : int
+        T ≥ 1; e = 1/√T.
+    form : {"printed", "corrected"}
+    """
+    k, e = np.arange(1, horizon, dtype=float), 1 / np.sqrt(horizon)
+    kept: np.ndarray = (k - 1) / (k + e) if form == "printed" else k / (k + 1 + e)
+    return kept
+
+
+@dataclass(frozen=True)
+class ModelForecast:
+    """Of θ or of θ̄, after r = 0 … T − 1 rounds (θ[r + 1]).
+
+    Attributes
+    ----------
+    parts : Split
+        E[ψ]; `order` is what chance adds through who answers in a round and who does not, and `bias` is ψ where the
+        expected direction vanishes.
+    mean : ndarray, shape (T, p)
+        E[θ].
+    variances : ndarray, shape (T, p)
+        Variance of each coordinate.
+    """
+
+    parts: Split
+    mean: np.ndarray
+    variances: np.ndarray
+
+
+@dataclass(frozen=True)
+class SynchronousForecast:
+    """Of both models; Algorithm 1 has no use for the second."""
+
+    model: ModelForecast
+    average: ModelForecast
+
+
+def synchronous_descent(
+    statistics: Quadratic,
+    minimum: float,
+    rho: float,
+    horizon: int,
+    variances: np.ndarray,
+    form: Form = "corrected",
+    present: np.ndarray | None = None,
+    reweight: Reweight = "none",
+) -> ModelForecast:
+    """Forecast of W Algorithm 1.
+
+    Parameters
+    ----------
+    statistics : Quadratic
+    minimum : float
+        f(θ*) > 0.
+    rho : float
+        ρ > 0.
+    horizon : int
+        T: T − 1 rounds.
+    variances : ndarray, shape (T − 1, N)
+        Variance of a coordinate of the noise of owner l's answer in round k.
+    form : {"printed", "corrected"}
+        Of the steps.
+    present, reweight
+        As in `p2psim.theory.forecasts.rounds.rounds`.
+
+    Raises
+    ------
+    ValueError
+        If ρ, f(θ*) or a probability is not positive, or variances have another shape.
+    FloatingPointError
+        If a moment is not finite.
+    """
+    steps = descent_steps(rho, horizon, form)
+    # Both models are the same where nothing of the average is kept.
+    kept = np.zeros(len(steps))
+    return _forecast(statistics, minimum, steps, kept, True, variances, present, reweight).model
+
+
+def synchronous_averaging(
+    statistics: Quadratic,
+    minimum: float,
+    c1: float,
+    horizon: int,
+    variances: np.ndarray,
+    form: Form = "corrected",
+    present: np.ndarray | None = None,
+    reweight: Reweight = "none",
+) -> SynchronousForecast:
+    """Forecast of W Algorithm 2, while the box does not act.
+
+    Parameters
+    ----------
+    statistics, minimum, horizon, variances, present, reweight
+        As in `synchronous_descent`.
+    c1 : float
+        c₁ > 0.
+    form : {"printed", "corrected"}
+        Of the average.
+
+    Raises
+    ------
+    ValueError, FloatingPointError
+        As in `synchronous_descent`.
+    """
+    steps = averaging_steps(c1, horizon)
+    kept = average_kept(horizon, form)
+    return _forecast(statistics, minimum, steps, kept, form == "corrected", variances, present, reweight)
+
+
+def _forecast(
+    statistics: Quadratic,
+    minimum: float,
+    steps: np.ndarray,
+    kept: np.ndarray,
+    average_new: bool,
+    variances: np.ndarray,
+    present: np.ndarray | None,
+    reweight: Reweight,
+) -> SynchronousForecast:
+    N = len(statistics.moment)
+    if not minimum > 0:
+        raise ValueError(f"ψ needs f(θ*) > 0, got {minimum}")
+    if not ((steps > 0) & np.isfinite(steps)).all():
+        raise ValueError(f"steps must be positive and finite, got {steps}")
+    if variances.shape != (len(steps), N):
+        raise ValueError(f"variances must have shape {(len(steps), N)}, got {variances.shape}")
+    star = rounds(statistics, present, reweight)
+    sources, of_owner, scale = _profiles(variances)
+    moved = walk(star, steps, kept, average_new, sources)
+    shares = star.noise_factors * scale
+    found = [_model(statistics, minimum, star, moments, of_owner, shares) for moments in moved]
+    return SynchronousForecast(*found)
+
+
+def _profiles(variances: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Histories of variances that differ by more than a factor, (R, J); each owner's, (N,), and its factor, (N,)."""
+    largest = variances.max(axis=0, initial=0.0)
+    shapes = np.divide(variances, largest, out=np.zeros(variances.shape), where=largest > 0)
+    # Twelve digits: quotients of equal histories differ in the last one or two.
+    known: dict[bytes, int] = {}
+    of_owner = np.array(
+        [known.setdefault(row.tobytes(), len(known)) for row in np.round(shapes, 12).T.copy()]
+    )
+    return shapes[:, np.unique(of_owner, return_index=True)[1]], of_owner, largest
+
+
+def _model(
+    statistics: Quadratic,
+    minimum: float,
+    star: Rounds,
+    moments: Moments,
+    of_owner: np.ndarray,
+    shares: np.ndarray,
+) -> ModelForecast:
+    limit = np.linalg.solve(star.drift, -star.push[..., None])[..., 0]
+    away = np.vstack([moments.mean, star.basis @ limit.reshape(-1)])
+    excess = np.einsum("kp,pq,kq->k", away, statistics.hessian, away) / minimum
+    # Covariances are never below 0, but for rounding.
+    spread = np.maximum(moments.spread, 0.0)
+    parts = Split(
+        bias=float(excess[-1]),
+        optimisation=excess[:-1] - excess[-1],
+        order=spread[:, 0] / minimum,
+        noise=spread[:, 1:][:, of_owner] * shares / minimum,
+    )
+    together = np.bincount(of_owner, shares)
+    variances = moments.variances[:, 0] + np.einsum("kjp,j->kp", moments.variances[:, 1:], together)
+    return ModelForecast(parts, statistics.optimum + moments.mean, np.maximum(variances, 0.0))
