@@ -43,10 +43,10 @@ demo: $(VENV)/.installed-demo ## Install, run three_banks, draw its figures
 
 test: $(VENV)/.installed-test ## Install, fetch a data set, run all tests, slow verification included
 	$(BIN)/p2psim data fetch movielens-100k --yes
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-quick: $(VENV)/.installed-test ## Run the tests without the slow verification
-	$(BIN)/python -m pytest -n auto -m 'not verification'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not verification'
 
 lint: $(VENV)/.installed-test ## Run ruff and mypy
 	$(BIN)/python -m ruff check .

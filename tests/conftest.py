@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "p2psim", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+COMMON = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("p2psim", COMMON, max_examples=40)
+#: For a night: ``pytest --hypothesis-profile=thorough`` tries other examples each time, and more of them.
+settings.register_profile("thorough", COMMON, max_examples=400, derandomize=False)
 settings.load_profile("p2psim")
 
 #: The package whose parts some tests register by importing it, which other tests must not see.

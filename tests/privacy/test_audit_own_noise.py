@@ -44,6 +44,7 @@ def test_noise_that_cannot_be_pure_is_refuted(noise, samples):
     assert "more is shown than claimed" in one.trial.faults
 
 
+@pytest.mark.verification
 def test_nine_tenths_of_the_noise_are_refuted_and_all_of_it_stands():
     small, right = (
         audit(changed("double-exponential", stretch=stretch), samples=80_000).audited[0].trial

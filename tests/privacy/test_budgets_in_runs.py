@@ -122,7 +122,7 @@ def changes(drawn):
     )
 
 
-@settings(max_examples=15, deadline=None, phases=[Phase.generate])
+@settings(max_examples=8, deadline=None, phases=[Phase.generate])
 @given(drawn=choices, exchange=st.sampled_from(sorted(STAR)))
 def test_no_star_spends_more_than_its_budgets(workspace, drawn, exchange):
     noise, enforce, made = changes(drawn)
@@ -135,7 +135,7 @@ def test_no_star_spends_more_than_its_budgets(workspace, drawn, exchange):
     check(outcome, noise, drawn["allocation"], enforce)
 
 
-@settings(max_examples=15, deadline=None, phases=[Phase.generate])
+@settings(max_examples=8, deadline=None, phases=[Phase.generate])
 @given(
     drawn=choices,
     exchange=st.sampled_from(sorted(GRAPH)),

@@ -63,7 +63,7 @@ NOISES = [
 ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     noise=st.sampled_from(NOISES),
     which=st.integers(0, 3),
@@ -161,7 +161,7 @@ class TestLedger:
         none, caveats = np.zeros(plan.budget.size, np.int64), Caveats(Violations.none(plan.budget.size))
         return ledger(plan, none, none, releases, None, accountants, caveats)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(who=st.lists(st.integers(0, 2), max_size=60), split=st.integers(0, 60))
     def test_a_stream_costs_what_its_parts_cost_together(self, plan, who, split):
         agents = np.array(who, np.int64)

@@ -22,7 +22,7 @@ from p2psim.report.style import look, save
 NAMES = st.text(st.sampled_from("$\\{}_^%#& ax"), min_size=1, max_size=12).filter(str.strip)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=NAMES, cells=st.lists(NAMES, min_size=2, max_size=2, unique=True))
 def test_names_are_never_formulas(tmp_path: Path, name: str, cells: list[str]) -> None:
     r = run(tmp_path, {"privacy.allocation": cells}, steps=range(0, 101, 50), commits=20, factors=(0.5, 1.0))

@@ -106,7 +106,7 @@ def spoiled(draw: st.DrawFn) -> dict[str, Any]:
     return tree
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tree=spoiled())
 def test_a_scenario_is_taken_or_refused(tree: dict[str, Any]) -> None:
     try:
@@ -118,7 +118,7 @@ def test_a_scenario_is_taken_or_refused(tree: dict[str, Any]) -> None:
             assert not INTERNAL.search(str(fault).replace(json.dumps(tree), "")), str(fault)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(tree=spoiled(), jobs=st.sampled_from([[], ["--json"]]))
 def test_the_command_says_it(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, Any], jobs: list[str]

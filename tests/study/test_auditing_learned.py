@@ -75,6 +75,7 @@ def test_a_wrong_claim_is_refuted_at_the_stated_number_of_samples(
     assert refuted(draw, samples, seed)
 
 
+@pytest.mark.verification
 def test_three_hundredths_too_little_noise_are_refuted_by_a_million_samples() -> None:
     assert refuted(laplace(0.97), 1_000_000, 0)
 

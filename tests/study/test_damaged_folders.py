@@ -30,7 +30,7 @@ READERS = {
 }
 HOW = ("missing", "emptied", "cut", "flipped", "folder", "nested")
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -80,7 +80,7 @@ def test_a_cluster_changes_no_byte(scheduler: str, tmp_path: Path, redraw: str) 
 
 def test_replicas_until_an_interval_is_narrow_are_the_same(scheduler: str, tmp_path: Path) -> None:
     until = {"metric": "relative_fitness", "width": 0.2}
-    study = small.scenario(replicas={"until": until, "least": 5, "most": 40})
+    study = small.scenario(replicas={"until": until, "least": 5, "most": 12})
     p2psim.run(study, tmp_path / "here", progress=False)
     p2psim.run(study, tmp_path / "there", progress=False, executor="dask", scheduler=scheduler)
     assert small.digests(tmp_path / "there") == small.digests(tmp_path / "here")

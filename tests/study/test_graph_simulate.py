@@ -91,7 +91,7 @@ def test_results_do_not_depend_on_what_was_simulated_before(tmp_path, monkeypatc
         )
     random = np.random.default_rng(0)
     together = Workspace(tmp_path / "together")
-    for _ in range(3):
+    for _ in range(2):
         order = list(alone)
         random.shuffle(order)
         for i, replica in [*order, order[-1]]:

@@ -156,16 +156,16 @@ def assert_undisturbed(study: Path, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("jobs", "moments"),
     [
-        (1, 15),
-        (2, 5),
-        pytest.param(1, 20, marks=pytest.mark.verification),
-        pytest.param(2, 10, marks=pytest.mark.verification),
+        (1, 8),
+        (2, 4),
+        pytest.param(1, 12, marks=pytest.mark.verification),
+        pytest.param(2, 6, marks=pytest.mark.verification),
     ],
 )
 def test_killed_at_random_moments_and_resumed(
     study: Path, forking: "subprocess.Popen[str]", tmp_path: Path, jobs: int, moments: int
 ) -> None:
-    """50 moments of SIGKILL in all to the whole process group, from the first file on; then resumed to the end.
+    """30 moments of SIGKILL in all to the whole process group, from the first file on; then resumed to the end.
 
     A folder that gets finished before its kill is compared and begun anew.
     """

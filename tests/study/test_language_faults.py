@@ -229,7 +229,7 @@ def dig(tree, steps):
 TREE = plain(read(VALID))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(list(mappings(TREE))), st.from_regex(r"\A[a-z_]{1,12}_x\Z"))
 def test_an_unknown_key_is_never_ignored(steps, key):
     tree = copy.deepcopy(TREE)
@@ -240,7 +240,7 @@ def test_an_unknown_key_is_never_ignored(steps, key):
     assert ".".join(map(str, (*steps, key))) in {fault.key for fault in caught.value.faults}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(list(scalars(TREE))), st.sampled_from([{"zzz": []}, [["a"]], [1, 2]]))
 def test_a_wrong_type_is_found_where_it_stands(steps, wrong):
     tree = copy.deepcopy(TREE)

@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
             read_file(path)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @example('"\\U99999999"')
 @example("a: !<")
 @example("%TAG")
@@ -205,7 +205,7 @@ def typed(value):
     return [typed(entry) for entry in value] if isinstance(value, list) else (type(value), value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.dictionaries(TEXT, TREES, max_size=4))
 def test_what_is_written_reads_the_same(tree):
     assert typed(plain(read(write(tree)))) == typed(tree)

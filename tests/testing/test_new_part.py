@@ -23,6 +23,16 @@ learning:
 privacy: {mechanism: none}
 """
 
+#: Runs the test, then the scenario, in one process: most of its time are imports.
+BOTH = """
+import sys
+import pytest
+from p2psim.cli import main
+
+failed = pytest.main(["-q", "-p", "no:cacheprovider", "test_my_part.py"])
+sys.exit(failed or main(["run", "mine.yaml", "--parts", "my_part"]))
+"""
+
 
 def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -36,12 +46,10 @@ def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my-part", "--part", kind]) == 0
-    tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_part.py", folder=tmp_path)
-    assert tested.returncode == 0, tested.stdout
     names = ("my-part", "squared") if kind == "topology" else ("ring", "my-part")
     (tmp_path / "mine.yaml").write_text(SCENARIO % names)
-    ran = python("-m", "p2psim", "run", "mine.yaml", "--parts", "my_part", folder=tmp_path)
-    assert ran.returncode == 0, ran.stderr
+    ran = python("-c", BOTH, folder=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "A topology" in (tmp_path / "my_part.py").read_text() or kind == "loss"
 
 

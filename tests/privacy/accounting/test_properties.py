@@ -46,7 +46,7 @@ def joined(*parts: Charges) -> Charges:
     return Charges(NOISES, np.concatenate([part.kind for part in parts]), loss, np.array([0, loss.size]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(charges(), charges(), deltas)
 def test_more_releases_never_cost_less(a: Charges, b: Charges, delta: float) -> None:
     both = joined(a, b)
@@ -55,7 +55,7 @@ def test_more_releases_never_cost_less(a: Charges, b: Charges, delta: float) -> 
         assert one.epsilon(a, delta)[0] <= one.epsilon(both, delta)[0] * slack + 1e-9
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(charges(), deltas, st.floats(1.0, 2.0))
 def test_larger_losses_never_cost_less(own: Charges, delta: float, factor: float) -> None:
     larger = Charges(own.noises, own.kind, own.loss * factor, own.offsets)
@@ -64,7 +64,7 @@ def test_larger_losses_never_cost_less(own: Charges, delta: float, factor: float
         assert one.epsilon(own, delta)[0] <= one.epsilon(larger, delta)[0] * slack + 1e-9
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(charges(), deltas, st.randoms())
 def test_order_does_not_matter(own: Charges, delta: float, random: Any) -> None:
     order = list(range(own.loss.size))
@@ -74,7 +74,7 @@ def test_order_does_not_matter(own: Charges, delta: float, random: Any) -> None:
         assert one.epsilon(turned, delta)[0] == pytest.approx(one.epsilon(own, delta)[0], rel=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(charges(), min_size=1, max_size=4), deltas)
 def test_agents_are_accounted_for_apart(agents: list[Charges], delta: float) -> None:
     sizes = [own.loss.size for own in agents]
@@ -92,7 +92,7 @@ def test_agents_are_accounted_for_apart(agents: list[Charges], delta: float) -> 
         )  # two reads agree
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(charges(), st.floats(0.0, 6.0))
 def test_curves_do_not_rise_and_undo_each_other(own: Charges, epsilon: float) -> None:
     for one in able(own):
@@ -117,7 +117,7 @@ def test_basic_adds_up_and_parting_a_release_does_not_shrink_it(a: list[float], 
     assert basic.epsilon(Charges.of(LAPLACE, halves), 0.0)[0] >= math.fsum(a) * (1 - 1e-15)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(charges(), deltas)
 def test_best_is_the_least(own: Charges, delta: float) -> None:
     found = {one.name: one.epsilon(own, delta)[0] for one in able(own)}
@@ -248,7 +248,7 @@ class TestEdges:
 
 
 class TestCalibration:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(
         st.sampled_from(["basic", "kov", "rdp", "zcdp", "pld"]),
         st.lists(st.floats(0.1, 1.0), min_size=1, max_size=5),
@@ -319,7 +319,7 @@ def test_the_order_of_an_agents_releases_does_not_count(made, random) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.tuples(charges(), st.sampled_from([0.0, 1e-6, 1e-3])), min_size=1, max_size=4), st.data())
 def test_a_question_asked_again_among_others_has_the_same_answer(
     asked: list[tuple[Charges, float]], data: st.DataObject
