@@ -26,7 +26,7 @@ from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import agents_table, graph_centralities, members_of
-from p2psim.simulation.algorithms.graph_cell import GraphPlayer, links_of
+from p2psim.simulation.algorithms.graph_cell import GraphPlayer, arrays, identify, links_of
 from p2psim.simulation.algorithms.graph_setting import (
     GraphNumbers,
     admm_rule,
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.outcome import Series
     from p2psim.simulation.prepared import Case
+
+__all__ = ["GraphCell", "arrays", "assess", "cell", "identify", "links_of"]
 
 
 class GraphCell(GraphNumbers):
