@@ -3,105 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import Protocol, get_args
 
 import numpy as np
 
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import join
 from p2psim.core.randomness import Streams
-from p2psim.network.availability import Always, AnyAvailability
-from p2psim.network.channels import Channel
 from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
 from p2psim.network.exchanges.gossip import Gossip
-from p2psim.network.exchanges.poll import Poll
-from p2psim.network.exchanges.protocol import ExchangePattern
-from p2psim.network.members import Members
-from p2psim.network.section import Engine, Links, links
+from p2psim.network.section import Engine, Network
 
-if TYPE_CHECKING:
-    import networkx as nx
+__all__ = ["ENGINES", "EventStream", "Network", "simulate_events"]
 
 #: Events in a chunk, by default: 1.5 MB, which a processor's cache can hold.
 CHUNK = 1 << 15
 
 ENGINES: tuple[str, ...] = get_args(Engine)
-
-
-@dataclass(frozen=True)
-class Network:
-    """What makes events.
-
-    Attributes
-    ----------
-    links : Links
-        From :func:`p2psim.network.section.links`.
-    exchange : ExchangePattern
-    channel : Channel
-    availability : Always or Absence
-        Who is there.
-    rates : ndarray, shape (n,), optional
-        Wakes of each agent per unit of time, positive; one each when left out.
-    goes_on : bool
-        Whether an agent that may make no more releases goes on without its data: it wakes, commits and sends as before,
-        releasing nothing. Otherwise it is silent. Not for a star's owners.
-    updates : {"wake", "hear"}
-        Whether the algorithm updates a model when its agent wakes, or when it hears another model. The latter needs an
-        exchange by gossip.
-    members : Members, optional
-        What is known of the agents beside their links; their indices when left out.
-    vectors : int
-        p-vectors in a message that carries a model: with a bandwidth they take airtime.
-    """
-
-    links: Links
-    exchange: ExchangePattern
-    channel: Channel = field(default_factory=Channel)
-    availability: AnyAvailability = field(default_factory=Always)
-    rates: np.ndarray | None = None
-    goes_on: bool = False
-    updates: Literal["wake", "hear"] = "wake"
-    members: Members | None = None
-    vectors: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse a channel that means nothing on these links; see `Channel.check`."""
-        self.channel.check(self.links)
-
-    @classmethod
-    def of_graph(
-        cls,
-        graph: nx.Graph[int],
-        exchange: ExchangePattern,
-        channel: Channel | None = None,
-        availability: AnyAvailability | None = None,
-    ) -> Network:
-        """Network on a NetworkX graph with nodes 0 … n − 1 (and −1, the learner); node attribute ``rate`` is read."""
-        arrays = links(graph)
-        rates = np.array([float(graph.nodes[i].get("rate", 1.0)) for i in range(arrays.agents)])
-        return cls(arrays, exchange, channel or Channel(), availability or Always(), rates)
-
-    @property
-    def by_edge(self) -> bool:
-        """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
-        return isinstance(self.exchange, Gossip) and self.exchange.mode == "edge"
-
-    @property
-    def polled(self) -> float | None:
-        """Interval at which the learner asks everyone, where that is fixed."""
-        return self.exchange.interval if isinstance(self.exchange, Poll) else None
-
-    def shares(self) -> np.ndarray:
-        """Share of its ticks at which each agent is there, shape (n,); NaN where it cannot be said beforehand.
-
-        Raises
-        ------
-        MeaningError
-            If the availability means nothing for these agents.
-        """
-        assert self.members is not None
-        return self.availability.shares(self.members, self.links)
 
 
 class Run(Protocol):

@@ -17,7 +17,7 @@ from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 #: Where the keys of this part stand in a scenario.
 KEY = "network.availability"
@@ -41,11 +41,11 @@ class Absence(Options):
     #: Whether agents are away for spans of time; otherwise they only miss wakes.
     has_spans: ClassVar[bool] = True
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin to change who is there (`Presence.alternate`), with draws from ``streams``; called before time runs."""
         raise NotImplementedError
 
-    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
         """For each agent, whether it misses its next wake; None where no wake of an agent that is there is missed."""
         return None
 

@@ -19,7 +19,7 @@ from p2psim.network.members import Members
 if TYPE_CHECKING:
     import networkx as nx
 
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -29,7 +29,7 @@ def chosen(share: float, agents: int, random: np.random.Generator) -> list[int]:
     return sorted(random.permutation(agents)[: round(share * agents)].tolist())
 
 
-def _turn_once(part: Leave | Join, begins: bool, world: World, streams: Streams) -> None:
+def _turn_once(part: Leave | Join, begins: bool, world: RunningNetwork, streams: Streams) -> None:
     """Let a share of the agents turn, each after a time of its own; whether they are there before."""
     agents = world.links.agents
     for agent in chosen(part.share, agents, streams.generator("availability", agents)):
@@ -44,7 +44,7 @@ class Leave(Absence):
     after: Quantity = Field(description="time after which an agent goes")
     share: Share = Field(1.0, description="share of the agents that go, drawn at random")
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Schedule the departures."""
         _turn_once(self, True, world, streams)
 
@@ -60,7 +60,7 @@ class Join(Absence):
     after: Quantity = Field(description="time after which an agent comes")
     share: Share = Field(1.0, description="share of the agents that come late, drawn at random")
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Schedule the arrivals."""
         _turn_once(self, False, world, streams)
 
@@ -97,7 +97,7 @@ class Remove(Absence):
 
         return betweenness(links)
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Schedule the removal."""
         random = streams.generator("availability", world.links.agents)
         for agent in self.victims(world.members, world.links, random):

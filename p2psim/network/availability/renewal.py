@@ -25,7 +25,7 @@ from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Exponential(Options):
@@ -153,7 +153,7 @@ class Renewal(Absence, OneOf):
             down = up * away / (1 - away)
         return up, down
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin each agent's spans."""
         up, down = self.means(world.members, world.links)
         for agent in range(world.links.agents):
@@ -193,7 +193,7 @@ class Outage(Absence, OneOf):
         assert self.down is not None
         return self.down
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin each group's spans, from streams that no single agent has."""
         agents = world.links.agents
         for number, members in enumerate(
@@ -227,7 +227,7 @@ class LearnerOutage(Absence):
     up_law: Law = Field(Exponential(), description="law of the times that it is there")
     down_law: Law = Field(Exponential(), description="law of the times that it is away")
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin the learner's spans."""
         if not world.links.star:
             raise MeaningError(KEY, "learner is for a star; there is no learner on this graph")

@@ -26,7 +26,7 @@ from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Diurnal(Absence):
@@ -48,7 +48,7 @@ class Diurnal(Absence):
             return random.random(len(members.labels))
         return members.values(self.phase, f"{KEY}.phase") % 1.0
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin everyone's days."""
         phases = self.phases(world.members, streams.generator("availability", world.links.agents))
         for agent, phase in enumerate(phases.tolist()):
@@ -134,7 +134,7 @@ class Scripted(Absence, OneOf):
         rows = enumerate(self.intervals or ())
         return (Span(f"entry {number}", str(row.agent), row.begin, row.end) for number, row in rows)
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin the spans."""
         for agent, rows in self.table(world.members).items():
             inside = self.spans_are == "present"

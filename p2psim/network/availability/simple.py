@@ -24,7 +24,7 @@ from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Always(Options):
@@ -36,10 +36,10 @@ class Always(Options):
     messages: ClassVar[str] = "lost"
     rejoin: ClassVar[str] = "stale"
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Nobody ever leaves."""
 
-    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
         """No wake is missed."""
         return None
 
@@ -74,10 +74,10 @@ class Bernoulli(Absence, OneOf):
             raise MeaningError(f"{KEY}.drop", f"must be below 1, got {drop.max():g}")
         return tilted(drop, self.depends, members, links)
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Nobody is ever away."""
 
-    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
         """A draw for each wake."""
         chances = self.chances(world.members, world.links)
         return [Misses(streams, agent, float(chance)) for agent, chance in enumerate(chances)]
@@ -108,12 +108,12 @@ class AllOf(Absence):
         AS_TUPLE,
     ] = Field(description="the reasons")
 
-    def start(self, world: World, streams: Streams) -> None:
+    def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin all parts."""
         for number, part in enumerate(self.parts):
             part.start(world, _of_part(streams, number))
 
-    def misses(self, world: World, streams: Streams) -> list[Misses] | None:
+    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
         """A wake is missed if any part has it missed."""
         lists = [part.misses(world, _of_part(streams, number)) for number, part in enumerate(self.parts)]
         given = [one for one in lists if one is not None]

@@ -17,7 +17,7 @@ from p2psim.network.verify_state import Resending
 
 if TYPE_CHECKING:
     from p2psim.network.graph import Links
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.
 BACKOFF_AIRTIMES = 10.0
@@ -120,12 +120,12 @@ class Channel(Options):
                 "fresh gives a learner's query another answer, and there is no learner; use kind: same",
             )
 
-    def open(self, world: World, vectors: int = 1) -> Medium:
+    def open(self, world: RunningNetwork, vectors: int = 1) -> Medium:
         """Medium of this channel in a world.
 
         Parameters
         ----------
-        world : World
+        world : RunningNetwork
         vectors : int
             p-vectors in a message that carries a model.
         """
@@ -133,7 +133,7 @@ class Channel(Options):
             return Retransmission(world, self.retransmit, lambda ends: self._medium(world, vectors, ends))
         return self._medium(world, vectors, world)
 
-    def _medium(self, world: World, vectors: int, ends: Ends) -> Medium:
+    def _medium(self, world: RunningNetwork, vectors: int, ends: Ends) -> Medium:
         from p2psim.network.channels.medium import IdealMedium, QuietMedium
 
         if self.ideal:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from p2psim.network.graph import Links
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 UNIT = Distribution(uniform=(0.0, 1.0))
 
@@ -32,7 +32,7 @@ UNIT = Distribution(uniform=(0.0, 1.0))
 class Draws:
     """Draws of every sender for one purpose, each from streams of its own."""
 
-    def __init__(self, world: World, purpose: str, quantity: float | Distribution = UNIT):
+    def __init__(self, world: RunningNetwork, purpose: str, quantity: float | Distribution = UNIT):
         self._world, self._purpose, self._quantity = world, purpose, quantity
         self._lanes: tuple[dict[int, Iterator[float]], ...] = ({}, {})
 
@@ -145,7 +145,7 @@ Latency = Annotated[
 ]
 
 
-def open_latency(latency: float | EdgeValue | Distribution, world: World) -> Delays:
+def open_latency(latency: float | EdgeValue | Distribution, world: RunningNetwork) -> Delays:
     """Delays in a world."""
     if isinstance(latency, EdgeValue):
         delay = latency.of_link(world.links, "network.channel.latency")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from p2psim.core.events import LEARNER
 from p2psim.network.channels.draws import Draws
+from p2psim.network.channels.medium import Carried
 
 if TYPE_CHECKING:
-    from p2psim.network.channels.radio import Transmission
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Received(Protocol):
@@ -45,6 +45,37 @@ class Reception:
         self.end = 0.0
         self.before: tuple[int, ...] = ()
         self.others: tuple[int, ...] = ()
+
+
+class Transmission(Carried):
+    """A message on the air, or waiting for it, which is also the event of what comes next: its beginning or its end.
+
+    Attributes
+    ----------
+    length : float
+        Airtime.
+    fates : list of (float, bool), optional
+        For each receiver: how long the message travels after its airtime, and whether it is lost on its way. None where
+        it arrives everywhere at the end of its airtime.
+    tries : int
+        How often the sender has found the medium busy.
+    slot : int
+        Number of the slot that it takes, where there are slots.
+    start, end : float
+        When it is on the air, once it is.
+    before, others : tuple of int
+        As in `Reception`, where everybody hears the same.
+    at_places : mapping from receiver to Reception, optional
+        How it is received at each place, where that differs.
+    """
+
+    # What most transmissions leave as it is stands here: a message is made faster so.
+    tries = slot = 0
+    length = start = end = 0.0
+    fates: list[tuple[float, bool]] | None = None
+    before: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    at_places: dict[int, Reception] | None = None
 
 
 def other_than(receiver: int, senders: tuple[int, ...]) -> bool:
@@ -151,7 +182,7 @@ class Air:
 
     Parameters
     ----------
-    world : World
+    world : RunningNetwork
     shared : bool
         Whether everybody hears everybody; otherwise only neighbours.
     half_duplex : bool
@@ -164,7 +195,7 @@ class Air:
 
     def __init__(
         self,
-        world: World,
+        world: RunningNetwork,
         shared: bool,
         half_duplex: bool,
         capture: float,

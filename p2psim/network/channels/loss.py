@@ -14,7 +14,7 @@ from p2psim.network.channels.draws import Draws, EdgeValue, number_or_mapping
 
 if TYPE_CHECKING:
     from p2psim.network.graph import Links
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 #: Whether the next delivery from a sender to a receiver is lost; the lane is that of `Medium.carry`.
 Losses = Callable[[int, int, int], bool]
@@ -70,7 +70,7 @@ class GilbertElliott(Options):
         assert self.to_good is not None
         return self.to_bad + self.to_good
 
-    def open(self, world: World) -> Losses:
+    def open(self, world: RunningNetwork) -> Losses:
         """Losses in a world; states are drawn when they are asked for, by the law of the chain in between."""
         share, relaxation, env, exp = self.bad_share, self.relaxation, world.env, math.exp
         good, bad = self.good, self.bad
@@ -98,7 +98,7 @@ Loss = Annotated[
 ]
 
 
-def open_loss(loss: float | EdgeValue | GilbertElliott, world: World) -> Losses:
+def open_loss(loss: float | EdgeValue | GilbertElliott, world: RunningNetwork) -> Losses:
     """Losses in a world."""
     if isinstance(loss, GilbertElliott):
         return loss.open(world)

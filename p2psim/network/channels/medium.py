@@ -7,7 +7,7 @@ Media in which messages do not disturb one another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from p2psim.core.events import LOSS, NONE
@@ -16,13 +16,7 @@ from p2psim.network.channels.loss import Losses
 from p2psim.network.simpy_engine.timers import NORMAL, Later
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
-
-#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
-Ended = Callable[[int, int, int, int, int], None]
-
-#: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
-Message = tuple[int, int, int, int, int, Ended, Ended]
+    from p2psim.network.spec import Ended, RunningNetwork
 
 
 class Medium(Protocol):
@@ -141,7 +135,7 @@ class QuietMedium:
 
     Parameters
     ----------
-    world : World
+    world : RunningNetwork
     ends : Ends
     airtime, delays, losses : callable
     constant : float, optional
@@ -150,7 +144,7 @@ class QuietMedium:
 
     def __init__(
         self,
-        world: World,
+        world: RunningNetwork,
         ends: Ends,
         airtime: Airtime,
         delays: Delays,

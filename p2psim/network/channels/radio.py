@@ -17,13 +17,13 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE
 from p2psim.core.times import ROUNDING
 from p2psim.network.channels.draws import Airtime, Delays, Draws
-from p2psim.network.channels.interference import Air, Reception
+from p2psim.network.channels.interference import Air, Transmission
 from p2psim.network.channels.loss import Losses
-from p2psim.network.channels.medium import Carried, Ended, Ends, QuietMedium
+from p2psim.network.channels.medium import Carried, Ends, QuietMedium
 from p2psim.network.simpy_engine.timers import NORMAL
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import Ended, RunningNetwork
 
 
 class Access(Protocol):
@@ -44,7 +44,7 @@ class Slots:
 
     asks_again = False
 
-    def __init__(self, world: World, slot: float):
+    def __init__(self, world: RunningNetwork, slot: float):
         self._env, self._slot = world.env, slot
 
     def when(self, one: Transmission) -> float:
@@ -65,7 +65,7 @@ class CarrierSense:
 
     asks_again = True
 
-    def __init__(self, world: World, air: Air, backoff: Distribution, attempts: int):
+    def __init__(self, world: RunningNetwork, air: Air, backoff: Distribution, attempts: int):
         self._env, self._is_busy = world.env, air.is_busy
         self._backoffs = Draws(world, "backoff", backoff)
         self._attempts = attempts
@@ -90,43 +90,12 @@ class CarrierSense:
 _AT_ONCE = (0.0, False)
 
 
-class Transmission(Carried):
-    """A message on the air, or waiting for it, which is also the event of what comes next: its beginning or its end.
-
-    Attributes
-    ----------
-    length : float
-        Airtime.
-    fates : list of (float, bool), optional
-        For each receiver: how long the message travels after its airtime, and whether it is lost on its way. None where
-        it arrives everywhere at the end of its airtime.
-    tries : int
-        How often the sender has found the medium busy.
-    slot : int
-        Number of the slot that it takes, where there are slots.
-    start, end : float
-        When it is on the air, once it is.
-    before, others : tuple of int
-        As in `Reception`, where everybody hears the same.
-    at_places : mapping from receiver to Reception, optional
-        How it is received at each place, where that differs.
-    """
-
-    # What most transmissions leave as it is stands here: a message is made faster so.
-    tries = slot = 0
-    length = start = end = 0.0
-    fates: list[tuple[float, bool]] | None = None
-    before: tuple[int, ...] = ()
-    others: tuple[int, ...] = ()
-    at_places: dict[int, Reception] | None = None
-
-
 class RadioMedium:
     """Sends, one by one or as they come, what senders hand over; the air tells who heard it.
 
     Parameters
     ----------
-    world : World
+    world : RunningNetwork
     ends : Ends
     airtime, delays, losses : callable
     air : Air
@@ -141,7 +110,7 @@ class RadioMedium:
 
     def __init__(
         self,
-        world: World,
+        world: RunningNetwork,
         ends: Ends,
         airtime: Airtime,
         delays: Delays,

@@ -11,10 +11,10 @@ from p2psim.core.distributions import Distribution, Quantity
 from p2psim.core.events import OFFLINE, UNACKNOWLEDGED
 from p2psim.core.options import BY_NAME, Fraction, Options
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Ended, Ends, Medium
+from p2psim.network.channels.medium import Ends, Medium
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import Ended, RunningNetwork
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -61,7 +61,7 @@ class Retransmission:
     Attempts are counted where something went wrong, so that what arrives at once costs nothing.
     """
 
-    def __init__(self, world: World, options: Same, make: Callable[[Ends], Medium]):
+    def __init__(self, world: RunningNetwork, options: Same, make: Callable[[Ends], Medium]):
         self._world, self._limit = world, options.limit
         self._backoffs = Draws(world, "retransmit", options.backoff)
         self._loses_some = options.acknowledge > 0

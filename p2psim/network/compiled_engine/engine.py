@@ -43,7 +43,7 @@ from p2psim.network.exchanges.rounds import Round
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
-    from p2psim.network.simulation import Network
+    from p2psim.network.section import Network
 
 #: Patterns; those from 2 on but the last are ways of gossip (`p2psim.network.compiled_engine.gossip`).
 REQUEST, BROADCAST, ROUND = 0, 1, 6

@@ -17,7 +17,7 @@ from p2psim.core.options import Options
 from p2psim.network.drawing import BLOCK
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Broadcast(Options):
@@ -40,7 +40,7 @@ class Broadcast(Options):
         """Whether there is no commit without a message that arrives."""
         return False
 
-    def start(self, world: World) -> None:
+    def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
         neighbours = [repeat(world.links.of(agent).tolist()) for agent in range(world.links.agents)]
 
@@ -101,7 +101,7 @@ class Gossip(Options):
         """Whether there is no commit without a message that arrives."""
         return self.mode != "push" or updates == "hear"
 
-    def start(self, world: World) -> None:
+    def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
         meet = _Meetings(self, world)
         if self.mode == "push":
@@ -117,7 +117,7 @@ ARRAY_CODES = {"push": 2, "pull": 3, "push-pull": 4, "edge": 5}
 class _Meetings:
     """What the agents of one world do when they wake or hear something."""
 
-    def __init__(self, options: Gossip, world: World):
+    def __init__(self, options: Gossip, world: RunningNetwork):
         from p2psim.network import clock_heap  # compiled: not wanted by who only reads a scenario
 
         links = world.links

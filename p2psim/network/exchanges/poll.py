@@ -10,7 +10,7 @@ from p2psim.core.distributions import Quantity, least
 from p2psim.core.options import Options, Positive
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Poll(Options):
@@ -47,8 +47,8 @@ class Poll(Options):
         """Whether there is no commit without a message that arrives."""
         return True
 
-    def start(self, world: World) -> None:
+    def start(self, world: RunningNetwork) -> None:
         """Start the learner's rounds."""
         from p2psim.network.exchanges.polling import Polling  # SimPy: not wanted by who only reads a scenario
 
-        world.env.process(Polling(self, world).ask())
+        world.env.process(Polling(self.interval, self.response, world).ask())

@@ -13,8 +13,8 @@ from p2psim.network.exchanges.protocol import Answers
 from p2psim.network.simpy_engine.timers import NORMAL, Later
 
 if TYPE_CHECKING:
-    from p2psim.network.exchanges.poll import Poll
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.core.distributions import Distribution
+    from p2psim.network.spec import RunningNetwork
 
 
 class _Owed(Later):
@@ -30,12 +30,12 @@ class _Owed(Later):
 class Polling:
     """The learner's queries, and what each owner still owes."""
 
-    def __init__(self, options: Poll, world: World):
+    def __init__(self, interval: float, response: float | Distribution, world: RunningNetwork):
         self._world = world
-        self._interval = options.interval
+        self._interval = interval
         owners = world.links.agents
         self._owners = range(owners)
-        self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
+        self._delays = [world.draws("response", owner, response) for owner in range(owners)]
         self._owed: list[_Owed | None] = [None] * owners
         self._newest = [0] * owners
         self._answers = Answers(world)

@@ -11,16 +11,15 @@ from p2psim.core.events import LEARNER
 from p2psim.network.channels.draws import Draws
 
 if TYPE_CHECKING:
-    from p2psim.network.channels.medium import Ended
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import Ended, RunningNetwork
 
 
 class ExchangePattern(Protocol):
     """A frozen part of the scenario that, once started, acts on the world until the run is over.
 
-    ``start`` is called once, before time runs. It starts clocks (:meth:`World.start_clocks`) or processes of
+    ``start`` is called once, before time runs. It starts clocks (:meth:`RunningNetwork.start_clocks`) or processes of
     its own (``world.env.process``) and reacts to what they and the channel tell it. It writes nothing itself:
-    the world's ``wake``, ``send``, ``commit`` and ``drop`` do. A message sent with :meth:`World.send` ends for
+    the world's ``wake``, ``send``, ``commit`` and ``drop`` do. A message sent with :meth:`RunningNetwork.send` ends for
     each receiver in just one call, to ``heard`` or to ``lost``, whatever the channel does in between; so
     channels can delay, lose and collide without a pattern knowing.
     """
@@ -37,7 +36,7 @@ class ExchangePattern(Protocol):
     def needs_delivery(self, updates: str) -> bool:
         """Whether there is no commit without a message that arrives; ``updates`` as in the network."""
 
-    def start(self, world: World) -> None:
+    def start(self, world: RunningNetwork) -> None:
         """Begin to act on the world."""
 
 
@@ -51,7 +50,7 @@ class Answers:
     there; no more often than the channel allows. Then, or without such a rule at once, the answer counts as lost.
     """
 
-    def __init__(self, world: World):
+    def __init__(self, world: RunningNetwork):
         self._world = world
         self._fresh = world.fresh
         self._backoffs = Draws(world, "retransmit", world.fresh.backoff if world.fresh is not None else 0.0)

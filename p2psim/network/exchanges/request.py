@@ -13,7 +13,7 @@ from p2psim.core.options import Options
 from p2psim.network.exchanges.protocol import Answers
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Request(Options):
@@ -45,7 +45,7 @@ class Request(Options):
         """Whether there is no commit without a message that arrives."""
         return True
 
-    def start(self, world: World) -> None:
+    def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""
         world.start_clocks(_Desk(self, world).ask)
 
@@ -53,7 +53,7 @@ class Request(Options):
 class _Desk:
     """The learner's desk: who is served, who waits."""
 
-    def __init__(self, options: Request, world: World):
+    def __init__(self, options: Request, world: RunningNetwork):
         self._world = world
         self._queues = options.busy == "queue"
         self._services = world.draws("service", LEARNER, options.service)

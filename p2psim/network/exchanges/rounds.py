@@ -16,7 +16,7 @@ from p2psim.network.exchanges.protocol import Answers
 if TYPE_CHECKING:
     import simpy
 
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import RunningNetwork
 
 
 class Round(Options):
@@ -48,7 +48,7 @@ class Round(Options):
         """Whether there is no commit without a message that arrives: a round without answers is one, too."""
         return False
 
-    def start(self, world: World) -> None:
+    def start(self, world: RunningNetwork) -> None:
         """Start the learner's rounds."""
         world.env.process(_Rounds(self, world).go_on())
 
@@ -56,7 +56,7 @@ class Round(Options):
 class _Rounds:
     """The round that is open, and what each owner still owes."""
 
-    def __init__(self, options: Round, world: World):
+    def __init__(self, options: Round, world: RunningNetwork):
         self._world = world
         self._interval, self._deadline = options.interval, options.deadline
         owners = world.links.agents

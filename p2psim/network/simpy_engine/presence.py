@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import simpy
 
 from p2psim.core.events import LEARNER, NOBODY, NONE, OFFLINE
+from p2psim.network.spec import RunningNetwork
 
 if TYPE_CHECKING:
     from p2psim.network.availability import AnyAvailability
-    from p2psim.network.channels.medium import Message
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.spec import Message
+
+
+class Host(RunningNetwork, Protocol):
+    """What a running network also does for those who leave and come back."""
+
+    def leave(self, agent: int) -> None:
+        """Write that an agent, or the learner, leaves."""
+
+    def join(self, agent: int, peer: int, version: int) -> None:
+        """Write that an agent comes back, and the model that it fetches from a peer."""
+
+    def deactivate(self, agent: int) -> None:
+        """Take note that an agent makes no release any more."""
 
 
 class Presence:
@@ -27,7 +40,7 @@ class Presence:
         Called with an agent that has come back.
     """
 
-    def __init__(self, world: World, availability: AnyAvailability):
+    def __init__(self, world: Host, availability: AnyAvailability):
         agents = world.links.agents
         self._world = world
         self.present = bytearray(b"\x01") * (agents + 1)

@@ -30,16 +30,16 @@ from p2psim.core.events import (
 )
 from p2psim.core.randomness import Streams
 from p2psim.core.times import until
-from p2psim.network.channels.medium import Ended
 from p2psim.network.clock_heap import ticks
 from p2psim.network.drawing import Drawing
 from p2psim.network.members import Members
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
 from p2psim.network.simpy_engine.timers import LAST, NORMAL, Act, Ticks, moment
+from p2psim.network.spec import Ended
 
 if TYPE_CHECKING:
-    from p2psim.network.simulation import Network
+    from p2psim.network.section import Network
 
 
 def _write_nothing(*_: float) -> int:
@@ -48,7 +48,7 @@ def _write_nothing(*_: float) -> int:
 
 
 class World:
-    """State that exchange patterns, channels and availability share.
+    """The running network that exchanges, channels and availability see (`RunningNetwork`).
 
     Parameters
     ----------

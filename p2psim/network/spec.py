@@ -1,0 +1,207 @@
+"""What exchanges, channels and availability see of a running network, whatever engine runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from p2psim.core.distributions import Distribution
+from p2psim.core.events import OK
+from p2psim.core.randomness import Streams
+from p2psim.network.graph import Links
+from p2psim.network.members import Members
+
+if TYPE_CHECKING:
+    import simpy
+
+#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
+Ended = Callable[[int, int, int, int, int], None]
+
+#: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
+Message = tuple[int, int, int, int, int, Ended, Ended]
+
+
+class Attendance(Protocol):
+    """Which agents are online.
+
+    Attributes
+    ----------
+    returned : list of callable
+        Called with an agent that has come back.
+    """
+
+    returned: list[Callable[[int], None]]
+
+    def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterator[float]) -> None:
+        """Let agents go offline and come back together, for one reason among several.
+
+        An agent is online when no reason keeps it away.
+
+        Parameters
+        ----------
+        agents : tuple of int
+            −1 is the learner.
+        begins : bool
+            Whether they are online at first.
+        turns : iterator of float
+            Times at which they leave or come back, in order. If it ends while they are offline, they are gone for good.
+        """
+
+    def takes_in(self, receiver: int) -> bool:
+        """Whether a message that reaches a receiver does not fail there: it is online, or will fetch it."""
+
+
+class AnswerAgain(Protocol):
+    """How an answer that was lost is given again with a new release."""
+
+    @property
+    def limit(self) -> int:
+        """The most times that it is given again."""
+
+    @property
+    def backoff(self) -> float | Distribution:
+        """Time from the loss to the next answer."""
+
+
+class RunningNetwork(Protocol):
+    """A network while it runs: what its parts read of it, and what they ask of it.
+
+    Attributes
+    ----------
+    env : simpy.Environment
+        Clock and queue; ``env.now`` is the time, in mean clock periods.
+    links : Links
+        The graph.
+    members : Members
+        Names, groups and numbers of the agents.
+    rates : ndarray, shape (n,)
+        Wakes of each agent per unit of time.
+    streams : Streams
+        Random streams of the replica: the only source of random numbers.
+    updates : str
+        Whether the algorithm updates a model on waking (``wake``) or on hearing another (``hear``).
+    goes_on : bool
+        Whether agents that may make no more releases go on without their data.
+    presence : Attendance
+        Which agents are online.
+    present : bytearray, shape (n + 1,)
+        1 where an agent is online; the last entry, which index −1 finds, is the learner's.
+    versions : list of int, shape (n,)
+        Commits of each agent so far: the version of its model.
+    commits : int
+        Commits so far: the version of the learner's model.
+    fresh : AnswerAgain or None
+        How lost answers are given again.
+    draws : callable
+        Endless draws of a quantity, ``draws(purpose, agent, quantity, lane=0)``, each agent's from a stream of its own.
+    """
+
+    env: simpy.Environment
+    links: Links
+    members: Members
+    rates: np.ndarray
+    streams: Streams
+    updates: Any
+    goes_on: bool
+    present: bytearray
+    versions: list[int]
+    commits: int
+    draws: Callable[..., Iterator[float]]
+
+    @property
+    def presence(self) -> Attendance:
+        """Which agents are online."""
+
+    @property
+    def fresh(self) -> AnswerAgain | None:
+        """How lost answers are given again."""
+
+    def start_clocks(self, tick: Callable[[int], None]) -> None:
+        """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
+
+    def after(self, delay: float, act: Callable[[], None]) -> None:
+        """Call ``act`` after a delay; at once, and before anything else, if the delay is zero."""
+
+    def until(self, time: float) -> simpy.Event:
+        """Event of a time that is now or to come, such as a multiple of an interval; see `p2psim.core.times`."""
+
+    def wake(self, agent: int, outcome: int = OK) -> int:
+        """Write that an agent's clock ticked; returns the number of the event."""
+
+    def misses(self, agent: int) -> bool:
+        """Whether an agent misses the wake that comes now; to be asked once for each."""
+
+    def is_spent(self, agent: int) -> bool:
+        """Whether an agent may make no more releases."""
+
+    def release(self, agent: int) -> int:
+        """Number of the release that an agent makes now, touching its data; `NONE` if it may make no more."""
+
+    def send(
+        self,
+        sender: int,
+        receivers: Sequence[int],
+        version: int,
+        cause: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+    ) -> int:
+        """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``, once.
+
+        Parameters
+        ----------
+        sender : int
+        receivers : sequence of int
+        version : int
+            Of the model that it carries; `NONE` for a question.
+        cause, release : int
+            Number of the event that caused it, and of the release that it carries; `NONE` where there is none.
+        heard, lost : callable
+            Called with sender, receiver, number of the event that ended it, version and release.
+        """
+
+    def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
+        """Write an update of a model (of the learner: agent −1), and end the run if it was the last."""
+
+    def update_and_tell(
+        self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
+    ) -> None:
+        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step."""
+
+    def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
+        """Write that something an agent was to do will not be done."""
+
+    def settle(self) -> None:
+        """End the run if no agent may make a release any more, and none is on its way."""
+
+    def keep_going(self) -> None:
+        """Let the run not end for want of releases before `may_end` has been called as often."""
+
+    def may_end(self) -> None:
+        """Take back one `keep_going`."""
+
+    # For channels
+
+    def arrive(
+        self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
+    ) -> None:
+        """Deliver a message, hold it, or drop it if the receiver is offline."""
+
+    def fail(
+        self,
+        sender: int,
+        receiver: int,
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+        outcome: int,
+    ) -> None:
+        """Drop a message on its way to one receiver."""
+
+    def retry(self, sender: int, receiver: int, version: int, cause: int, release: int, outcome: int) -> None:
+        """Write that a message is sent again to one receiver, and why."""
