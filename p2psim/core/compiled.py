@@ -11,25 +11,19 @@ import contextlib
 import hashlib
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-_PACKAGE = Path(__file__).parent
+from p2psim.core.interrupts import interrupted_afterwards
+
+_PACKAGE = Path(__file__).parents[1]
 
 #: Where sources that are compiled, or give constants to such, may be.
-_SOURCES = (
-    "compiled.py",
-    "intrinsics.py",
-    "moments.py",
-    "streams.py",
-    "network/*.py",
-    "learning/*.py",
-    "learning/losses/*.py",
-    "privacy/*.py",
-)
+_SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py")
 
 #: Caches of other sources are removed when they have not been used for so long.
 _KEEP_SECONDS = 7 * 86400.0
@@ -57,9 +51,8 @@ def cache_directory() -> Path:
 
 
 def is_compiled() -> bool:
-    """Whether the kernels that every run needs are in the cache. Does not load numba."""
-    names = {path.name.split(".")[0] for path in cache_directory().rglob("*.nbi")}
-    return {"streams", "star_kernel"} <= names
+    """Whether a kernel that every run needs is in the cache. Does not load numba."""
+    return any(cache_directory().rglob("philox.*.nbi"))
 
 
 def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -71,6 +64,8 @@ def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[...
         Whether to paste the function into those that call it.
     """
     import numba
+
+    _hold_interrupts()
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
         with _cached_here():
@@ -87,6 +82,7 @@ def first_class(function: Callable[..., float]) -> Any:
     """
     import numba
 
+    _hold_interrupts()
     floats = numba.types.Array(numba.float64, 1, "C")
     compiled = partial(numba.cfunc, numba.float64(numba.float64, numba.float64, floats))
     with _cached_here():
@@ -94,6 +90,32 @@ def first_class(function: Callable[..., float]) -> Any:
             return compiled(cache=True)(function)
         except RuntimeError:  # it is of no file
             return compiled()(function)
+
+
+@lru_cache(maxsize=1)
+def _hold_interrupts() -> None:
+    """Have interrupts wait while numba compiles: it calls Python from where an error of Python is lost."""
+    from numba.core import event
+
+    class Holder(event.Listener):
+        """Holds from the outermost of the blocks in which the main thread compiles."""
+
+        open = 0
+
+        def on_start(self, event: object) -> None:
+            if threading.current_thread() is threading.main_thread():
+                if not self.open:
+                    self.held = interrupted_afterwards()
+                    self.held.__enter__()
+                self.open += 1
+
+        def on_end(self, event: object) -> None:
+            if threading.current_thread() is threading.main_thread():
+                self.open -= 1
+                if not self.open:
+                    self.held.__exit__(None, None, None)
+
+    event.register("numba:compiler_lock", Holder())
 
 
 @contextlib.contextmanager

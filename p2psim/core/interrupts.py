@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -33,18 +34,21 @@ def deaf_afterwards(is_last: bool) -> Iterator[None]:
 
 @contextmanager
 def interrupted_afterwards() -> Iterator[None]:
-    """Hold Ctrl-C back until the block is over: a library would make another error of it."""
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is over: a library would make another error of them."""
     held: list[int] = []
-    try:
-        before = signal.getsignal(signal.SIGINT)
-        signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
-    except ValueError:  # not the main thread, which alone is interrupted
+    before = {ending: signal.getsignal(ending) for ending in (signal.SIGINT, *ENDINGS)}
+    # Those that end the process at once make no error; nothing is known of handlers that are not of Python.
+    ours = [ending for ending, handler in before.items() if callable(handler)]
+    if threading.current_thread() is not threading.main_thread():  # which alone is interrupted
         yield
         return
+    for ending in ours:
+        signal.signal(ending, lambda number, frame: held.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for ending in ours:
+            signal.signal(ending, before[ending])
         for number in held[:1]:
             signal.raise_signal(number)
 

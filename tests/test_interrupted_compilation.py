@@ -1,0 +1,66 @@
+"""Interrupts while kernels are compiled: they wait until it is done, and are lost nowhere."""
+
+import math
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+import p2psim
+from p2psim.core import compiled
+
+
+def fresh(number: int) -> Any:
+    """A function that has not been compiled yet; it takes some tenths of a second."""
+    factor = 1.0 + number
+
+    def wave(x: float) -> float:
+        total = 0.0
+        for i in range(3):
+            total += math.sin(factor * x + i) if x > i else math.cos(x - i)
+        return total
+
+    return numba.njit(wave)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_waits_for_the_end_of_the_compilation(
+    ending: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any moment of it: what was begun is compiled, the interrupt comes once, and the handlers are back."""
+    compiled.njit()  # as every kernel of p2psim does
+    lost: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", lost.append)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(ending, interrupt)
+    try:
+        for number, delay in enumerate((0.002, 0.01, 0.03, 0.06)):
+            kernel = fresh(10 * ending + number)
+            timer = threading.Timer(delay, os.kill, (os.getpid(), ending))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                _ = kernel(1.0), time.sleep(5)
+            assert kernel.signatures
+            assert kernel(1.0) == pytest.approx(kernel.py_func(1.0))
+            assert signal.getsignal(ending) is interrupt
+    finally:
+        signal.signal(ending, before)
+    assert not lost
+
+
+def test_every_source_that_is_compiled_decides_where_kernels_are_kept() -> None:
+    """Numba does not see that another file has changed whose function was compiled into a kernel."""
+    package = Path(p2psim.__file__).parent
+    listed = {path for pattern in compiled._SOURCES for path in package.glob(pattern)}
+    holding = {path for path in package.rglob("*.py") if "@njit" in path.read_text()}
+    assert holding
+    assert holding <= listed | {package / "testing/parts.py"}
+    assert all(list(package.glob(pattern)) for pattern in compiled._SOURCES)
