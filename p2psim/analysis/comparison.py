@@ -38,8 +38,9 @@ def compare(a: Result, b: Result, confidence: float = 0.95) -> pd.DataFrame:
     -------
     DataFrame
         One row a pair of cells, model and metric: the keys that either run sweeps, ``model``, ``metric``, ``a`` and
-        ``b`` (means), ``difference`` with ``low`` and ``high`` (Student's t on paired differences, Welch's on
-        independent samples), ``median`` of the paired differences with ``median low`` and ``median high`` (bootstrap),
+        ``b`` (means, of infinite values only where nothing else is left), ``difference`` with ``low`` and ``high``
+        (Student's t on paired differences, Welch's on independent samples), ``median`` of the paired differences,
+        infinite ones among them, with ``median low`` and ``median high`` (bootstrap),
         ``ratio`` b/a with ``ratio low`` and ``ratio high`` (geometric; where all values are positive), ``pairs``,
         ``not finite`` (pairs left out of means, since one of them diverged), ``correlation`` (of the pairs: 0 says that
         pairing gained nothing) and ``paired``.
@@ -181,26 +182,34 @@ def _row(one: pd.Series[float], other: pd.Series[float], paired: bool, confidenc
     if paired:
         both = one.index.intersection(other.index)
         a, b = one.loc[both].to_numpy(dtype=float), other.loc[both].to_numpy(dtype=float)
+        every_a, every_b = a, b
         finite = np.isfinite(a) & np.isfinite(b)
         a, b, lost = a[finite], b[finite], int((~finite).sum())
     else:
-        a, b = one.to_numpy(dtype=float), other.to_numpy(dtype=float)
-        lost = int((~np.isfinite(a)).sum() + (~np.isfinite(b)).sum())
-        a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+        every_a, every_b = one.to_numpy(dtype=float), other.to_numpy(dtype=float)
+        a, b = every_a[np.isfinite(every_a)], every_b[np.isfinite(every_b)]
+        lost = every_a.size + every_b.size - a.size - b.size
     nothing = Interval(np.nan, np.nan, np.nan)
-    mean = median = ratio = nothing
+    median = ratio = nothing
     correlation = np.nan
+    with np.errstate(invalid="ignore"):  # ∞ − ∞ is undefined
+        of_a, of_b = (float(np.mean(every)) if every.size else np.nan for every in (every_a, every_b))
+        mean = Interval(of_b - of_a, np.nan, np.nan)
+        apart = every_b - every_a if paired else np.empty(0)
+    apart = apart[~np.isnan(apart)]
+    if apart.size:
+        median = median_interval(apart, confidence)
     if a.size and b.size:
+        of_a, of_b = float(a.mean()), float(b.mean())
         mean = mean_interval(b - a, confidence) if paired else welch_interval(a, b, confidence)
         if paired:
-            median = median_interval(b - a, confidence)
             if min(a.min(), b.min()) > 0:
                 ratio = ratio_interval(a, b, confidence)
             if a.size > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
                 correlation = float(np.corrcoef(a, b)[0, 1])
     return {
-        "a": float(a.mean()) if a.size else np.nan,
-        "b": float(b.mean()) if b.size else np.nan,
+        "a": of_a,
+        "b": of_b,
         "difference": mean.estimate,
         "low": mean.low,
         "high": mean.high,
@@ -228,7 +237,8 @@ def short(table: pd.DataFrame) -> pd.DataFrame:
     for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
         texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]
         shown[name] = pd.Series(texts, index=table.index, dtype=object)
-    shown["says"] = [_says(*row) for row in table[["low", "high"]].itertuples(index=False, name=None)]
+    told = ["a", "b", "low", "high", "pairs", "not finite"]
+    shown["says"] = [_says(*row) for row in table[told].itertuples(index=False, name=None)]
     for name in ("pairs", "not finite", "correlation"):
         shown[name] = table[name]
     return shown
@@ -240,7 +250,13 @@ def _with_ends(estimate: float, low: float, high: float) -> str:
     return f"{estimate:.3g}" if np.isnan(low) else f"{estimate:.3g} [{low:.3g}, {high:.3g}]"
 
 
-def _says(low: float, high: float) -> str:
-    if np.isnan(low):
+def _says(a: float, b: float, low: float, high: float, pairs: int, lost: int) -> str:
+    if not np.isnan(low):
+        return "b is higher" if low > 0 else "b is lower" if high < 0 else "no difference shown"
+    if pairs or not lost:
         return "too few replicas"
-    return "b is higher" if low > 0 else "b is lower" if high < 0 else "no difference shown"
+    if np.isnan([a, b]).any():
+        return "undefined"
+    if np.isinf([a, b]).all():
+        return "both are infinite"
+    return f"{'a' if np.isinf(a) else 'b'} is infinite"

@@ -95,7 +95,8 @@ def median_interval(values: np.ndarray, confidence: float = 0.95, seed: int = 0)
         Without ends for n < 5, where the interval cannot reach 90 %: it lies between the extremes, which miss the
         median with probability 2^(1−n).
     """
-    median = float(np.median(values))
+    with np.errstate(invalid="ignore"):  # between −∞ and ∞ there is no middle
+        median = float(np.median(values))
     if values.size < 5:
         return Interval(median, np.nan, np.nan)
     draws = np.random.default_rng(seed).integers(0, values.size, (RESAMPLES, values.size))

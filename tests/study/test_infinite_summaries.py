@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2psim
+from p2psim.analysis import comparison
+from p2psim.cli.main import main
 from p2psim.core.intervals import median_interval
 from p2psim.report.curves import quartiles
 from p2psim.runs.work import order_interval
@@ -53,3 +55,44 @@ def test_medians_and_their_intervals(sample: list[float]) -> None:
         assert np.isnan(interval.low) == np.isnan(interval.high)
         if np.isinf(found).all():
             assert interval.estimate == np.inf
+
+
+@given(values, values, st.booleans())
+def test_sides_of_a_comparison(a: list[float], b: list[float], paired: bool) -> None:
+    """A side is undefined only if it holds nothing; that nothing finite is left to compare is said as it is."""
+    row = comparison._row(pd.Series(a), pd.Series(b), paired, 0.95)
+    sides = [a[: len(b)], b[: len(a)]] if paired else [a, b]
+    finite = np.isfinite(sides).all(axis=0) if paired else None
+    for name, side in zip("ab", sides, strict=True):
+        kept = np.array(side)[finite if paired else np.isfinite(side)]
+        lost_all = not (finite.any() if finite is not None else all(np.isfinite(one).any() for one in sides))
+        expected = np.mean(side) if lost_all else kept.mean()
+        assert row[name] == expected or row[name] == pytest.approx(expected)
+    if paired:
+        with np.errstate(invalid="ignore"):
+            apart = np.subtract(sides[1], sides[0])
+            known = apart[~np.isnan(apart)]
+            expected = np.median(known) if known.size else np.nan
+        assert row["median"] == pytest.approx(expected, nan_ok=True)
+    said = comparison._says(*(row[key] for key in ("a", "b", "low", "high", "pairs", "not finite")))
+    infinite = [name for name in "ab" if np.isinf(row[name])]
+    assert ("infinite" in said) == bool(infinite)
+    if len(infinite) == 1:
+        assert said == f"{infinite[0]} is infinite"
+
+
+def test_a_side_without_privacy_is_said_to_be_infinite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = small.tree(
+        sweep={"privacy.epsilon": [1, np.inf]}, record={"metrics": ["epsilon_spent"], "every": 10}
+    )
+    result = p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", progress=False)
+    assert main(["compare", str(tmp_path / "run"), "--reference", "privacy.epsilon=1"]) == 0
+    shown = capsys.readouterr().out
+    assert "b is infinite" in shown
+    assert "nan" not in shown.splitlines()[2].split()[:6]
+    (row,) = comparison.compare_within(result, {"privacy.epsilon": 1}).to_dict("records")
+    assert np.isfinite(row["a"])
+    assert row["b"] == row["difference"] == row["median"] == np.inf
+    assert result.plot("paired", reference={"privacy.epsilon": 1})
