@@ -115,7 +115,7 @@ def _hold_interrupts() -> None:
                 if not self.open:
                     self.held.__exit__(None, None, None)
 
-    event.register("numba:compiler_lock", Holder())
+    event.register("numba:compiler_lock", Holder())  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import small_study as small
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2psim
@@ -57,6 +57,7 @@ def test_medians_and_their_intervals(sample: list[float]) -> None:
             assert interval.estimate == np.inf
 
 
+@settings(max_examples=30)
 @given(values, values, st.booleans())
 def test_sides_of_a_comparison(a: list[float], b: list[float], paired: bool) -> None:
     """A side is undefined only if it holds nothing; that nothing finite is left to compare is said as it is."""
