@@ -79,13 +79,14 @@ def test_a_cluster_changes_no_byte(scheduler: str, tmp_path: Path, redraw: str) 
 
 
 def test_replicas_until_an_interval_is_narrow_are_the_same(scheduler: str, tmp_path: Path) -> None:
-    until = {"metric": "relative_fitness", "width": 0.2}
+    until = {"metric": "relative_fitness", "width": 2.0}
     study = small.scenario(replicas={"until": until, "least": 5, "most": 12})
     p2psim.run(study, tmp_path / "here", progress=False)
     p2psim.run(study, tmp_path / "there", progress=False, executor="dask", scheduler=scheduler)
     assert small.digests(tmp_path / "there") == small.digests(tmp_path / "here")
     here, there = (manifest.read(tmp_path / name).cells for name in ("here", "there"))
     assert [cell.stopped for cell in there] == [cell.stopped for cell in here]
+    assert [cell.stopped["why"] for cell in here] == ["reached", "most"]
 
 
 def killing(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -4,6 +4,7 @@ Which one is ahead per iteration depends on how many weak links of the graph are
 link, one of coordinate descent all links of an agent. With 10 inner steps at both ends it also takes 20 gradients.
 """
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def angular_problem(least: float) -> tuple[Links, GraphProblem]:
     return links, problem
 
 
+@cache
 def gaps(least: float) -> tuple[Trace, dict[float, Trace], float]:
     """Courses of coordinate descent and of ADMM at each ρ, from the local models, and the minimum of Q_L."""
     links, problem = angular_problem(least)
