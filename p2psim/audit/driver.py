@@ -29,8 +29,7 @@ from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
     from p2psim.simulation.algorithms.replay import FamilyCell
 
 #: Ways of releasing that one command audits; of more it says how many are left.

@@ -15,7 +15,7 @@ from p2psim.runs.invocations import Meter, Resources
 from p2psim.runs.parts import Finished, Part, RunKey, encode
 
 if TYPE_CHECKING:
-    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Cell
     from p2psim.simulation.workspace import Workspace
 
 #: Seconds that a batch should take: long beside handing it over, short beside a person's patience.

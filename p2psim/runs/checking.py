@@ -16,8 +16,7 @@ from p2psim.simulation.computable import computed
 
 if TYPE_CHECKING:
     from p2psim.runs.pilot import Pilot
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
     from p2psim.simulation.algorithms.replay import Assessment
     from p2psim.simulation.workspace import Workspace
 
@@ -40,7 +39,7 @@ class Checked:
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
-        from p2psim.scenario.model import explicit
+        from p2psim.scenario.fields import explicit
 
         return {
             "path": self.path,

@@ -27,7 +27,7 @@ from p2psim.runs.pool import SAFE_PATH, environment
 from p2psim.simulation.outcome import arithmetic, differing
 
 if TYPE_CHECKING:
-    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Cell
     from p2psim.simulation.workspace import Workspace
 
 #: Seconds until whoever answers nothing, or has lost its scheduler, is given up.

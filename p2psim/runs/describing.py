@@ -23,8 +23,7 @@ from p2psim.simulation.outcome import differing
 
 if TYPE_CHECKING:
     from p2psim.runs.parts import RunKey
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
 
 
 def describe(
@@ -37,7 +36,7 @@ def describe(
     invocation: Invocation,
 ) -> Manifest:
     """The manifest of the study that begins: the present grid, then earlier cells."""
-    from p2psim.scenario.model import explicit
+    from p2psim.scenario.fields import explicit
 
     old = content.manifest if content is not None else None
     present = {cell.content for cell in grid}

@@ -22,7 +22,7 @@ from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, run_b
 from p2psim.runs.pool import run_pool
 
 if TYPE_CHECKING:
-    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Cell
     from p2psim.simulation.workspace import Workspace
 
 EXECUTORS = ("local", "dask")

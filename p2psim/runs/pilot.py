@@ -30,8 +30,7 @@ from p2psim.scenario.record import fewest, most
 
 if TYPE_CHECKING:
     from p2psim.runs.batches import Item
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
     from p2psim.simulation.algorithms.replay import Assessment
     from p2psim.simulation.workspace import Workspace
 

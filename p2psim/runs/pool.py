@@ -25,7 +25,7 @@ from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Cell
 
 #: Workers that may die before their first batch, one after the other, until that is the machine's fault.
 _MOST_STILLBORN = 3

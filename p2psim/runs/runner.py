@@ -37,8 +37,7 @@ from p2psim.simulation.workspace import Workspace
 if TYPE_CHECKING:
     from p2psim.runs.parts import RunKey
     from p2psim.runs.result import Result
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
 
 #: Where run folders go when nothing is said.
 RUNS = Path("runs")
@@ -263,7 +262,7 @@ def _prepare(
     Also returned: what the preparation found, and the facts of each cell, by content hash; nothing where nothing is
     needed.
     """
-    from p2psim.scenario.model import explicit
+    from p2psim.scenario.fields import explicit
 
     workspace = Workspace(directory)
     if not needed:

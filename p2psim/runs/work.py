@@ -30,8 +30,7 @@ from p2psim.scenario.record import Sequential, Until
 
 if TYPE_CHECKING:
     from p2psim.runs.store import Content
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
 
 
 class Work:

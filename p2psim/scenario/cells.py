@@ -13,16 +13,15 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from pydantic import BaseModel
 
 from p2psim.core.errors import InputError
 from p2psim.core.options import INT64
 from p2psim.scenario.faults import ordered
-from p2psim.scenario.model import Scenario, validated
+from p2psim.scenario.fields import AnyScenario, ScenarioFields, validated
 from p2psim.scenario.nodes import Node, at, place_of, plain
-from p2psim.scenario.rules import contradictions
 from p2psim.scenario.sweep import combinations, read_sweep, steps_of, too_many, with_value
 
 #: Written in front of what is hashed; changes only when the meaning of a scenario does.
@@ -30,7 +29,7 @@ HASH_VERSION = "p2psim-scenario-1"
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell(Generic[AnyScenario]):
     """One combination of swept values.
 
     Attributes
@@ -39,7 +38,7 @@ class Cell:
         Position in the grid, from zero; it moves when values are added to the sweep.
     swept : dict
         For each swept key, in file order, what a table's column holds: a number, or text for anything else.
-    scenario : Scenario
+    scenario : AnyScenario
         Complete and valid, without a sweep.
     content : str
         Hash of what determines the results; it does not move when values are added to the sweep.
@@ -47,26 +46,26 @@ class Cell:
 
     index: int
     swept: dict[str, object]
-    scenario: Scenario
+    scenario: AnyScenario
     content: str
 
 
 #: The grid that was made last: whoever reads a scenario checks its cells, and then runs the same ones.
-_made: tuple[Scenario, list[Cell]] | None = None
+_latest: tuple[ScenarioFields, list[Any]] | None = None
 
 
-def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
+def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCell[AnyScenario]]:
     """Make all cells, and check that each of them makes sense.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioFields
     confirm_cells : bool
         Accept any number of cells.
 
     Returns
     -------
-    list of Cell
+    list of GridCell
         The last swept key is fastest. A single one, with nothing swept, when there is no sweep.
 
     Raises
@@ -74,7 +73,9 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
     InputError
         If there are too many; with everything that is wrong in any of them; or if two are the same.
     """
-    global _made
+    from p2psim.scenario.rules import check_consistency
+
+    global _latest
     node = scenario.nodes()
     axes, faults = read_sweep(node.child("sweep"))
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
@@ -82,37 +83,37 @@ def cells(scenario: Scenario, *, confirm_cells: bool = False) -> list[Cell]:
         faults.append(excess)
     if faults:
         raise InputError(*ordered(faults))
-    if _made is not None and _made[0] is scenario:
-        return list(_made[1])
+    if _latest is not None and _latest[0] is scenario:
+        return list(_latest[1])
     outside = {k: entry for k, entry in node.content.items() if k not in ("sweep", "figure")}
     base = Node(outside, node.place, node.keys)
-    found: list[tuple[dict[str, int], Scenario, str]] = []
+    found: list[tuple[dict[str, int], AnyScenario, str]] = []
     seen: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
         try:
-            one = _scenario(base, combination)
+            cell = _scenario(type(scenario), base, combination)
         except InputError as error:
             faults += error.faults
             continue
-        faults += [one.locate(fault) for fault in contradictions(one)]
-        hashed = _content_of_cell(one, combination)
+        faults += map(cell.locate, check_consistency(cell))
+        hashed = _content_of_cell(cell, combination)
         if hashed in seen:
             place = next((value.place for _, value in reversed(combination.values())), node.place)
             faults.append(at(place, "sweep", f"cell {index} is the same as cell {seen[hashed]}"))
         seen.setdefault(hashed, index)
-        found.append(({key: position for key, (position, _) in combination.items()}, one, hashed))
+        found.append(({key: position for key, (position, _) in combination.items()}, cell, hashed))
     if faults:
         raise InputError(*ordered(faults))
     columns = _columns(found)
     grid = [
-        Cell(index, {key: columns[key][position] for key, position in positions.items()}, one, hashed)
-        for index, (positions, one, hashed) in enumerate(found)
+        GridCell(index, {key: columns[key][position] for key, position in positions.items()}, cell, hashed)
+        for index, (positions, cell, hashed) in enumerate(found)
     ]
-    _made = scenario, grid
+    _latest = scenario, grid
     return list(grid)
 
 
-def content(scenario: Scenario) -> str:
+def content(scenario: ScenarioFields) -> str:
     """Hash what determines the results of a scenario without a sweep.
 
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
@@ -126,7 +127,7 @@ def content(scenario: Scenario) -> str:
     return _hash(tree)
 
 
-def identity(scenario: Scenario) -> str:
+def identity(scenario: ScenarioFields) -> str:
     """Hash what a run folder is bound to.
 
     Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside
@@ -168,14 +169,16 @@ def display(value: Any, also: Collection[str] = ()) -> str:
     return str(value)
 
 
-def _scenario(base: Node, combination: Mapping[str, tuple[int, Node]]) -> Scenario:
+def _scenario(
+    model: type[AnyScenario], base: Node, combination: Mapping[str, tuple[int, Node]]
+) -> AnyScenario:
     node = base
     for key, (_, value) in combination.items():
         node = with_value(node, key, value)
-    return validated(node)
+    return validated(model, node)
 
 
-def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str, dict[int, object]]:
+def _columns(found: Sequence[tuple[dict[str, int], AnyScenario, str]]) -> dict[str, dict[int, object]]:
     """Write the values of each swept key so that a table's column can hold them: all numbers, or all text."""
     values: dict[str, dict[int, object]] = {}
     for positions, scenario, _ in found:
@@ -191,7 +194,7 @@ def _columns(found: Sequence[tuple[dict[str, int], Scenario, str]]) -> dict[str,
     return values
 
 
-def value_at(scenario: Scenario, steps: Sequence[str]) -> object:
+def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     """Return what stands under a dotted key, as a model where it is one."""
     value: Any = scenario
     for step in steps:
@@ -204,14 +207,14 @@ def value_at(scenario: Scenario, steps: Sequence[str]) -> object:
     return value
 
 
-def _content_of_cell(one: Scenario, combination: Mapping[str, tuple[int, Node]]) -> str:
+def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, tuple[int, Node]]) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     beside = {
         key: plain(value)
         for key, (_, value) in combination.items()
         if key == "network.engine" or steps_of(key)[0] == "record"
     }
-    return _hash([content(one), beside]) if beside else content(one)
+    return _hash([content(scenario), beside]) if beside else content(scenario)
 
 
 def _remove(tree: Any, steps: Sequence[str]) -> None:
@@ -233,7 +236,7 @@ def _hash(tree: Any) -> str:
 Labels = dict[str, dict[str, str]]
 
 
-def labels_of(grid: Sequence[Cell]) -> Labels:
+def labels_of(grid: Sequence[GridCell[Any]]) -> Labels:
     """Labels of the swept parts of a study's cells: with every key in which parts of the same kind differ."""
     found: Labels = {}
     for key in grid[0].swept:

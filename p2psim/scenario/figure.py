@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,9 +13,7 @@ from p2psim.core.figures import FIGURES, having
 from p2psim.core.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
 from p2psim.core.registry import NameOf
 from p2psim.scenario.faults import unknown
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import RecordSection
 
 
 class Figure(Options):
@@ -57,28 +55,28 @@ class Figure(Options):
 Figures = Annotated[list[Annotated[Figure, BY_NAME]], AS_LIST]
 
 
-def figure_faults(scenario: Scenario, swept: Collection[str]) -> list[Fault]:
+def figure_faults(figures: Sequence[Figure], record: RecordSection, swept: Collection[str]) -> list[Fault]:
     """What the figures ask for that the study does not have.
 
     Parameters
     ----------
-    scenario : Scenario
-        With its sweep.
+    figures : sequence of Figure
+    record : RecordSection
     swept : collection of str
-        The keys that its sweep sets.
+        The keys that the sweep sets.
     """
     return [
         Fault(message, f"figure.{number}.{key}")
-        for number, figure in enumerate(scenario.figure)
+        for number, figure in enumerate(figures)
         for rule in _RULES
-        for key, message in rule(figure, scenario, list(swept))
+        for key, message in rule(figure, record, list(swept))
     ]
 
 
-Found = Iterator[tuple[str, str]]
+Messages = Iterator[tuple[str, str]]
 
 
-def _against(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+def _against(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
     if figure.against is None:
         return
     if FIGURES[figure.kind].along_the_run:
@@ -91,7 +89,7 @@ def _against(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
         yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
 
 
-def _keys(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+def _keys(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
     if figure.facet is not None:
         if not FIGURES[figure.kind].has_facets:
             yield "facet", f"{figure.kind} compares all cells, and has one figure"
@@ -103,14 +101,14 @@ def _keys(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
         yield from _is_swept("reference", key, swept)
 
 
-def _is_swept(key: str, name: str, swept: Sequence[str]) -> Found:
+def _is_swept(key: str, name: str, swept: Sequence[str]) -> Messages:
     if not swept:
         yield key, f"{name} is not swept; nothing is"
     elif name not in swept:
         yield key, unknown("swept key", name, swept)
 
 
-def _of_one_kind(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+def _of_one_kind(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
     """Keys that only some kinds have, and those that these need."""
     kind = FIGURES[figure.kind]
     for key in ("target", "metric", "reference", "against", "agent", "log", "quantile"):
@@ -124,28 +122,28 @@ def _of_one_kind(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Fo
         yield "metric", f"{figure.kind} draws {kind.draws}, got {figure.metric}"
 
 
-def _quantile(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+def _quantile(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
     low, high = figure.quantile
     if not low <= 0.5 <= high:
         yield "quantile", f"must lie on both sides of the median, .5; got {low:g} and {high:g}"
 
 
-def _recorded(figure: Figure, scenario: Scenario, swept: Sequence[str]) -> Found:
+def _recorded(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
     """What is drawn must be recorded; where that is swept, the run tells."""
     if any(key.split(".")[0] in ("record", "learning") and "metric" in key for key in swept):
         return
-    recorded = [*scenario.record.metrics, *scenario.record.per_agent]
+    recorded = [*record.metrics, *record.per_agent]
     if figure.metric is not None and figure.metric.split("[")[0] not in recorded:
         yield "metric", unknown("recorded metric", figure.metric, recorded)
     kind = FIGURES[figure.kind]
     for name in kind.records:
         if name not in recorded:
             yield "kind", f"{figure.kind} needs {name} in record.metrics"
-    if kind.needs_events and not scenario.record.events:
+    if kind.needs_events and not record.events:
         yield "kind", f"{figure.kind} needs record.events: true"
 
 
-_RULES: tuple[Callable[[Figure, Scenario, Sequence[str]], Found], ...] = (
+_RULES: tuple[Callable[[Figure, RecordSection, Sequence[str]], Messages], ...] = (
     _against,
     _keys,
     _of_one_kind,

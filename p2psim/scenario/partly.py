@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -16,29 +16,27 @@ from pydantic.fields import FieldInfo
 from p2psim.core.errors import Fault, InputError, MissingSourceError
 from p2psim.core.options import Options
 from p2psim.core.registry import AnyOf
+from p2psim.scenario.fields import ScenarioFields, attempted, is_whole, located, with_metrics
 from p2psim.scenario.figure import figure_faults
 from p2psim.scenario.nodes import Node
 from p2psim.scenario.sweep import Axis, steps_of, with_value
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
 
 #: The first part of keys of what the data depends on.
 _OF_DATA = ("data", "network", "seed")
 
 
-def further_faults(node: Node, axes: Sequence[Axis]) -> list[Fault]:
+def further_faults(model: type[ScenarioFields], node: Node, axes: Sequence[Axis]) -> list[Fault]:
     """Faults between those parts of a scenario that are well formed; of a sweep the first cell is judged.
 
     Parameters
     ----------
+    model : type of ScenarioFields
     node : Node
         The scenario as it was written.
     axes : sequence of Axis
         Its sweep.
     """
-    from p2psim.scenario.model import Scenario, attempted, located, with_metrics
-    from p2psim.scenario.rules import contradictions
+    from p2psim.scenario.rules import check_consistency
 
     swept = [key for axis in axes for key in axis.keys]
     if not isinstance(node.content, dict):
@@ -50,15 +48,15 @@ def further_faults(node: Node, axes: Sequence[Axis]) -> list[Fault]:
                 node = with_value(node, key, values[0], place)
     except InputError:
         return []
-    _, tree, context = attempted(node)
-    partly = cast(Scenario, well_formed(Scenario, tree, context))
+    _, tree, context = attempted(model, node)
+    partly = cast(ScenarioFields, well_formed(model, tree, context))
     try:
         vars(partly)["record"] = with_metrics(partly)
     except AttributeError:
         vars(partly).pop("record", None)
-    faults = contradictions(partly)
+    faults = check_consistency(partly)
     with suppress(AttributeError):
-        faults += figure_faults(partly, swept)
+        faults += figure_faults(partly.figure, partly.record, swept)
     if not any(steps_of(key)[0] in _OF_DATA for key in swept):
         faults += faults_of_files(partly)
     return [located(fault, node) for fault in faults]
@@ -111,18 +109,11 @@ def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
     return None
 
 
-def is_whole(part: object) -> bool:
-    """Whether no field of a model is missing, or of one inside it."""
-    if not isinstance(part, BaseModel):
-        return True
-    return type(part).model_fields.keys() <= vars(part).keys() and all(map(is_whole, vars(part).values()))
-
-
 def _part(inside: Any, name: str) -> Any:
     return getattr(inside, name, None)
 
 
-def faults_of_files(partly: Scenario) -> Iterator[Fault]:
+def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     """What is wrong with files that the data and the topology name."""
     from p2psim.data.prepare import prepare
     from p2psim.network.section import Given, draw_links

@@ -16,15 +16,14 @@ from p2psim.learning.section import STARS
 from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.faults import unknown
-from p2psim.scenario.model import Scenario
-from p2psim.scenario.partly import is_whole
+from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.record import SPENDING
 from p2psim.scenario.rules_of_agents import AGENT_RULES, PRIVACY_RULES
 
-Rule = Callable[[Scenario], Iterator[Fault]]
+Rule = Callable[[ScenarioFields], Iterator[Fault]]
 
 
-def contradictions(scenario: Scenario) -> list[Fault]:
+def check_consistency(scenario: ScenarioFields) -> list[Fault]:
     """Return everything in a scenario that contradicts something else in it.
 
     Of a scenario without some of its sections or keys (see :mod:`p2psim.scenario.partly`), what the others contradict.
@@ -32,7 +31,7 @@ def contradictions(scenario: Scenario) -> list[Fault]:
     return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario)))
 
 
-def _found(rule: Rule, scenario: Scenario) -> Iterator[Fault]:
+def _found(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
     """What a rule finds, or what is wrong with a part of the user's own that it asked."""
     try:
         yield from rule(scenario)
@@ -44,7 +43,7 @@ def _found(rule: Rule, scenario: Scenario) -> Iterator[Fault]:
             raise
 
 
-def _star(scenario: Scenario) -> Iterator[Fault]:
+def _star(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of a central learner need one, and an exchange in which it asks."""
     network, kind = scenario.network, scenario.learning.algorithm.kind
     if kind not in STARS:
@@ -56,7 +55,7 @@ def _star(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(f"{kind} needs {needs}, got {network.exchange.kind}", "network.exchange")
 
 
-def _star_learning(scenario: Scenario) -> Iterator[Fault]:
+def _star_learning(scenario: ScenarioFields) -> Iterator[Fault]:
     """One model of all owners, with a regulariser of its own."""
     learning = scenario.learning
     kind = learning.algorithm.kind
@@ -74,7 +73,7 @@ def _star_learning(scenario: Scenario) -> Iterator[Fault]:
         yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
 
 
-def _star_owners(scenario: Scenario) -> Iterator[Fault]:
+def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
     """Owners of a star have no models, and no groups are told apart."""
     if scenario.learning.algorithm.kind not in STARS:
         return
@@ -88,7 +87,7 @@ def _star_owners(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message, "privacy.when_spent")
 
 
-def _reweighting(scenario: Scenario) -> Iterator[Fault]:
+def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
     """Only the learner counts answers."""
     algorithm = scenario.learning.algorithm
     if algorithm.kind != "async-star":
@@ -100,7 +99,7 @@ def _reweighting(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
-def _rejoin(scenario: Scenario) -> Iterator[Fault]:
+def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
     """A model of one's own to come back with is known of these algorithms."""
     kind, rejoin = scenario.learning.algorithm.kind, scenario.network.availability.rejoin
     if rejoin != "stale" and kind not in ("async-star", "coordinate-descent", "model-propagation"):
@@ -110,7 +109,7 @@ def _rejoin(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
-def _graph(scenario: Scenario) -> Iterator[Fault]:
+def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of agents who learn their own models each."""
     network, learning = scenario.network, scenario.learning
     kind = learning.algorithm.kind
@@ -131,7 +130,7 @@ def _graph(scenario: Scenario) -> Iterator[Fault]:
         yield Fault("push-sum needs no answers: it takes push", "network.exchange.mode")
 
 
-def _graph_learning(scenario: Scenario) -> Iterator[Fault]:
+def _graph_learning(scenario: ScenarioFields) -> Iterator[Fault]:
     """What agents who learn their own models can minimise, release and record."""
     learning = scenario.learning
     kind = learning.algorithm.kind
@@ -151,7 +150,7 @@ def _graph_learning(scenario: Scenario) -> Iterator[Fault]:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
 
 
-def _alone(scenario: Scenario) -> Iterator[Fault]:
+def _alone(scenario: ScenarioFields) -> Iterator[Fault]:
     """Whoever minimises its own loss alone needs a regulariser: it may have fewer records than features."""
     learning = scenario.learning
     if learning.algorithm.kind in STARS or learning.regularizer.l2 != 0:
@@ -163,7 +162,7 @@ def _alone(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(f"{part.kind} needs a positive learning.regularizer.l2, got 0", key)
 
 
-def _clock(scenario: Scenario) -> Iterator[Fault]:
+def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
     """Where the learner asks, nobody has a clock of its own."""
     kind = scenario.network.exchange.kind
     if not scenario.network.exchange.has_clocks and scenario.network.clock is not None:
@@ -172,13 +171,13 @@ def _clock(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message + hint, "network.clock")
 
 
-def _silence(scenario: Scenario) -> Iterator[Fault]:
+def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
     """A run to a number of commits ends only if messages arrive."""
     if scenario.learning.algorithm.kind == "async-star" and scenario.network.channel.loss == 1:
         yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
 
 
-def _array_engine(scenario: Scenario) -> Iterator[Fault]:
+def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
     """The array engine makes the events of networks where nothing takes time."""
     network = scenario.network
     beyond = beyond_arrays(network.exchange, network.channel, network.availability)
@@ -186,7 +185,7 @@ def _array_engine(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(f"{scope_message(beyond)}; auto takes it where it can", "network.engine")
 
 
-def _metrics(scenario: Scenario) -> Iterator[Fault]:
+def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     record = scenario.record
     known = meanings_of(scenario)
     if not known.keys() >= {*record.metrics, *record.per_agent}:
@@ -208,7 +207,7 @@ def _metrics(scenario: Scenario) -> Iterator[Fault]:
             )
 
 
-def meanings_of(scenario: Scenario) -> dict[str, str]:
+def meanings_of(scenario: ScenarioFields) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
     return _of_star() if scenario.learning.algorithm.kind in STARS else _of_graph()
 
@@ -226,7 +225,7 @@ def _of_graph() -> dict[str, str]:
     return meanings(GRAPH_METRICS, GRAPH_FACTS, NETWORK_METRICS, SPENDING)
 
 
-def _sequential(scenario: Scenario) -> Iterator[Fault]:
+def _sequential(scenario: ScenarioFields) -> Iterator[Fault]:
     """What decides on more replicas must be recorded."""
     rule = scenario.replicas
     if isinstance(rule, int):
@@ -241,7 +240,7 @@ def _sequential(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(unknown("model", rule.until.model, models), "replicas.until.model")
 
 
-def _network_metrics(scenario: Scenario) -> Iterator[Fault]:
+def _network_metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     """Some metrics say something of some networks only."""
     exchange = scenario.network.exchange
     for i, name in enumerate(scenario.record.metrics):
@@ -251,7 +250,7 @@ def _network_metrics(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(why, f"record.metrics.{i}")
 
 
-def _named_once(scenario: Scenario) -> Iterator[Fault]:
+def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
     lists: dict[str, Sequence[str]] = {
         "record.metrics": scenario.record.metrics,
         "record.per_agent": scenario.record.per_agent,
@@ -267,7 +266,7 @@ def _named_once(scenario: Scenario) -> Iterator[Fault]:
         yield Fault("names no accountant; basic is one", "privacy.accountant")
 
 
-def _labels(scenario: Scenario) -> Iterator[Fault]:
+def _labels(scenario: ScenarioFields) -> Iterator[Fault]:
     """Losses of classes take labels ±1 as they are; others depend on the scale of x."""
     classes = scenario.learning.loss.needs_classes
     scale = scenario.data.scale

@@ -16,13 +16,13 @@ from p2psim.core.options import per_agent
 from p2psim.learning.batches import batch_of
 from p2psim.learning.section import STARS
 from p2psim.network.members import Members
-from p2psim.scenario.model import Scenario
+from p2psim.scenario.fields import ScenarioFields
 
 #: Keys of availabilities that may be a mapping from agent to number.
 _OF_AVAILABILITY = ("up", "down", "drop", "phase")
 
 
-def _agents(scenario: Scenario) -> Iterator[Fault]:
+def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     """Sections must agree on how many agents there are, and name no others."""
     try:
         number, names = scenario.network.topology.size_and_names()
@@ -55,7 +55,7 @@ def _agents(scenario: Scenario) -> Iterator[Fault]:
 _MOST_LABELS = 10_000_000
 
 
-def _numbers(scenario: Scenario) -> Iterator[tuple[str, int]]:
+def _numbers(scenario: ScenarioFields) -> Iterator[tuple[str, int]]:
     """Numbers of agents that the data section gives, each by its key."""
     data = scenario.data
     if data.groups is not None and data.groups.merge:
@@ -69,7 +69,7 @@ def _numbers(scenario: Scenario) -> Iterator[tuple[str, int]]:
             yield f"{key}.sizes", len(sizes)
 
 
-def _labels(scenario: Scenario, number: int, names: Sequence[str] | None) -> Sequence[str] | None:
+def _labels(scenario: ScenarioFields, number: int, names: Sequence[str] | None) -> Sequence[str] | None:
     """What agents are called; None where the records say it."""
     data = scenario.data
     if data.groups is not None and data.groups.merge:
@@ -82,7 +82,7 @@ def _labels(scenario: Scenario, number: int, names: Sequence[str] | None) -> Seq
     return [str(i) for i in range(number)] if number <= _MOST_LABELS else None
 
 
-def _checks(scenario: Scenario, labels: Sequence[str]) -> Iterator[Callable[[], Any]]:
+def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callable[[], Any]]:
     """What names agents, each to be checked by itself."""
     network, groups = scenario.network, scenario.data.groups
     of_group = groups.names if groups is not None and not groups.merge else []
@@ -110,10 +110,10 @@ def _check_mapping(
     AgentNames(labels).resolve((name for name in value if name not in groups), key)
 
 
-AGENT_RULES: tuple[Callable[[Scenario], Iterator[Fault]], ...] = (_agents,)
+AGENT_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (_agents,)
 
 
-def _noise(scenario: Scenario) -> Iterator[Fault]:
+def _noise(scenario: ScenarioFields) -> Iterator[Fault]:
     """Noise is scaled by a budget and a sensitivity."""
     privacy = scenario.privacy
     if not privacy.mechanism.is_private:
@@ -128,7 +128,7 @@ def _noise(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(f"{privacy.mechanism.kind} has the norm {norm!r}; must be l1 or l2", "privacy.mechanism")
 
 
-def _norm(scenario: Scenario) -> Iterator[Fault]:
+def _norm(scenario: ScenarioFields) -> Iterator[Fault]:
     """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
     sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind in STARS
     if sensitivity is None:
@@ -143,7 +143,7 @@ def _norm(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(message + hint, "privacy.sensitivity.norm")
 
 
-def _accountants(scenario: Scenario) -> Iterator[Fault]:
+def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
     """Whoever accounts must know the noise, and have the δ that it needs."""
     privacy = scenario.privacy
     if not privacy.mechanism.is_private:
@@ -175,18 +175,18 @@ def _accountants(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(message, "privacy.allocation.compose")
 
 
-def _allocation(scenario: Scenario) -> Iterator[Fault]:
+def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:
     """What an allocation says of its keys."""
     yield from scenario.privacy.allocation.faults(scenario.learning.algorithm.kind in STARS)
 
 
-def _overlap(scenario: Scenario) -> Iterator[Fault]:
+def _overlap(scenario: ScenarioFields) -> Iterator[Fault]:
     """Who holds the same record is told of a star's owners."""
     if scenario.privacy.overlap.holders > 1 and scenario.learning.algorithm.kind not in STARS:
         yield Fault("is for the owners of a star", "privacy.overlap.holders")
 
 
-def _tail(scenario: Scenario) -> Iterator[Fault]:
+def _tail(scenario: ScenarioFields) -> Iterator[Fault]:
     """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
     if getattr(scenario.privacy.allocation, "tail", None) is None:
         return
@@ -201,7 +201,7 @@ def _tail(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(f"needs {', '.join(missing)}; elsewhere give releases", "privacy.allocation.tail")
 
 
-PRIVACY_RULES: tuple[Callable[[Scenario], Iterator[Fault]], ...] = (
+PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
     _noise,
     _norm,
     _accountants,

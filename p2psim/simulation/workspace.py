@@ -140,7 +140,7 @@ class Workspace:
 
 
 def _identify(scenario: Scenario, replica: int) -> str:
-    from p2psim.scenario.model import written
+    from p2psim.scenario.fields import written
 
     _, names = scenario.network.topology.size_and_names()
     parts = {

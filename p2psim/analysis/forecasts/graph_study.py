@@ -19,7 +19,7 @@ from p2psim.analysis.forecasts.pilot import (
 )
 
 if TYPE_CHECKING:
-    from p2psim.scenario.cells import Cell
+    from p2psim.scenario.model import Cell
     from p2psim.simulation.workspace import Workspace
 
 

@@ -25,8 +25,7 @@ from p2psim.scenario.cells import cells
 from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:
-    from p2psim.scenario.cells import Cell
-    from p2psim.scenario.model import Scenario
+    from p2psim.scenario.model import Cell, Scenario
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,213 @@
+"""What a scenario says: its sections, their validation with places, and its resolved form.
+
+Rules, cells and figures are written against `ScenarioFields`; `p2psim.scenario.model` adds reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError
+
+from p2psim.core.errors import Fault, InputError
+from p2psim.core.options import OneOf, Options, Whole
+from p2psim.core.parts import failures, load_installed
+from p2psim.core.randomness import PURPOSES
+from p2psim.data.section import DataSection
+from p2psim.learning.section import STARS, LearningSection
+from p2psim.network.section import NetworkSection
+from p2psim.privacy.mechanisms import NoNoise
+from p2psim.privacy.section import PrivacySection
+from p2psim.scenario import yaml
+from p2psim.scenario.faults import faults_of, make_whole
+from p2psim.scenario.figure import Figures
+from p2psim.scenario.nodes import Node, Place, at, place_of, placed, plain
+from p2psim.scenario.notices import PATTERN, checked_name
+from p2psim.scenario.overrides import split
+from p2psim.scenario.record import RecordSection, Replicas
+
+Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
+
+_HEADER = "# A resolved p2psim scenario: every default is explicit.\n"
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where a scenario was written. No part of what it says: two of them are always equal."""
+
+    node: Node | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[type[_Origin], tuple[()]]:
+        """Stay behind: only the process that read the file speaks of places in it."""
+        return _Origin, ()
+
+
+class ScenarioFields(Options, defer_build=True):
+    """The sections of a scenario, without the ways of reading one."""
+
+    name: Name = Field(description="name of the study, and of its run folder")
+    seed: Whole = Field(0, description="every random number follows from it")
+    replicas: Replicas = Field(
+        1,
+        description="repetitions of each cell, with other random numbers; or until an interval is narrow enough",
+    )
+    network: NetworkSection = Field(description="who wakes, who hears whom, and when")
+    data: DataSection = Field(description="what each agent holds")
+    learning: LearningSection = Field(description="what is computed")
+    privacy: PrivacySection = Field(
+        PrivacySection(mechanism=NoNoise()), description="what is released at which cost"
+    )
+    record: RecordSection = Field(RecordSection(), description="what is kept")
+    independent: list[Literal[PURPOSES]] = Field(  # type: ignore[valid-type]
+        [],
+        description="random draws that cells do not share; by default they share all (common random numbers)",
+    )
+    sweep: dict[str, Any] = Field(
+        {},
+        description="values of dotted keys, of which each combination is a cell; the last key is fastest; "
+        "keys under zip advance together; random, sobol and halton draw points in ranges",
+    )
+    figure: Figures = Field([], description="figures that p2psim plot draws by default, one or a list")
+    fitted: dict[str, Any] | None = Field(
+        None, description="numbers that the preparation found, in a resolved scenario; compared, never used"
+    )
+
+    _origin: _Origin = PrivateAttr(default_factory=_Origin)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return all that the scenario says as plain values: every default explicit, in the models' order.
+
+        Of alternatives, such as the shapes of a distribution, only the one that was given.
+        """
+        tree: dict[str, Any] = written(self)
+        if self.fitted is None:
+            del tree["fitted"]
+        return tree
+
+    def to_yaml(self) -> str:
+        """Write the scenario with every default explicit. Reading it gives an equal scenario."""
+        return _HEADER + yaml.write(self.resolved())
+
+    def locate(self, fault: Fault) -> Fault:
+        """Add to a fault that has a key the place where the key's value was written, if it is known."""
+        node = self._origin.node
+        return fault if node is None else located(fault, node)
+
+    def nodes(self) -> Node:
+        """Return the resolved scenario as nodes, each with the place that it was written at."""
+        return placed(explicit(self), self._origin.node, Place())
+
+
+AnyScenario = TypeVar("AnyScenario", bound=ScenarioFields)
+
+
+def located(fault: Fault, node: Node) -> Fault:
+    """Add to a fault that has a key the place where the key's value stands in a tree."""
+    if fault.line or fault.path:
+        return fault
+    place = place_of(node, split(fault.key)) if fault.key else Place(node.place.path)
+    return replace(fault, path=place.path, line=place.line, column=place.column)
+
+
+def explicit(value: Any) -> Any:
+    """Turn models into dictionaries with every default, tuples into lists, NumPy's scalars into Python's."""
+    return _explicit(value, lambda leaf: leaf.item() if isinstance(leaf, np.generic) else leaf)
+
+
+def written(value: Any) -> Any:
+    """The same of anything in a scenario as it is written to a file."""
+    return _explicit(value, _written_leaf)
+
+
+def _written_leaf(leaf: Any) -> Any:
+    """Replace what only Python can hold, such as arrays, by its digest."""
+    return leaf if isinstance(leaf, float) else str(leaf.digest)
+
+
+@cache
+def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], bool]:
+    """Names of a model's fields, and whether those that are None say nothing."""
+    return tuple(kind.model_fields), issubclass(kind, OneOf)
+
+
+def _explicit(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, BaseModel):
+        names, skips = _fields_of(type(value))
+        entries = ((name, getattr(value, name)) for name in names)
+        return {name: _explicit(entry, leaf) for name, entry in entries if not skips or entry is not None}
+    if isinstance(value, Mapping):
+        return {str(key): _explicit(entry, leaf) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_explicit(entry, leaf) for entry in value]
+    return leaf(value)
+
+
+def validated(model: type[AnyScenario], node: Node) -> AnyScenario:
+    """Check the structure of a scenario, section by section, but not its sweep.
+
+    Raises
+    ------
+    InputError
+        With all faults and their places.
+    """
+    if not isinstance(node.content, dict):
+        raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
+    scenario, _, _ = attempted(model, node)
+    if isinstance(scenario, ValidationError):
+        broken = failures() if _names_a_stranger(scenario) else ()
+        raise InputError(*faults_of(scenario, model, node), *broken) from None
+    record = with_metrics(scenario)
+    if record is not scenario.record:
+        scenario = scenario.model_copy(update={"record": record})
+    scenario._origin = _Origin(node)
+    return scenario
+
+
+def attempted(
+    model: type[AnyScenario], node: Node
+) -> tuple[AnyScenario | ValidationError, Any, dict[str, Any]]:
+    """Return a scenario, or what is wrong with it; and the values and the context that were validated.
+
+    Where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema.
+    """
+    # Relative paths of data files start from the scenario's folder.
+    folder = str(Path(node.place.path).absolute().parent) if node.place.path else ""
+    tree, context = plain(node), {"folder": folder}
+    while True:
+        try:
+            return model.model_validate(tree, context=context), tree, context
+        except ValidationError as error:
+            if make_whole(tree, error, model) or (_names_a_stranger(error) and load_installed()):
+                continue
+            return error, tree, context
+
+
+def _names_a_stranger(error: ValidationError) -> bool:
+    """Whether a kind or name is unknown, which an installed package may declare."""
+    return any(
+        detail["type"] in ("union_tag_invalid", "literal_error") for detail in error.errors(include_url=False)
+    )
+
+
+def with_metrics(scenario: ScenarioFields) -> RecordSection:
+    """What is recorded, also where the file does not say it: of models on a graph other metrics than of a star."""
+    record = scenario.record
+    if "metrics" in record.model_fields_set or scenario.learning.algorithm.kind in STARS:
+        return record
+    tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
+    test = ["test_accuracy" if scenario.learning.loss.needs_classes else "test_rmse"] if tested else []
+    return record.model_copy(update={"metrics": ["objective_gap", *test]})
+
+
+def is_whole(part: object) -> bool:
+    """Whether no field of a model is missing, or of one inside it."""
+    if not isinstance(part, BaseModel):
+        return True
+    return type(part).model_fields.keys() <= vars(part).keys() and all(map(is_whole, vars(part).values()))
