@@ -112,6 +112,14 @@ def compare_within(result: Result, reference: Mapping[str, Any], confidence: flo
     return _table(finals, finals, pairs, labels, True, confidence)
 
 
+def differing_keys(a: Result, b: Result) -> list[str]:
+    """Keys that may differ within the pairs of `compare`, as far as comparability depends on them."""
+    fixed = [] if a.scenario.network.topology == b.scenario.network.topology else ["network.topology"]
+    if any(key.startswith("network.topology") for key in {*a.swept} & {*b.swept}):
+        fixed = []  # pairs have the same value of it
+    return [*fixed, *({*a.swept} ^ {*b.swept})]
+
+
 def _same(given: Any, held: Any) -> bool:
     return given == held or str(given) == str(held)
 

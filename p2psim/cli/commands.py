@@ -221,17 +221,20 @@ def _verify(asked: argparse.Namespace) -> int:
 
 def _compare(asked: argparse.Namespace) -> int:
     """``p2psim compare``."""
-    from p2psim.analysis.comparison import compare, compare_within, short
+    from p2psim.analysis.comparison import compare, compare_within, differing_keys, short
     from p2psim.runs.result import Result
+    from p2psim.scenario.notices import comparability
 
     if (asked.other is None) == (not asked.reference):
         raise InputError("compare takes two run folders, or one and --reference KEY=VALUE")
     first = Result.load(asked.run)
     if asked.other is not None:
-        table = compare(first, Result.load(asked.other), asked.confidence)
+        second = Result.load(asked.other)
+        table, differing = compare(first, second, asked.confidence), differing_keys(first, second)
         title = f"b = {asked.other} against a = {asked.run}"
     else:
-        table = compare_within(first, _references(asked.reference), asked.confidence)
+        references = _references(asked.reference)
+        table, differing = compare_within(first, references, asked.confidence), list(references)
         title = f"{asked.run}: each cell (b) against {', '.join(asked.reference)} (a)"
     if asked.metric is not None:
         known = list(dict.fromkeys(table["metric"]))
@@ -242,6 +245,8 @@ def _compare(asked: argparse.Namespace) -> int:
         print_json(_records(table))
         return 0
     print_table(_records(short(table)), title, most=len(table))
+    for note in comparability(set(table["metric"]), differing):
+        print(f"note: {note}")
     how = "paired by replica" if table["paired"].iloc[0] else "other seeds, so not paired"
     print(
         f"means over replicas, {how}; intervals of {asked.confidence:.3g} confidence each, "

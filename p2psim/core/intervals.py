@@ -116,4 +116,5 @@ def ratio_interval(a: np.ndarray, b: np.ndarray, confidence: float = 0.95) -> In
     confidence : float
     """
     logs = mean_interval(np.log(b) - np.log(a), confidence)
-    return Interval(float(np.exp(logs.estimate)), float(np.exp(logs.low)), float(np.exp(logs.high)))
+    with np.errstate(over="ignore"):  # of few values of other orders of magnitude, an end may be infinite
+        return Interval(float(np.exp(logs.estimate)), float(np.exp(logs.low)), float(np.exp(logs.high)))

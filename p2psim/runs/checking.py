@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from p2psim.core.errors import Fault, InputError, first_line
 from p2psim.core.printing import MOST_ROWS, complain, counted, key_values, print_table
 from p2psim.runs.pilot import refuse_excess, refuse_length, told_range
-from p2psim.scenario.notices import in_order, lines
+from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
 from p2psim.simulation.computable import computed
 
@@ -47,6 +47,7 @@ class Checked:
             "replicas": explicit(self.scenario.replicas),
             "events": self.events,
             "memory": self.memory,
+            "notes": self.notes,
             "pilot": self.pilot.as_tree() if self.pilot is not None else None,
             "cells": [
                 {
@@ -59,6 +60,11 @@ class Checked:
                 for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             ],
         }
+
+    @property
+    def notes(self) -> list[str]:
+        """What its results will not say by themselves."""
+        return comparability(self.scenario.record.metrics, list(self.cells[0].swept))
 
     @property
     def events(self) -> int:
@@ -80,6 +86,8 @@ class Checked:
         print(self._time())
         for warning in warnings_of(self.cells, self.facts):
             complain(warning, "warning")
+        for note in self.notes:
+            print(f"note: {note}")
         print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
         each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
         print_table(self._privacy(each), "\nprivacy of each agent")

@@ -61,3 +61,33 @@ def test_run_notes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path.write_text(text.replace("{kind: file, path: 1.0.csv}", "ring"))
     assert main(["run", str(path), "--out", str(tmp_path / "swept"), "--jobs", "1"]) == 0
     assert "note: objective and objective_gap grow with the number of links" in capsys.readouterr().out
+
+
+def test_check_and_compare_note_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the run, and wherever cells of different graphs are set side by side; not of cells of one graph."""
+    text = scenario(tmp_path, 1.0).read_text().replace("points: 12", "agents: 4, points: 12")
+    path = tmp_path / "swept.yaml"
+    path.write_text(
+        text.replace("{kind: file, path: 1.0.csv}", "ring")
+        + "replicas: 2\nsweep: {network.topology: [ring, complete], learning.algorithm.mu: [0.5, 1.0]}\n"
+    )
+    noted = "note: objective and objective_gap grow with the number of links"
+
+    def said(*arguments: str) -> bool:
+        assert main([*arguments]) == 0
+        return noted in capsys.readouterr().out
+
+    assert said("check", str(path))
+    swept, other = str(tmp_path / "swept"), str(tmp_path / "other")
+    assert said("run", str(path), "--out", swept)
+    result = p2psim.Result.load(swept)
+    ring = str(result.summary()["network.topology"].iloc[0])
+    assert said("compare", swept, "--reference", f"network.topology={ring}")
+    assert not said("compare", swept, "--reference", "learning.algorithm.mu=0.5")
+    assert not said("compare", swept, swept)
+    # One run has one graph, and the other another.
+    one = ["--set", "sweep={}", "--set"]
+    main(["run", str(path), "--out", other, *one, "network.topology=complete"])
+    main(["run", str(path), "--out", f"{other}-ring", *one, "network.topology=ring"])
+    assert said("compare", other, f"{other}-ring")
+    assert not said("compare", other, other)
