@@ -7,11 +7,12 @@ Rules of `p2psim.study.meaning` on privacy: which noise, bound, allocation and a
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from p2psim.core.agent_names import AgentNames
-from p2psim.core.errors import Fault, MeaningError, MissingSourceError
+from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
 from p2psim.core.options import per_agent
 from p2psim.learning.batches import batch_of
 from p2psim.learning.section import STARS
@@ -42,13 +43,27 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(message, "privacy.overlap.holders")
     labels = _labels(scenario, number, names)
     if labels is not None:
-        for check in _checks(scenario, labels):
+        # What the nodes of a file are called, where agents do not have their names yet.
+        ordered = scenario.network.topology.model_copy(update={"nodes": "order"})
+        nodes = ordered.size_and_names()[1] if names is None and scenario.data.source.generated else None
+        joined = None if nodes is None else list(_checks(scenario, nodes))
+        for i, check in enumerate(_checks(scenario, labels)):
             try:
                 check()
             except MissingSourceError:
                 pass  # said where the file is needed, too
             except MeaningError as error:
-                yield from error.faults
+                cured = joined is not None and _passes(joined[i])
+                cure = "; network.topology.nodes: order gives agents the names of the file's nodes"
+                yield from (replace(fault, message=fault.message + cure * cured) for fault in error.faults)
+
+
+def _passes(check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except InputError:
+        return False
+    return True
 
 
 #: Agents beyond which names are not judged one by one.
