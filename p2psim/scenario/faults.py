@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from p2psim.core.distributions import Distribution
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.options import INT32, INT64
+from p2psim.core.paths import at_home
 from p2psim.scenario.nodes import Node, Place, at, from_python, place_of
 
 Schema = Mapping[str, Any]
@@ -264,26 +265,23 @@ def given(model: type[Model], **arguments: Any) -> Model:
 
 
 def path_of(name: str, value: object) -> Path:
-    """Check an argument that is a path.
-
-    Raises
-    ------
-    InputError
-    """
+    """Check an argument that is a path, with ``~`` expanded; anything else is an `InputError`."""
     if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str):
         raise InputError(f"{name}: must be a path, got {show(value)}")
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
     if "\0" in path or not path:
         raise InputError(f"{name}: must be a path, got {path!a}")
     try:
-        os.lstat(path)
+        path.encode()
+        place = at_home(path)
+        os.lstat(place)
+    except UnicodeEncodeError:
+        raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise InputError(f"{name}: must be a path, got one that is too long, {path[:40]!a}…") from None
-    return Path(path)
+    return place
 
 
 def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from p2psim.core.errors import Fault, InputError
-from p2psim.scenario.nodes import Node, Place, Steps, put
+from p2psim.scenario.nodes import Node, Place, Steps, find, put
 from p2psim.scenario.sweep import METHODS, swept_keys
 from p2psim.scenario.yaml import read
 
@@ -60,8 +60,13 @@ def override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
             cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
             faults.append(Fault(f"is swept, so this value would be used in no cell; {cure}", key, name))
             continue
+        steps = split(key)
+        seal = (*steps[:-1], "sha256")
+        old = find(node, seal) if steps[-1] == "path" else None
         try:
-            node = put(node, split(key), _at(entry, Place(name)))
+            node = put(node, steps, _at(entry, Place(name)))
+            if old is not None and not old.place.path.startswith("--set "):  # it was that of another file
+                node = put(node, seal, Node("", old.place))
         except InputError as error:
             faults += [Fault(fault.message, key, name) for fault in error.faults]
     return node, faults

@@ -114,7 +114,7 @@ def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]
     if len(data) > MOST_BYTES:
         raise InputError(Fault(f"is larger than {MOST_BYTES:,} bytes; this is not a scenario", path=path))
     text = _decode(data, path) if isinstance(data, bytes) else data.removeprefix("\ufeff")
-    builder = _Builder(path)
+    builder = _Builder(path, text)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
             builder.take(event)
@@ -202,8 +202,9 @@ class _Open:
 class _Builder:
     """Builds nodes from the parser's events; one method for each kind of event."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, text: str):
         self.path = path
+        self.text = text
         self.root: Node | None = None
         self.stack: list[_Open] = []
         self.anchors: dict[str, tuple[Node, int, int] | None] = {}
@@ -218,6 +219,8 @@ class _Builder:
             if self.root is not None:
                 raise _refusal("a second document begins here; one is expected", place)
             if event.version not in (None, (1, 2)):
+                # The event begins after the line that is wrong.
+                place = _place(self.path, self.text, re.search("^%YAML", self.text, re.MULTILINE).start())  # type: ignore[union-attr]
                 raise _refusal(f"YAML 1.2 is expected, got {'.'.join(map(str, event.version))}", place)
         elif name == "AliasEvent":
             self._alias(event.anchor, place)

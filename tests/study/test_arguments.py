@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_study as small
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 import p2psim
 from p2psim.cli.main import main
@@ -228,3 +230,26 @@ def test_a_script_without_a_guard_is_told_so_first(tmp_path: Path, body: str, gu
     assert (GUARD in ran.stderr) != guarded
     assert ran.stderr.count("Traceback") == (not guarded)
     assert (tmp_path / "here").exists() == guarded
+
+
+@pytest.mark.parametrize(
+    "command", ["run {s} --out {p}", "verify {p}", "plot {p}", "compare {p} {p}", "check {p}"]
+)
+def test_the_home_folder_of_nobody_is_refused_and_ours_is_meant(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In quotes, ~ comes to us as it stands."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with open("s.yaml", "w") as stream:
+        YAML(typ="safe").dump(small.tree(replicas=1), stream)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(command.format(s="s.yaml", p="~nobodyxx/a").split()) == 2
+    assert (
+        "~nobodyxx/a: the home folder of this user is not known" in capsys.readouterr().err
+        or command == "check {p}"
+    )
+    assert sorted(tmp_path.rglob("*")) == before
+    if "--out" in command:
+        assert main(command.format(s="s.yaml", p="~/a").split()) == 0
+        assert (tmp_path / "home" / "a" / "manifest.json").is_file()

@@ -1,6 +1,7 @@
 import pytest
 from language import VALID, messages
 
+from p2psim.core.errors import InputError
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 
@@ -104,3 +105,33 @@ def test_all_wrong_ones_at_once():
         "--set replicas",
         "s.yaml:2:7",
     ]
+
+
+def test_a_path_that_is_set_anew_is_of_another_file(tmp_path):
+    """A resolved scenario holds hashes of its files; that of a path that --set gives anew goes away, its own stays."""
+    for name, size in (("a", 3), ("b", 4)):
+        links = "".join(f"{i} {i + 1}\n" for i in range(size - 1))
+        (tmp_path / f"{name}.csv").write_text(links)
+        (tmp_path / f"{name}.txt").write_text("".join(f"{i + 1}.5\n" for i in range(size)))
+    (tmp_path / "s.yaml").write_text(
+        "name: s\n"
+        "network:\n"
+        "  topology: {kind: file, path: a.csv, format: edge-list}\n"
+        "  exchange: broadcast\n"
+        "  channel: {latency: {empirical: {path: a.txt}}}\n"
+        "data: {source: {kind: linear-regression, points: 12, dimension: 2}}\n"
+        "learning:\n"
+        "  algorithm: {kind: coordinate-descent, mu: 1.0, updates_per_agent: 5}\n"
+        "  loss: squared\n"
+        "  regularizer: {l2: 0.1}\n"
+        "privacy: {mechanism: none}\n"
+    )
+    resolved = tmp_path / "resolved.yaml"
+    resolved.write_text(Scenario.load(tmp_path / "s.yaml").to_yaml())
+    for key, file in (("network.topology", "b.csv"), ("network.channel.latency.empirical", "b.txt")):
+        set_path = f"{key}.path={tmp_path / file}"
+        now, before = Scenario.load(resolved, [set_path]), Scenario.load(resolved)
+        assert now.to_yaml() != before.to_yaml()
+        assert now.to_yaml() == Scenario.load(tmp_path / "s.yaml", [set_path]).to_yaml()
+        with pytest.raises(InputError, match="is another file than before"):
+            Scenario.load(resolved, [f"{key}.sha256={'f' * 64}", set_path])
