@@ -10,13 +10,15 @@ from p2psim.core.events import SEND
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.problem import Recorded, StarProblem, star_problem
+from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem, star_problem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Exchange, Request
 from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import EveryTime
+from p2psim.simulation.recorder import Recorder
 
 LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,
@@ -98,14 +100,35 @@ def replay_compiled(
     chunk: int | None = None,
     order: int = 1,
     grid: float | None = None,
+    every: int | EveryTime = 10**9,
     **more: Any,
 ) -> Replayed:
     """Feed the kernel with chunks of the given size; noise is ordered by (owner, release)."""
     replay = StarReplay(problem, method, gradient_rule(problem, clip, bound, order, grid), **more)
+    recorded = record(replay, events, noise, problem.owners, every, chunk)
+    return Replayed(recorded, replay.violations, replay.violation_steps, replay.violation_sizes)
+
+
+def record(
+    replay: LearnerReplay,
+    events: np.ndarray,
+    noise: np.ndarray,
+    owners: int,
+    every: int | EveryTime = 1,
+    chunk: int | None = None,
+) -> Recorded:
+    """Models of a replay that is fed with chunks; noise is ordered by (owner, release)."""
+    recorder, found = Recorder(every), []
     for start in range(0, events.size, chunk or events.size):
         piece = slice(start, start + (chunk or events.size))
-        replay.feed(events[piece], noise_of(events, noise, problem.owners)[piece_rows(events, piece)])
-    return Replayed(replay.result(), replay.violations, replay.violation_steps, replay.violation_sizes)
+        marks, drawn = (
+            recorder.read(events[piece]),
+            noise_of(events, noise, owners)[piece_rows(events, piece)],
+        )
+        found.append((marks.steps, marks.times, replay.feed(events[piece], drawn, marks.places)))
+    last = recorder.finish()
+    found.append((last.steps, last.times, np.repeat(replay.model[None], last.steps.size, axis=0)))
+    return Recorded(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
 def small_tree() -> dict:

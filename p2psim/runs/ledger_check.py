@@ -24,6 +24,7 @@ from p2psim.privacy.releases import Book, Violations, by_agent, joined, unit_noi
 from p2psim.scenario.notices import largest_difference
 from p2psim.simulation.algorithms import family_of
 from p2psim.simulation.outcome import streams_of
+from p2psim.simulation.recorder import NOWHERE
 from p2psim.simulation.session import Tape
 from p2psim.simulation.workspace import Workspace
 
@@ -119,8 +120,8 @@ def _violations(
     in_order = np.empty_like(noise)
     in_order[order] = noise
     player = cell.player(streams)
-    player.feed(events, in_order, places)
-    return player.finish().violations
+    player.feed(events, in_order, places, NOWHERE)
+    return player.violations
 
 
 def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -> Iterator[str]:

@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.core.events import SEND
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Seen
 from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.notices import Compared, drift
-from p2psim.scenario.record import SPENDING, RecordSection
+from p2psim.scenario.record import SPENDING
 from p2psim.simulation.algorithms import family_of
 from p2psim.simulation.network_check import compare_network
-from p2psim.simulation.observer import Observer
 from p2psim.simulation.outcome import Series, streams_of
-from p2psim.simulation.recorder import compare_spending
+from p2psim.simulation.recorder import compare_spending, marks_of_run
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
+    from p2psim.simulation.algorithms.replay import Stage
     from p2psim.simulation.prepared import Case
 
 
@@ -97,28 +96,6 @@ class Recomputed:
 
     def _minimum(self) -> float:
         return self.problem.objective(minimise_together(self.problem))
-
-
-def records_of(
-    record: RecordSection, problem: GraphProblem, events: np.ndarray, vectors: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Commits and vectors sent before each record of a run, if a message that carries a model is so many vectors."""
-    observer = Observer(record, problem, None, {}, dict, float)
-    told = np.concatenate([[0], np.cumsum((events["kind"] == SEND) & (events["version"] >= 0))]) * vectors
-    steps: list[int] = []
-    places, place = [], 0
-    if events.size:
-        for piece, _, step, _ in observer.pieces(events, np.empty(0, np.int64)):
-            place += piece.size
-            if step is not None:
-                steps.append(step)
-                places.append(place)
-    if not steps:  # nothing happened, or at time 0 alone
-        return (0,), (0,)
-    if steps[-1] != observer.step or not isinstance(record.every, int):
-        steps.append(observer.step)
-        places.append(events.size)
-    return tuple(steps), tuple(told[places].tolist())
 
 
 def compare(found: Recomputed, series: Sequence[Series], models: np.ndarray | None) -> Iterator[Compared]:
@@ -207,18 +184,25 @@ def recompute(
     spent = tuple(one for one in series if one.metric in SPENDING)
     learned = tuple(one for one in series if one.metric not in {**NETWORK_METRICS, **SPENDING})
     cell = family.cell(scenario, case, replica)
-    stage, record = cell.stage, scenario.record
+    stage = cell.stage
     # What is counted does not depend on models, so that nothing amplifies its rounding.
+    marks = marks_of_run(scenario.record.every, events, _end_of(stage, series))
     exact = [
-        *compare_network(stage.network, record, events, counted),
-        *compare_spending(stage.plan, record, events, spent),
+        *compare_network(stage.network, events, marks, counted),
+        *compare_spending(stage.plan, events, marks, spent),
     ]
-    found = list(cell.recompute(streams, events, noise, learned, models))
+    found = list(cell.recompute(streams, events, noise, marks, learned, models))
     values = sum(one.recorded.size for one in (*exact, *found))
     miscounted = max((one.difference for one in exact), default=0.0)
     largest = max((one.difference for one in found), default=0.0)
     if miscounted > TOLERANCE or largest <= TOLERANCE:
         return Differences(values, max(miscounted, largest))
     nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
-    again = family.cell(scenario, nudged, replica).recompute(streams, events, noise, learned, models)
+    again = family.cell(scenario, nudged, replica).recompute(streams, events, noise, marks, learned, models)
     return Differences(values, largest, drift(found, again))
+
+
+def _end_of(stage: Stage, series: Sequence[Series]) -> float | None:
+    """Time at which a recorded run ended; None if its records end with its last event."""
+    last = max((float(one.time[-1]) for one in series if one.time.size), default=np.inf)
+    return stage.time if stage.time is not None and last >= stage.time else None

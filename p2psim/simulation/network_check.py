@@ -12,13 +12,12 @@ from p2psim.network.metrics_reference import PlainReading, in_words
 from p2psim.network.simulation import Network
 from p2psim.network.tally import Tally
 from p2psim.scenario.notices import Compared
-from p2psim.scenario.record import RecordSection
 from p2psim.simulation.outcome import Series
-from p2psim.simulation.recorder import paces, places_of
+from p2psim.simulation.recorder import Marks, paces
 
 
 def compare_network(
-    network: Network, record: RecordSection, events: np.ndarray, series: Sequence[Series]
+    network: Network, events: np.ndarray, marks: Marks, series: Sequence[Series]
 ) -> Iterator[Compared]:
     """Set recorded metrics of the network beside those of a plain reading.
 
@@ -28,15 +27,15 @@ def compare_network(
     Parameters
     ----------
     network : Network
-    record : RecordSection
     events : ndarray of EVENT
+    marks : Marks
+        Where in them the series were recorded.
     series : sequence of Series
-        Of the network, recorded at the same moments.
+        Of the network.
     """
     if not series:
         return
-    steps, times = series[0].step, series[0].time
-    places = list(zip(places_of(record.every, events, steps, times), times.tolist(), strict=True))
+    places = list(zip(marks.places.tolist(), marks.times.tolist(), strict=True))
     metrics = [NETWORK_METRICS[one.metric] for one in series]
     others = [metric for metric in metrics if place_of(metric) is not None]
     rows = _read(network, events, places, [metric.name for metric in metrics if metric not in others])

@@ -14,7 +14,6 @@ from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.outcome import Series
-from p2psim.simulation.recorder import Marks
 
 
 class Replayed(Protocol):
@@ -59,40 +58,9 @@ class Observer:
         self._metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
         self._facts, self._objective = facts, objective
         self._groups = np.array(groups) if record.by == "group" and groups is not None else None
-        self._marks = Marks(record.every)
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
-
-    def pieces(
-        self, events: np.ndarray, places: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, int, int | None, float]]:
-        """Cut a chunk where something is to be recorded; ``places`` are those that make releases.
-
-        Yields
-        ------
-        piece : ndarray of EVENT
-        releases : int
-            Made in the piece.
-        step : int or None
-            Commits so far if something is to be recorded after the piece.
-        time : float
-        """
-        start = 0
-        for stop, step, time in self._marks.places(events):
-            yield (
-                events[start:stop],
-                int(np.searchsorted(places, stop) - np.searchsorted(places, start)),
-                step,
-                time,
-            )
-            start = stop
-        yield events[start:], int(places.size - np.searchsorted(places, start)), None, 0.0
-
-    @property
-    def step(self) -> int:
-        """Commits so far."""
-        return self._marks.step
 
     def observe(self, step: int, time: float, replay: Replayed) -> None:
         """Measure all models now."""
@@ -104,12 +72,8 @@ class Observer:
         if self._record.models:
             self._models.append(replay.theta.copy())
 
-    def finish(self, replay: Replayed) -> tuple[tuple[Series, ...], np.ndarray]:
-        """Measure the last models if that has not been done, then the baselines at the first and the last record."""
-        if self._observed is None:
-            self.observe(0, 0.0, replay)
-        elif not self._marks.is_last(self._observed):
-            self.observe(self._marks.step, self._marks.time, replay)
+    def finish(self) -> tuple[tuple[Series, ...], np.ndarray]:
+        """Measure the baselines at the first and the last record; all series, and the recorded models."""
         assert self._observed is not None
         ends = dict.fromkeys([(0, 0.0), self._observed])
         for name, theta in self._baselines.items():

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.events import COMMIT
-from p2psim.core.times import is_past, upto
+from p2psim.core.times import ROUNDING, upto
 from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, Seen
 from p2psim.network.simulation import Network
@@ -29,75 +31,105 @@ from p2psim.scenario.record import SPENDING, EveryTime, RecordSection
 from p2psim.simulation.outcome import Series
 
 
-class Marks:
-    """Moments of recording: after every so many commits, or at regular times; the first and the last always.
-
-    The first is time 0, after what happens then: agents that are away at first have left.
-
-    Parameters
-    ----------
-    every : int or EveryTime
-        As in the record section.
+class Marks(NamedTuple):
+    """Places in a chunk of events where something is recorded, in order; arrays of one length.
 
     Attributes
     ----------
-    step, time
-        Commits so far, and the time of the last event.
+    places : ndarray of int64
+        Events of the chunk that come before the record.
+    steps : ndarray of int64
+        Commits so far.
+    times : ndarray
+        What is written down as the time.
     """
 
-    def __init__(self, every: int | EveryTime):
-        self._every_step, self._every_time = (
-            (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
-        )
-        self._next_time = self._every_time
-        self.step, self.time = 0, 0.0
-        self._begun = False
-
-    def places(self, events: np.ndarray) -> Iterator[tuple[int, int, float]]:
-        """Where to stop in the next chunk, with the commits so far and the time to write down."""
-        commits = events["kind"] == COMMIT
-        if not self._begun and events[-1]["time"] > 0:
-            self._begun = True
-            yield int(upto(events["time"], 0.0)), 0, 0.0
-        if self._every_step:
-            found = np.flatnonzero(commits)
-            first = self._every_step - self.step % self._every_step - 1
-            for k in range(first, found.size, self._every_step):
-                yield int(found[k]) + 1, self.step + k + 1, float(events[found[k]]["time"])
-        else:
-            counts = np.cumsum(commits)
-            while is_past(events[-1]["time"], self._next_time):
-                stop = int(upto(events["time"], self._next_time))
-                yield stop, self.step + (int(counts[stop - 1]) if stop else 0), self._next_time
-                self._next_time = self._every_time * np.rint(self._next_time / self._every_time + 1.0)
-        self.step += int(np.count_nonzero(commits))
-        self.time = float(events[-1]["time"])
-
-    def is_last(self, observed: tuple[int, float]) -> bool:
-        """Whether what was observed last is where the run stands now."""
-        return observed[0] == self.step and not np.isfinite(self._every_time)
+    places: np.ndarray
+    steps: np.ndarray
+    times: np.ndarray
 
 
-def places_of(every: int | EveryTime, events: np.ndarray, steps: np.ndarray, times: np.ndarray) -> list[int]:
-    """How many events come before each record of a finished run; before the first, those of time 0.
+class Recorder:
+    """Where in a stream of events something is recorded: by ``record.every``, and at the first and the last moment.
+
+    The first record is of time 0, after what happens then except commits: agents that are offline at first have left.
+    By time, the k-th is of k·interval, after what happens then (`p2psim.core.times`).
 
     Parameters
     ----------
     every : int or EveryTime
         As in the record section.
-    events : ndarray of EVENT
-        All of the run.
-    steps, times : ndarray, shape (records,)
-        As they were written down.
     """
-    first = int(upto(events["time"], 0.0))
-    if isinstance(every, int):
-        commits = np.flatnonzero(events["kind"] == COMMIT) + 1
-        # The last record is of the end, unless it is one by count.
-        at = [events.size if step % every else int(commits[step - 1]) for step in steps[1:].tolist()]
-        return [first, *at]
-    before = upto(events["time"], times[1:-1]).tolist()
-    return [first, *before, events.size][: times.size]
+
+    def __init__(self, every: int | EveryTime):
+        self._every = 0 if isinstance(every, EveryTime) else every
+        self._interval = every.time if isinstance(every, EveryTime) else None
+        self._begun = False
+        self._made = 1  # records by time, that of time 0 among them
+        self._step, self._time = 0, 0.0
+
+    def read(self, events: np.ndarray) -> Marks:
+        """Records within the next chunk of events."""
+        if not events.size:
+            return NOWHERE
+        commits = np.flatnonzero(events["kind"] == COMMIT)
+        last = float(events[-1]["time"])
+        if self._interval is None:
+            found = commits[self._every - self._step % self._every - 1 :: self._every]
+            places, times = found + 1, events["time"][found]
+        else:
+            times = self._before(last)
+            places = upto(events["time"], times)
+            self._made += times.size
+        steps = self._step + np.searchsorted(commits, places)
+        if not self._begun and (last > 0 or commits.size):
+            self._begun = True
+            first = min(int(upto(events["time"], 0.0)), *commits[:1].tolist(), events.size)
+            places, steps, times = np.append(first, places), np.append(0, steps), np.append(0.0, times)
+        self._step += commits.size
+        self._time = last
+        return Marks(places, steps, times)
+
+    def finish(self, end: float | None = None) -> Marks:
+        """Records after the last event, which all see the same state.
+
+        Parameters
+        ----------
+        end : float, optional
+            The time that the run lasted; left out, that of its last event.
+        """
+        times = np.zeros(0 if self._begun else 1)
+        if self._interval is None:
+            is_recorded = self._step % self._every == 0
+            times = times if is_recorded else np.append(times, self._time)
+        elif end is not None:
+            times = np.concatenate([times, self._before(end), [end]])
+        elif self._begun:
+            times = np.append(times, self._time)
+        return _marks(np.zeros(times.size), np.full(times.size, self._step), times)
+
+    def _before(self, moment: float) -> np.ndarray:
+        """Times to record at that are not recorded yet and are before a moment, not by rounding alone."""
+        assert self._interval is not None
+        times = self._interval * np.arange(self._made, int(moment / self._interval) + 2)
+        return times[moment > times * (1 + ROUNDING)]
+
+
+def _marks(places: ArrayLike, steps: ArrayLike, times: ArrayLike) -> Marks:
+    return Marks(np.array(places, np.int64), np.array(steps, np.int64), np.array(times, float))
+
+
+#: Nothing is recorded in a chunk.
+NOWHERE = _marks([], [], [])
+
+
+def marks_of_run(every: int | EveryTime, events: np.ndarray, end: float | None) -> Marks:
+    """Records of a whole run; ``end`` as in `Recorder.finish`."""
+    recorder = Recorder(every)
+    inside, after = recorder.read(events), recorder.finish(end)
+    places, steps, times = (np.concatenate(pair) for pair in zip(inside, after, strict=True))
+    places[inside.places.size :] = events.size
+    return Marks(places, steps, times)
 
 
 class NetworkWatch:
@@ -125,30 +157,25 @@ class NetworkWatch:
                     f"record.metrics.{record.metrics.index(metric.name)}",
                     f"is found for up to {metric.most_agents} agents, there are {links.agents}",
                 )
-        self._marks = Marks(record.every)
         self._tally = Tally(links)
         self._rate, self._airtime = paces(network)
         self._rows: list[tuple[int, float, list[float]]] = []
 
-    def feed(self, events: np.ndarray) -> None:
-        """Read the next chunk of the stream."""
-        if not self._metrics or not events.size:
+    def feed(self, events: np.ndarray, marks: Marks) -> None:
+        """Read the next chunk of the stream, and record at its marks."""
+        if not self._metrics:
             return
         start = 0
-        for stop, step, time in self._marks.places(events):
+        for stop, step, time in zip(*(column.tolist() for column in marks), strict=True):
             self._tally.count(events[start:stop])
             self._note(step, time)
             start = stop
         self._tally.count(events[start:])
 
     def finish(self) -> tuple[Series, ...]:
-        """Record the last moment, and return all series."""
+        """All series."""
         if not self._metrics:
             return ()
-        if not self._rows:
-            self._note(0, 0.0)
-        elif not self._marks.is_last(self._rows[-1][:2]):
-            self._note(self._marks.step, self._marks.time)
         steps = np.array([row[0] for row in self._rows], np.int64)
         times = np.array([row[1] for row in self._rows])
         values = np.array([row[2] for row in self._rows])
@@ -201,7 +228,6 @@ class Spending:
 
     def __init__(self, record: RecordSection, plan: Plan, totals: Totals | None):
         self._on = not SPENDING.keys().isdisjoint(record.metrics)
-        self._marks = Marks(record.every)
         self._plan, self._totals = plan, totals
         # The mean over agents of what their own releases cost; of a record that several hold it is a maximum.
         alone = plan.limit.holders == 1
@@ -210,12 +236,11 @@ class Spending:
         self._rows: list[tuple[int, float, float]] = []
         self._spent = mean_spent(plan, joined([]), totals) if self._on else 0.0
 
-    def feed(self, events: np.ndarray, releases: Releases) -> None:
-        """Read the next chunk of the stream, and the releases in it."""
-        if not self._on or not events.size:
+    def feed(self, releases: Releases, marks: Marks) -> None:
+        """Read the releases of the next chunk of the stream, and record at its marks."""
+        if not self._on:
             return
-        marks = list(self._marks.places(events))
-        counts = np.searchsorted(releases.places, [stop for stop, _, _ in marks]).tolist()
+        counts = np.searchsorted(releases.places, marks.places).tolist()
         if self._adds_up:
             costs = _costs(self._plan, releases, self._totals) / self._plan.budget.size
             spent = [self._spent, *(self._spent + np.cumsum(costs)).tolist()]
@@ -224,15 +249,12 @@ class Spending:
         else:
             values = [self._after(_first(releases, count)) for count in counts]
             self._parts.append(releases)
-        self._rows += [(step, time, value) for (_, step, time), value in zip(marks, values, strict=True)]
+        self._rows += zip(marks.steps.tolist(), marks.times.tolist(), values, strict=True)
 
     def finish(self) -> tuple[Series, ...]:
-        """Record the last moment, and return the series."""
+        """The series."""
         if not self._on:
             return ()
-        if not self._rows or not self._marks.is_last(self._rows[-1][:2]):
-            last = self._spent if self._adds_up else self._after(joined([]))
-            self._rows.append((self._marks.step, self._marks.time, last))
         steps, times, values = zip(*self._rows, strict=True)
         (name,) = SPENDING
         return (Series(name, "main", None, np.array(steps), np.array(times), np.array(values)),)
@@ -270,7 +292,7 @@ def _first(releases: Releases, count: int) -> Releases:
 
 
 def compare_spending(
-    plan: Plan, record: RecordSection, events: np.ndarray, series: Sequence[Series]
+    plan: Plan, events: np.ndarray, marks: Marks, series: Sequence[Series]
 ) -> Iterator[Compared]:
     """Set recorded spending beside what accountants say of all releases until each record."""
     if not series:
@@ -278,7 +300,7 @@ def compare_spending(
     releases, _ = Book.empty(plan.budget.size).read(events)
     totals = plan.totals([releases])
     for one in series:
-        counts = np.searchsorted(releases.places, places_of(record.every, events, one.step, one.time))
+        counts = np.searchsorted(releases.places, marks.places)
         again = np.array([mean_spent(plan, _first(releases, count), totals) for count in counts.tolist()])
         finite = again[np.isfinite(again)]
         yield Compared(one.value, again, max(1.0, finite.max(initial=0.0)))

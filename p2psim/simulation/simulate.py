@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.core.errors import AgentError
-from p2psim.core.events import join
+from p2psim.core.events import EVENT, join
 from p2psim.network.exchanges import Gossip, Round
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.allocations import Releases
@@ -23,7 +23,7 @@ from p2psim.privacy.releases import Book, by_agent, joined
 from p2psim.simulation.algorithms import family_of
 from p2psim.simulation.algorithms.replay import Assessment, FamilyCell, Stage, with_spent
 from p2psim.simulation.outcome import Outcome, streams_of
-from p2psim.simulation.recorder import NetworkWatch, Spending
+from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
 from p2psim.simulation.session import Piece, Tape
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
     totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
     player = cell.player(streams)
+    recorder = Recorder(record.every)
     watch, spending = NetworkWatch(record, stage.network), Spending(record, stage.plan, totals)
     chunks: list[np.ndarray] = []
     noises = [np.empty((0, stage.dimension))]
@@ -79,9 +80,10 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     book, last = Book.empty(stage.network.links.agents), 0.0
     for piece in _TAPE.play(stage, streams, engine, check_events):
         noise = stage.plan.noise(piece.unit, piece.releases, totals)
-        player.feed(piece.events, noise, piece.releases.places)
-        watch.feed(piece.events)
-        spending.feed(piece.events, piece.releases)
+        marks = recorder.read(piece.events)
+        player.feed(piece.events, noise, piece.releases.places, marks)
+        watch.feed(piece.events, marks)
+        spending.feed(piece.releases, marks)
         released.append(piece.releases)
         losses.read(piece.events)
         book = piece.book
@@ -90,10 +92,13 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
             chunks.append(piece.events)
         if keep_noise:
             noises.append(noise)
-    played, releases = player.finish(), joined(released)
     exhausted = _TAPE.ended == "exhausted"
     early = early_end_notice(stage, book.made, book.commits, last) if exhausted else []
-    caveats = cell.caveats(played.violations)
+    marks = recorder.finish(None if early else stage.time)
+    watch.feed(np.empty(0, EVENT), marks)
+    spending.feed(joined([]), marks)
+    played, releases = player.finish(marks), joined(released)
+    caveats = cell.caveats(player.violations)
     return Outcome(
         ended=_TAPE.ended,
         series=played.series + watch.finish() + spending.finish(),
@@ -154,8 +159,10 @@ def sample(
     known = list(pieces()) if stage.plan.clairvoyant else pieces()
     totals = stage.plan.totals(piece.releases for piece in known)
     player, stretches, begun = cell.player(streams), [], time.perf_counter()
+    recorder = Recorder(scenario.record.every)
     for piece in known:
-        player.feed(piece.events, stage.plan.noise(piece.unit, piece.releases, totals), piece.releases.places)
+        noise = stage.plan.noise(piece.unit, piece.releases, totals)
+        player.feed(piece.events, noise, piece.releases.places, recorder.read(piece.events))
         stretches.append((piece.events.size, -begun + (begun := time.perf_counter())))
     return stretches, ended
 

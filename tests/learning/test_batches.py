@@ -205,10 +205,10 @@ class TestStar:
         noise = 0.1 * np.random.default_rng(seed).laplace(size=(60, problem.dimension))
         method, how = StarMethod(0.02, 0.5, False), sampling(batch, problem.records, KEY)
         plain = replay_plainly(problem, method, events, noise, clip, how)
-        whole = replay_compiled(problem, method, events, noise, clip, every_step=1, sampling=how).recorded
+        whole = replay_compiled(problem, method, events, noise, clip, every=1, sampling=how).recorded
         assert np.abs(whole.theta - plain).max() <= 1e-12 * np.abs(plain).max()
         pieces = replay_compiled(
-            problem, method, events, noise, clip, chunk=chunk, every_step=1, sampling=how
+            problem, method, events, noise, clip, chunk=chunk, every=1, sampling=how
         ).recorded
         assert pieces.theta.tobytes() == whole.theta.tobytes()
 

@@ -113,7 +113,7 @@ def test_huber_loss_with_a_large_delta_is_squared_loss() -> None:
     for loss in (Squared(), Huber(delta=1e9)):
         problem = star_cases.random_problem(loss, [5, 9, 20], 3, seed=1)
         method = StarMethod(0.05, 0.5, False)
-        recorded = star_cases.replay_compiled(problem, method, events, noise, every_step=1).recorded
+        recorded = star_cases.replay_compiled(problem, method, events, noise, every=1).recorded
         made.append((problem.optimum, problem.relative_fitness(recorded.theta), recorded.theta))
     for one, other in zip(*made, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -259,7 +259,7 @@ from p2psim.learning.star.kernel import replay
 for delta in (0.3, 2.0):
     problem = star_cases.random_problem(Huber(delta=delta), [5, 9], 3, seed=1)
     events = star_cases.star_events(2, 20)
-    made = star_cases.replay_compiled(problem, StarMethod(0.05, 0.5, False), events, np.zeros((20, 3)), every_step=1)
+    made = star_cases.replay_compiled(problem, StarMethod(0.05, 0.5, False), events, np.zeros((20, 3)), every=1)
     print(made.recorded.theta.tobytes().hex())
 misses = sum(replay.stats.cache_misses.values()), sum(replay.stats.cache_hits.values())
 print(*misses, first_class(_slope).cache_hits, first_class(_value).cache_hits)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from star_cases import LOSSES, noise_of, piece_rows, random_problem, releases_of
+from star_cases import LOSSES, random_problem, record, releases_of
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
@@ -39,13 +39,9 @@ def rounds_of(owners, rounds, seed, network):
 
 def compiled(problem, method, events, noise, clip=np.inf, chunk=None, drawn=None, order=1, grid=None):
     replay = RoundsReplay(
-        problem, method, gradient_rule(problem, clip, order=order, grid=grid), 1, sampling=drawn
+        problem, method, gradient_rule(problem, clip, order=order, grid=grid), sampling=drawn
     )
-    size = chunk or events.size
-    for start in range(0, events.size, size):
-        piece = slice(start, start + size)
-        replay.feed(events[piece], noise_of(events, noise, problem.owners)[piece_rows(events, piece)])
-    return replay.result()
+    return record(replay, events, noise, problem.owners, chunk=chunk)
 
 
 @given(

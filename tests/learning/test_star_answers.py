@@ -33,7 +33,7 @@ def test_an_answer_on_its_way_is_the_gradient_where_the_star_began_and_its_noise
             assert np.allclose(replay.answers(np.array([event["seq"]]))[0], expected, rtol=1e-12)
             made += 1
     assert made == 12
-    assert (replay.result().theta == START).all()  # a step of zero moves nothing
+    assert (replay.model == START).all()  # a step of zero moves nothing
 
 
 def test_an_answer_that_has_arrived_is_not_on_its_way():

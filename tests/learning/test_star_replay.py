@@ -16,6 +16,7 @@ from p2psim.learning.star.reference import replay_plainly
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Poll, Request
+from p2psim.scenario.record import EveryTime
 
 EXCHANGES = [
     (Request(), Channel()),
@@ -70,11 +71,11 @@ def test_compiled_equals_plain_for_chunks_of_any_size(run, chunk, order, grid):
     problem, method, events, noise, clip = run
     more = {"order": order, "grid": grid}
     plain = replay_plainly(problem, method, events, noise, clip, **more)
-    whole = replay_compiled(problem, method, events, noise, clip, every_step=1, **more).recorded
+    whole = replay_compiled(problem, method, events, noise, clip, every=1, **more).recorded
     assert whole.step.tolist() == list(range(61))
     difference = np.abs(whole.theta - plain).max()
     assert difference <= 1e-12 * np.abs(plain).max()
-    pieces = replay_compiled(problem, method, events, noise, clip, chunk=chunk, every_step=1, **more).recorded
+    pieces = replay_compiled(problem, method, events, noise, clip, chunk=chunk, every=1, **more).recorded
     for name in ("step", "time", "theta"):
         assert getattr(pieces, name).tobytes() == getattr(whole, name).tobytes()
 
@@ -139,9 +140,9 @@ def test_gradients_from_sums_equal_those_from_records(sizes, seed, intercept):
     plain = replay_plainly(problem, method, events, noise)
     for clip in (np.inf, largest * 1.001):
         assert gradient_rule(problem, clip).how == FROM_SUMS
-        theta = replay_compiled(problem, method, events, noise, clip, every_step=1).recorded.theta
+        theta = replay_compiled(problem, method, events, noise, clip, every=1).recorded.theta
         np.testing.assert_allclose(theta, plain, rtol=0, atol=1e-12 * np.abs(plain).max())
-    theta = replay_compiled(problem, method, events, noise, largest * 0.999999, every_step=1).recorded.theta
+    theta = replay_compiled(problem, method, events, noise, largest * 0.999999, every=1).recorded.theta
     np.testing.assert_allclose(theta, plain, rtol=0, atol=1e-12 * np.abs(plain).max())
 
 
@@ -230,9 +231,9 @@ def test_what_each_form_tends_to(form, weight, limit, step):
     rho = step * T**2 * 2 * l2
     method = star_method(AsyncStar(horizon=T, rho=rho, theta_max=10.0, form=form), rho, l2, N)
     assert method.step == pytest.approx(step, rel=1e-12)
-    path = replay_compiled(
-        problem, method, star_events(N, T, 5), np.zeros((T, 1)), every_step=1
-    ).recorded.theta[:, 0]
+    path = replay_compiled(problem, method, star_events(N, T, 5), np.zeros((T, 1)), every=1).recorded.theta[
+        :, 0
+    ]
     mean = path[T // 2 :].mean()
     assert mean == pytest.approx(limit * (1 - 2 * weight * step), abs=1e-4)
     assert mean == pytest.approx(limit, abs=2.1 * step)
@@ -242,13 +243,15 @@ def test_records_are_by_step_or_by_time():
     problem = random_problem(Squared(), [4, 4, 4], 2, seed=1)
     events, noise = star_events(3, 50, 3), np.zeros((50, 2))
     method = StarMethod(0.05, 0.5, False)
-    every = replay_compiled(problem, method, events, noise, every_step=1).recorded
-    sevens = replay_compiled(problem, method, events, noise, every_step=7).recorded
+    every = replay_compiled(problem, method, events, noise, every=1).recorded
+    sevens = replay_compiled(problem, method, events, noise, every=7).recorded
     assert sevens.step.tolist() == [0, 7, 14, 21, 28, 35, 42, 49, 50]
     np.testing.assert_array_equal(sevens.theta, every.theta[sevens.step])
     np.testing.assert_array_equal(sevens.time, every.time[sevens.step])
     for chunk in (1, 7, 1000):
-        timed = replay_compiled(problem, method, events, noise, chunk=chunk, every_time=0.5).recorded
+        timed = replay_compiled(
+            problem, method, events, noise, chunk=chunk, every=EveryTime(time=0.5)
+        ).recorded
         end = every.time[-1]
         np.testing.assert_allclose(timed.time[:-1], 0.5 * np.arange(np.floor(end / 0.5) + 1), rtol=1e-15)
         assert timed.time[-1] == end
@@ -295,7 +298,7 @@ def test_answers_are_computed_at_the_query_that_they_answer(stale):
             theta_L = np.clip(at - 0.5 * step * dg, -problem.theta_max, problem.theta_max)
             path.append(theta_L)
     noise = np.zeros((int(releases_of(events, owners).sum()), 2))
-    compiled = replay_compiled(problem, method, events, noise, every_step=1).recorded.theta
+    compiled = replay_compiled(problem, method, events, noise, every=1).recorded.theta
     np.testing.assert_allclose(compiled, path, rtol=0, atol=1e-12 * np.abs(path).max())
     np.testing.assert_allclose(
         replay_plainly(problem, method, events, noise), path, rtol=0, atol=1e-12 * np.abs(path).max()

@@ -57,7 +57,7 @@ def test_compiled_equals_plain(
     method = StarMethod(0.02, 0.5, False, weighting)
     noise = 0.1 * random.laplace(size=(int(releases_of(events, OWNERS).sum()), 3))
     plain = replay_plainly(problem, method, events, noise)
-    found = replay_compiled(problem, method, events, noise, chunk=37, every_step=1).recorded
+    found = replay_compiled(problem, method, events, noise, chunk=37, every=1).recorded
     assert np.abs(found.theta - plain[: len(found.theta)]).max() <= 1e-12 * max(1.0, np.abs(plain).max())
 
 
@@ -67,7 +67,7 @@ def test_equal_weights_change_not_a_bit() -> None:
     noise = np.random.default_rng(1).laplace(size=(int(releases_of(events, OWNERS).sum()), 3))
     one, other = (
         replay_compiled(
-            problem, StarMethod(0.02, 0.5, False, weighting), events, noise, every_step=1
+            problem, StarMethod(0.02, 0.5, False, weighting), events, noise, every=1
         ).recorded.theta
         for weighting in (None, Weighting.equal(OWNERS))
     )

@@ -28,7 +28,7 @@ from p2psim.core.events import JOIN, LEAVE
 from p2psim.network.availability import Diurnal, Scripted
 from p2psim.network.verify import EventsError, verify
 from p2psim.scenario.record import EveryTime
-from p2psim.simulation.recorder import Marks
+from p2psim.simulation.recorder import Recorder
 
 #: Numbers as people write them: whole multiples of a power of ten.
 UNITS = st.sampled_from([1, 10, 100, 1000])
@@ -157,9 +157,10 @@ def test_records_by_time_hold_what_happens_at_their_moments(
 ) -> None:
     """Polls at k·a/unit, records at m·b/unit: of those at the same moment on paper, the record comes after."""
     events, _ = play(star(1), Poll(interval=a / unit), commits=number)
-    marks, found = Marks(EveryTime(time=b / unit)), []
+    recorder, found = Recorder(EveryTime(time=b / unit)), []
     for piece in np.array_split(events, pieces):
-        found += [(step, time) for _, step, time in marks.places(piece)] if piece.size else []
+        marks = recorder.read(piece)
+        found += zip(marks.steps.tolist(), marks.times.tolist(), strict=True)
     last = Fraction(number * a, b)
     records = math.ceil(last) - 1 if last > 1 else 0
     assert found[0] == (0, 0.0)

@@ -21,6 +21,7 @@ from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
 from p2psim.privacy.releases import Violations
 from p2psim.simulation.algorithms import family_of
 from p2psim.simulation.outcome import streams_of
+from p2psim.simulation.recorder import marks_of_run
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -332,8 +333,11 @@ def test_plain_recomputation_agrees(workspace, one):
     outcome = simulate(one, 0, workspace)
     case = workspace.case(one, 0)
     cell = family_of(one).cell(one, case, 0)
+    marks = marks_of_run(one.record.every, outcome.events, cell.stage.time)
     compared = list(
-        cell.recompute(streams_of(one, 0), outcome.events, outcome.noise, outcome.series, outcome.models)
+        cell.recompute(
+            streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models
+        )
     )
     assert compared
     for pair in compared:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from p2psim.core.distributions import Distribution
+from p2psim.core.events import EVENT
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import (
     AllOf,
@@ -26,7 +27,7 @@ from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.record import EveryTime, RecordSection
 from p2psim.simulation.network_check import compare_network
-from p2psim.simulation.recorder import NetworkWatch
+from p2psim.simulation.recorder import NetworkWatch, Recorder, marks_of_run
 
 N = 2000
 
@@ -63,8 +64,10 @@ def test_of_every_availability(kind, every):
     record = RecordSection.model_validate({"metrics": names, "every": every})
     watch = NetworkWatch(record, network)
     events = simulate_events(network, Streams(5), time=0.6).read()
+    recorder = Recorder(every)
     for piece in np.array_split(events, 50):
-        watch.feed(piece)
+        watch.feed(piece, recorder.read(piece))
+    watch.feed(events[:0], recorder.finish())
     series = {one.metric: one for one in watch.finish()}
     present = series["present"]
     assert (present.step[0], present.time[0]) == (0, 0.0)
@@ -74,7 +77,9 @@ def test_of_every_availability(kind, every):
     assert [series[name].value[0] for name in ("messages", "releases", "links_heard")] == [0, 0, 0]
     assert (np.diff(present.time) >= 0).all()
     # The plain reading of the same events looks at the same moments.
-    compared = list(compare_network(network, record, events, tuple(series.values())))
+    compared = list(
+        compare_network(network, events, marks_of_run(every, events, None), tuple(series.values()))
+    )
     assert max(one.difference for one in compared) < 1e-12
 
 
@@ -84,7 +89,9 @@ def test_where_nothing_happens_but_at_time_0():
     )
     record = RecordSection.model_validate({"metrics": ["present"]})
     watch = NetworkWatch(record, network)
+    recorder = Recorder(1)
     for chunk in simulate_events(network, Streams(0), time=1.0, chunk=1):
-        watch.feed(chunk)
+        watch.feed(chunk, recorder.read(chunk))
+    watch.feed(np.empty(0, EVENT), recorder.finish(1.0))
     (present,) = watch.finish()
     assert (present.time.tolist(), present.value.tolist()) == ([0.0], [0.5])

@@ -43,7 +43,7 @@ def play(network: Network, problem: StarProblem, method: StarMethod, noise: floa
     events = simulate_events(network, Streams(seed), commits=COMMITS).read()
     random = np.random.default_rng(seed)
     drawn = noise * random.standard_normal((int(releases_of(events, N).sum()), P))
-    return replay_compiled(problem, method, events, drawn, every_step=1).recorded.theta[COMMITS // 6 :]
+    return replay_compiled(problem, method, events, drawn, every=1).recorded.theta[COMMITS // 6 :]
 
 
 def far(path: np.ndarray, expected: np.ndarray) -> float:

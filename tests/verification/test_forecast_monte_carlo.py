@@ -33,7 +33,7 @@ def agrees(owners, form, answers, every, reweighted=False):
         events = star_events(owners, answers, replica)
         scale = np.repeat(scales, releases_of(events, owners))
         noise = random.laplace(size=(scale.size, 3)) * scale[:, None]
-        theta = replay_compiled(problem, method, events, noise, every_step=every).recorded.theta
+        theta = replay_compiled(problem, method, events, noise, every=every).recorded.theta
         psi.append(problem.relative_fitness(theta))
     mean, error = np.mean(psi, axis=0), np.std(psi, axis=0, ddof=1) / np.sqrt(REPLICAS)
     star = linear_star(statistics, step, form, reweights=r)

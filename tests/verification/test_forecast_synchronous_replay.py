@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from star_cases import noise_of, random_problem, releases_of
+from star_cases import random_problem, record, releases_of
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
@@ -66,9 +66,8 @@ def agrees(owners, algorithm, network, reweight, rounds=20):
             events = simulate_events(world, Streams(replica), commits=rounds, chunk=1 << 15).read()
         scale = np.repeat(scales, releases_of(events, owners))
         noise = random.laplace(size=(scale.size, 3)) * scale[:, None]
-        replay = RoundsReplay(problem, method, gradient_rule(problem, np.inf), 1)
-        replay.feed(events, noise_of(events, noise, owners))
-        psi.append(problem.relative_fitness(replay.result().theta))
+        replay = RoundsReplay(problem, method, gradient_rule(problem, np.inf))
+        psi.append(problem.relative_fitness(record(replay, events, noise, owners).theta))
     mean, error = np.mean(psi, axis=0), np.std(psi, axis=0, ddof=1) / np.sqrt(REPLICAS)
     variances = np.broadcast_to(2 * scales**2, (rounds, owners))
     arguments = (statistics, statistics.minimum, step, rounds + 1, variances, form, chance, reweight)

@@ -91,7 +91,7 @@ def test_second_moments_shrink_below_the_threshold_and_grow_above(owners):
         noise = np.zeros((steps, 1))
         z = np.array(
             [
-                replay_compiled(problem, method, events, noise, every_step=1).recorded.theta[:, 0] - 1
+                replay_compiled(problem, method, events, noise, every=1).recorded.theta[:, 0] - 1
                 for events in orders
             ]
         )

@@ -21,7 +21,6 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
-from p2psim.core.times import is_past
 from p2psim.learning.in_flight import DONE, longest_gradient, note_violation
 from p2psim.learning.owner_kernel import (
     FROM_SUMS,
@@ -48,24 +47,23 @@ def replay(  # type: ignore[no-untyped-def]
     suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
     noise, noise_row, step, shares, learner_weight, l2, theta_max, overwrite,
     at_learner, at_owner, estimated, aging, aging_rate,
-    every_step, every_time, next_time, kept_theta, kept_step, kept_time,
+    stops, kept, kept_theta,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event, records kept, next record time).
+    """Replay events from ``start``; returns (status, next event, models kept).
+
+    After ``stops[k]`` of the events the learner's model is kept in ``kept_theta[k]``; ``kept`` of them are there.
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     ``grid`` is None, or what an answer is rounded to a multiple of.
     """
     owners, p = asked.shape
-    kept = 0
     mean = np.empty(p)
     for e in range(start, events.size):
         event = events[e]
         kind, agent, peer = event.kind, event.agent, event.peer
-        while is_past(event.time, next_time):
+        while kept < stops.size and stops[kept] == e:
             kept_theta[kept] = theta[owners]
-            kept_step[kept], kept_time[kept] = commits[0], next_time
             kept += 1
-            next_time = every_time * np.rint(next_time / every_time + 1.0)
         if kind == SEND and agent == LEARNER:
             slot = -1
             for s in range(query_seq.size):
@@ -73,7 +71,7 @@ def replay(  # type: ignore[no-untyped-def]
                     slot = s
                     break
             if slot < 0:
-                return QUERIES_FULL, e, kept, next_time
+                return QUERIES_FULL, e, kept
             query_seq[slot] = event.seq
             first, last = (peer, peer + 1) if peer >= 0 else (0, owners)
             query_left[slot] = last - first
@@ -83,7 +81,7 @@ def replay(  # type: ignore[no-untyped-def]
         elif kind == SEND:
             slot = event.seq % answer_seq.size
             if answer_seq[slot] >= 0:
-                return ANSWERS_FULL, e, kept, next_time
+                return ANSWERS_FULL, e, kept
             answer_seq[slot] = event.seq
             at = asked[agent]
             # What `owner_kernel.answer` does, written out: as a call it would take as long as all the rest.
@@ -148,15 +146,14 @@ def replay(  # type: ignore[no-untyped-def]
                     theta_max,
                 )
                 theta[owners, a] = project(at_a - learner_weight * step * g, theta_max)
-            if every_step > 0 and commits[0] % every_step == 0:
-                kept_theta[kept] = theta[owners]
-                kept_step[kept], kept_time[kept] = commits[0], event.time
-                kept += 1
         elif kind == JOIN and agent != LEARNER and event.version >= 0:
             # It comes back with the learner's model, or with the one that it started from.
             for a in range(p):
                 theta[agent, a] = theta[owners, a] if peer == LEARNER else 0.0
-    return DONE, events.size, kept, next_time
+    while kept < stops.size:
+        kept_theta[kept] = theta[owners]
+        kept += 1
+    return DONE, events.size, kept
 
 
 @njit()

@@ -12,14 +12,15 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.core.errors import SimulationError
-from p2psim.core.events import COMMIT
 from p2psim.learning.in_flight import DONE
 from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
 from p2psim.learning.star.kernel import quadratic_gap
 
-#: Rows for models to be recorded in: of θ, of the step, and of the time.
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+#: Where to keep the learner's model, in a chunk of events; how many are kept already; and rows to keep them in.
+Keep = tuple[np.ndarray, int, np.ndarray]
+
+_NOWHERE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,6 @@ class LearnerReplay(ABC):
     Parameters
     ----------
     problem : StarProblem
-    start : ndarray, shape (p,)
-        First model of the learner.
-    every_step : int
-        Record whenever so many more commits have been made; 0 for not by step.
-    every_time : float
-        Record whenever so much more time has passed; infinite for not by time.
 
     Attributes
     ----------
@@ -66,17 +61,14 @@ class LearnerReplay(ABC):
     #: What a commit is called where a model is not finite.
     step_name = "commit"
 
-    def __init__(self, problem: StarProblem, start: np.ndarray, every_step: int, every_time: float):
+    def __init__(self, problem: StarProblem):
         owners = problem.owners
         self._problem = problem
-        self._every_step, self._every_time, self._next_time = every_step, every_time, every_time
         self._commits, self._counts = np.zeros(1, np.int64), np.zeros(owners, np.int64)
-        self._last_time = 0.0
-        self._kept: list[Rows] = [(np.array(start)[None], np.zeros(1, np.int64), np.zeros(1))]
         self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
         self.violation_sizes = np.zeros(owners)
 
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+    def feed(self, events: np.ndarray, noise: np.ndarray, stops: np.ndarray = _NOWHERE) -> np.ndarray:
         """Replay the next chunk.
 
         Parameters
@@ -84,42 +76,27 @@ class LearnerReplay(ABC):
         events : ndarray of EVENT
         noise : ndarray, shape (releases in these events, p)
             Noise to add to the mean gradients, in the order of the events.
+        stops : ndarray of int64, shape (s,), optional
+            After how many of the events to keep the learner's model, in order.
+
+        Returns
+        -------
+        ndarray, shape (s, p)
+            The models kept.
         """
-        if not events.size:
-            return
-        rows = self._rows(events)
-        theta, step, time = (
-            np.empty((rows, self._problem.dimension)),
-            np.empty(rows, np.int64),
-            np.empty(rows),
-        )
+        kept_theta = np.empty((stops.size, self._problem.dimension))
         start = kept = 0
         noise_row = np.zeros(1, np.int64)
         while start < events.size:
-            room = theta[kept:], step[kept:], time[kept:]
-            status, start, more, self._next_time = self._replay(events, start, noise, noise_row, room)
-            kept += more
+            status, start, kept = self._replay(events, start, noise, noise_row, (stops, kept, kept_theta))
             if status != DONE:
                 self._make_room(status)
-        self._last_time = float(events[-1]["time"])
-        self._kept.append((theta[:kept], step[:kept], time[:kept]))
+        return kept_theta
 
-    def result(self) -> Recorded:
-        """Models recorded so far; the first and the last are always among them.
-
-        Raises
-        ------
-        SimulationError
-            If a model is not finite.
-        """
-        theta, step, time = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
-        if step[-1] != self._commits[0] or np.isfinite(self._every_time):
-            step, time = np.append(step, self._commits), np.append(time, self._last_time)
-            theta = np.vstack([theta, self._last()])
-        if not np.isfinite(theta).all():
-            first = step[~np.isfinite(theta).all(axis=1)][0]
-            raise SimulationError(f"the model is not finite from {self.step_name} {first} on")
-        return Recorded(step, time, theta)
+    @property
+    @abstractmethod
+    def model(self) -> np.ndarray:
+        """The learner's model now, shape (p,)."""
 
     @abstractmethod
     def answers(self, seqs: np.ndarray) -> np.ndarray:
@@ -133,25 +110,13 @@ class LearnerReplay(ABC):
 
     @abstractmethod
     def _replay(
-        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, room: Rows
-    ) -> tuple[int, int, int, float]:
-        """Status, next event, models recorded, and when to record by time next."""
+        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
+    ) -> tuple[int, int, int]:
+        """Status, next event, and models kept."""
 
     @abstractmethod
     def _make_room(self, status: int) -> None:
         """Double what the kernel found to be full."""
-
-    @abstractmethod
-    def _last(self) -> np.ndarray:
-        """The model to be recorded now, shape (p,)."""
-
-    def _rows(self, events: np.ndarray) -> int:
-        """Room for the models that a chunk can make be recorded."""
-        if self._every_step:
-            return int(np.count_nonzero(events["kind"] == COMMIT)) // self._every_step + 1
-        if np.isfinite(self._every_time):
-            return max(0, int((events[-1]["time"] - self._next_time) / self._every_time) + 2)
-        return 0
 
 
 #: Rows that are looked at together, so that temporary arrays stay small.

@@ -10,7 +10,7 @@ from p2psim.learning.batches import Sampling
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.kernel import ANSWERS_FULL, QUERIES_FULL, replay
-from p2psim.learning.star.problem import LearnerReplay, Rows, StarProblem
+from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem
 from p2psim.learning.steps import CODES, Weighting
 
 
@@ -87,8 +87,6 @@ class StarReplay(LearnerReplay):
     problem : StarProblem
     method : StarMethod
     rule : GradientRule
-    every_step, every_time
-        As in `LearnerReplay`.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
     start : ndarray, shape (p,), optional
@@ -100,8 +98,6 @@ class StarReplay(LearnerReplay):
         problem: StarProblem,
         method: StarMethod,
         rule: GradientRule,
-        every_step: int = 0,
-        every_time: float = np.inf,
         sampling: Sampling | None = None,
         start: np.ndarray | None = None,
     ):
@@ -109,7 +105,7 @@ class StarReplay(LearnerReplay):
         self._theta = np.zeros((owners + 1, p))
         if start is not None:
             self._theta[:] = start
-        super().__init__(problem, self._theta[-1], every_step, every_time)
+        super().__init__(problem)
         self._method, self._rule = method, rule
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
@@ -119,8 +115,8 @@ class StarReplay(LearnerReplay):
         self._weighting = method.weighting or Weighting.equal(owners)
 
     def _replay(
-        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, room: Rows
-    ) -> tuple[int, int, int, float]:
+        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
+    ) -> tuple[int, int, int]:
         problem, method, rule, weighting = self._problem, self._method, self._rule, self._weighting
         return replay(
             events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
@@ -134,7 +130,7 @@ class StarReplay(LearnerReplay):
             problem.l2, problem.theta_max, method.overwrite,
             weighting.at_learner, weighting.at_owner, weighting.estimated,
             CODES[weighting.staleness.kind], weighting.rate,
-            self._every_step, self._every_time, self._next_time, *room,
+            *keep,
         )  # fmt: skip
 
     def _make_room(self, status: int) -> None:
@@ -143,7 +139,9 @@ class StarReplay(LearnerReplay):
         elif status == QUERIES_FULL:
             self._more_queries()
 
-    def _last(self) -> np.ndarray:
+    @property
+    def model(self) -> np.ndarray:
+        """See `LearnerReplay.model`."""
         return self._theta[-1]
 
     def answers(self, seqs: np.ndarray) -> np.ndarray:

@@ -16,12 +16,11 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
-from p2psim.core.times import is_past
 from p2psim.learning.batches import Sampling
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import answer, project, snapped
 from p2psim.learning.star.algorithms import RoundMethod
-from p2psim.learning.star.problem import LearnerReplay, Rows, StarProblem
+from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem
 from p2psim.learning.star.replay import GradientRule
 
 
@@ -32,24 +31,24 @@ def replay(  # type: ignore[no-untyped-def]
     suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
     noise, noise_row, steps, shares, l2, theta_max, averages, keep, takes, newest,
     at_learner, at_owner, estimated, by_answered,
-    every_step, every_time, next_time, kept_theta, kept_step, kept_time,
+    stops, kept, kept_theta,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event, records kept, next record time)."""
+    """Replay events from ``start``; returns (status, next event, models kept).
+
+    After ``stops[k]`` of the events the learner's model is kept in ``kept_theta[k]``; ``kept`` of them are there.
+    """
     owners, p = arrived.shape
-    kept = 0
     total, mean = np.empty(p), np.empty(p)
     for e in range(start, events.size):
         event = events[e]
         kind, agent = event.kind, event.agent
-        while is_past(event.time, next_time):
+        while kept < stops.size and stops[kept] == e:
             kept_theta[kept] = average if averages else models[commits[0]]
-            kept_step[kept], kept_time[kept] = commits[0], next_time
             kept += 1
-            next_time = every_time * np.rint(next_time / every_time + 1.0)
         if kind == SEND and agent != LEARNER:
             row = post(event.seq, event.version, places, free, free_rows)
             if row < 0:
-                return row, e, kept, next_time
+                return row, e, kept
             answer(
                 agent, event.release, commits[0], models[event.version], mean,
                 how, loss, gram, moment, X, y, norms, offsets, clip, batch,
@@ -85,11 +84,10 @@ def replay(  # type: ignore[no-untyped-def]
                 average[a] = keep[k] * average[a] + takes[k] * models[k + newest, a]
             has[:] = False
             commits[0] = k + 1
-            if every_step > 0 and commits[0] % every_step == 0:
-                kept_theta[kept] = average if averages else models[k + 1]
-                kept_step[kept], kept_time[kept] = commits[0], event.time
-                kept += 1
-    return DONE, events.size, kept, next_time
+    while kept < stops.size:
+        kept_theta[kept] = average if averages else models[commits[0]]
+        kept += 1
+    return DONE, events.size, kept
 
 
 class RoundsReplay(LearnerReplay):
@@ -100,8 +98,6 @@ class RoundsReplay(LearnerReplay):
     problem : StarProblem
     method : RoundMethod
     rule : GradientRule
-    every_step, every_time
-        As in `LearnerReplay`.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
     start : ndarray, shape (p,), optional
@@ -115,8 +111,6 @@ class RoundsReplay(LearnerReplay):
         problem: StarProblem,
         method: RoundMethod,
         rule: GradientRule,
-        every_step: int = 0,
-        every_time: float = np.inf,
         sampling: Sampling | None = None,
         start: np.ndarray | None = None,
     ):
@@ -124,15 +118,15 @@ class RoundsReplay(LearnerReplay):
         self._models, self._mean = np.zeros((method.steps.size + 1, p)), np.zeros(p)
         if start is not None:
             self._models[0] = self._mean[:] = start
-        super().__init__(problem, self._mean, every_step, every_time)
+        super().__init__(problem)
         self._method, self._rule = method, rule
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
         self._flight = InFlight(p)
 
     def _replay(
-        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, room: Rows
-    ) -> tuple[int, int, int, float]:
+        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
+    ) -> tuple[int, int, int]:
         problem, method, rule, flight = self._problem, self._method, self._rule, self._flight
         return replay(
             events, start, self._models, self._mean, self._arrived, self._has,
@@ -145,13 +139,15 @@ class RoundsReplay(LearnerReplay):
             problem.theta_max if method.projects else np.inf,
             method.averages, method.keep, method.take, int(method.newest),
             method.weighting.at_learner, method.weighting.at_owner, method.weighting.estimated, method.by_answered,
-            self._every_step, self._every_time, self._next_time, *room,
+            *keep,
         )  # fmt: skip
 
     def _make_room(self, status: int) -> None:
         self._flight.make_room(status)
 
-    def _last(self) -> np.ndarray:
+    @property
+    def model(self) -> np.ndarray:
+        """See `LearnerReplay.model`."""
         return self._mean if self._method.averages else self._models[self._commits[0]]
 
     def answers(self, seqs: np.ndarray) -> np.ndarray:

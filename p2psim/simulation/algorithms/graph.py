@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.core.events import EVENT
+from p2psim.core.events import EVENT, SEND
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import batch_of, sampling
@@ -47,7 +47,8 @@ from p2psim.simulation.algorithms.replay import (
     privacy_of,
     stage,
 )
-from p2psim.simulation.check import Recomputed, compare, records_of
+from p2psim.simulation.check import Recomputed, compare
+from p2psim.simulation.recorder import Marks
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
@@ -71,13 +72,16 @@ class GraphCell(GraphNumbers):
         streams: Streams,
         events: np.ndarray,
         noise: np.ndarray,
+        marks: Marks,
         series: tuple[Series, ...],
         models: np.ndarray | None,
     ) -> Iterator[Compared]:
         """Recompute a recorded replica plainly; see `p2psim.simulation.check.compare`."""
         problem, record = self.problem, self.scenario.record
         path, vectors = self._replay_plainly(streams, events, noise)
-        steps, sent = records_of(record, problem, events, vectors)
+        steps = tuple(marks.steps.tolist())
+        told = (events["kind"] == SEND) & (events["version"] >= 0)
+        sent = tuple((np.concatenate([[0], np.cumsum(told)]) * vectors)[marks.places].tolist())
         wanted = set(steps)
         theta = {step: models for step, models in enumerate(path) if step in wanted}
         facts = spectral_facts(self.links) if GRAPH_FACTS.keys() & record.metrics else {}

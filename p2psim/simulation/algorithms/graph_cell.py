@@ -27,6 +27,7 @@ from p2psim.simulation.algorithms.graph_start import baseline_models
 from p2psim.simulation.algorithms.replay import Played
 from p2psim.simulation.observer import Observer
 from p2psim.simulation.outcome import streams_of
+from p2psim.simulation.recorder import Marks
 
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
@@ -107,21 +108,31 @@ class GraphPlayer:
         facts = lambda: spectral_facts(cell.links)  # noqa: E731
         self._observer = Observer(record, problem, cell.case.groups, models, facts, objective)
 
-    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
-        """Replay a chunk of events, stopping where something is to be recorded."""
-        row = 0
-        for piece, releases, step, time in self._observer.pieces(events, places):
-            self._replay.feed(piece, noise[row : row + releases])
-            row += releases
-            if step is not None:
-                self._observer.observe(step, time, self._replay)
-
-    def finish(self) -> Played:
-        """Record the last models, and the baselines."""
-        self._replay.check()
-        series, models = self._observer.finish(self._replay)
+    @property
+    def violations(self) -> Violations:
+        """See `Player.violations`."""
         seen = self._replay
-        return Played(series, models, Violations(seen.violations, seen.violation_steps, seen.violation_sizes))
+        return Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
+        """See `Player.feed`."""
+        rows = np.searchsorted(places, marks.places).tolist()
+        start = row = 0
+        for stop, last, step, time in zip(
+            marks.places.tolist(), rows, marks.steps.tolist(), marks.times.tolist(), strict=True
+        ):
+            self._replay.feed(events[start:stop], noise[row:last])
+            self._observer.observe(step, time, self._replay)
+            start, row = stop, last
+        self._replay.feed(events[start:], noise[row:])
+
+    def finish(self, marks: Marks) -> Played:
+        """See `Player.finish`."""
+        self._replay.check()
+        for step, time in zip(marks.steps.tolist(), marks.times.tolist(), strict=True):
+            self._observer.observe(step, time, self._replay)
+        series, models = self._observer.finish()
+        return Played(series, models)
 
 
 Replay = GraphReplay | AdmmReplay | AveragingReplay | PushSumReplay

@@ -29,13 +29,14 @@ from p2psim.simulation.algorithms.replay import (
     delta_warning,
     overlap_warning,
 )
-from p2psim.simulation.algorithms.star_player import StarPlayer, compared_with, marks_of
+from p2psim.simulation.algorithms.star_player import StarPlayer, compared_with
 from p2psim.simulation.algorithms.star_setting import star_algorithm
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.outcome import Series
     from p2psim.simulation.prepared import Case
+    from p2psim.simulation.recorder import Marks
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class LearnerCell(ABC):
         return False
 
     @abstractmethod
-    def replay(self, every_step: int, every_time: float, drawn: Sampling | None) -> LearnerReplay:
-        """Begin to replay events; the arguments are those of `LearnerReplay`, and how batches are drawn."""
+    def replay(self, drawn: Sampling | None) -> LearnerReplay:
+        """Begin to replay events; ``drawn`` says how batches are drawn."""
 
     @abstractmethod
     def replay_plainly(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
@@ -89,14 +90,14 @@ class LearnerCell(ABC):
 
     def player(self, streams: Streams) -> Player:
         """Begin a replica."""
-        record = self.scenario.record
-        return StarPlayer(self.problem, record, self.replay(*marks_of(record), self._drawn(streams)))
+        return StarPlayer(self.problem, self.scenario.record, self.replay(self._drawn(streams)))
 
     def recompute(
         self,
         streams: Streams,
         events: np.ndarray,
         noise: np.ndarray,
+        marks: Marks,
         series: tuple[Series, ...],
         models: np.ndarray | None,
     ) -> Iterator[Compared]:

@@ -27,6 +27,7 @@ from p2psim.simulation.outcome import Series
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.prepared import Case
+    from p2psim.simulation.recorder import Marks
 
 #: So many releases are accounted for before a run at most.
 _MOST_RELEASES = 1_000_000
@@ -162,22 +163,35 @@ class Played:
     series : tuple of Series
     models : ndarray, shape (records, …)
         The recorded models.
-    violations : Violations
     """
 
     series: tuple[Series, ...]
     models: np.ndarray
-    violations: Violations
 
 
 class Player(Protocol):
     """One replica in progress."""
 
-    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
-        """Replay a chunk of events, with the noise of its releases, in order, and the places in it that make them."""
+    @property
+    def violations(self) -> Violations:
+        """Releases so far at which a record exceeded the claimed bound."""
 
-    def finish(self) -> Played:
-        """Return what was recorded."""
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
+        """Replay a chunk of events, and record at its marks.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (releases, p)
+            Noise of the releases in the chunk, in their order.
+        places : ndarray of int, shape (releases,)
+            Places in the chunk of the events that make them.
+        marks : Marks
+            Where to record.
+        """
+
+    def finish(self, marks: Marks) -> Played:
+        """Record what the marks after the last event ask for, and return what was recorded."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +259,7 @@ class FamilyCell(Protocol):
         streams: Streams,
         events: np.ndarray,
         noise: np.ndarray,
+        marks: Marks,
         series: tuple[Series, ...],
         models: np.ndarray | None,
     ) -> Iterator[Compared]:

@@ -66,9 +66,9 @@ class RoundsCell(LearnerCell):
         """See `LearnerCell.weighting`."""
         return self.method.weighting
 
-    def replay(self, every_step: int, every_time: float, drawn: Sampling | None) -> LearnerReplay:
+    def replay(self, drawn: Sampling | None) -> LearnerReplay:
         """See `LearnerCell.replay`."""
-        return RoundsReplay(self.problem, self.method, self.rule, every_step, every_time, drawn)
+        return RoundsReplay(self.problem, self.method, self.rule, drawn)
 
     def replay_plainly(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
         """See `LearnerCell.replay_plainly`."""

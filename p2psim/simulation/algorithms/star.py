@@ -71,9 +71,9 @@ class StarCell(LearnerCell):
         """See `LearnerCell.has_data_dependent_step`."""
         return isinstance(algorithm_of(self.scenario).rho, RhoFromH)
 
-    def replay(self, every_step: int, every_time: float, drawn: Sampling | None) -> LearnerReplay:
+    def replay(self, drawn: Sampling | None) -> LearnerReplay:
         """See `LearnerCell.replay`."""
-        return StarReplay(self.problem, self.method, self.rule, every_step, every_time, drawn)
+        return StarReplay(self.problem, self.method, self.rule, drawn)
 
     def replay_plainly(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
         """See `LearnerCell.replay_plainly`."""

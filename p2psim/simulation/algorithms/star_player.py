@@ -12,14 +12,9 @@ from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
-from p2psim.scenario.record import EveryTime, RecordSection
+from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Played
-
-
-def marks_of(record: RecordSection) -> tuple[int, float]:
-    """Steps between records, 0 for none, and time between them, infinite for none."""
-    every = record.every
-    return (0, every.time) if isinstance(every, EveryTime) else (every, np.inf)
+from p2psim.simulation.recorder import Marks
 
 
 class StarPlayer:
@@ -34,23 +29,38 @@ class StarPlayer:
 
     def __init__(self, problem: StarProblem, record: RecordSection, replay: LearnerReplay):
         self._problem, self._record, self._replay = problem, record, replay
+        self._kept: list[Recorded] = []
 
-    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray) -> None:
-        """Replay a chunk of events."""
-        self._replay.feed(events, noise)
-
-    def finish(self) -> Played:
-        """Measure the recorded models."""
+    @property
+    def violations(self) -> Violations:
+        """See `Player.violations`."""
         seen = self._replay
-        recorded = seen.result()
+        return Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
+        """See `Player.feed`."""
+        theta = self._replay.feed(events, noise, marks.places)
+        self._kept.append(Recorded(marks.steps, marks.times, theta))
+
+    def finish(self, marks: Marks) -> Played:
+        """See `Player.finish`."""
+        seen = self._replay
+        last = np.repeat(seen.model[None], marks.steps.size, axis=0)
+        kept = [*self._kept, Recorded(marks.steps, marks.times, last)]
+        recorded = Recorded(
+            *(np.concatenate([getattr(one, name) for one in kept]) for name in ("step", "time", "theta"))
+        )
+        lost = ~np.isfinite(recorded.theta).all(axis=1)
+        if lost.any():
+            first = recorded.step[lost][0]
+            raise SimulationError(f"the model is not finite from {seen.step_name} {first} on")
         own = [METRICS[name] for name in self._record.metrics if name in METRICS]
         series = tuple(one for metric in own for one in metric.measure(self._problem, recorded))
         for one in series:
             if not np.isfinite(one.value).all():
                 at = one.step[~np.isfinite(one.value)][0]
                 raise SimulationError(f"{one.metric} is not finite from step {at} on")
-        violations = Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
-        return Played(series, recorded.theta, violations)
+        return Played(series, recorded.theta)
 
 
 def compared_with(
