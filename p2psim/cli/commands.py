@@ -56,7 +56,7 @@ def _run(asked: argparse.Namespace) -> int:
     """``p2psim run``."""
     from p2psim.core.compiled import is_compiled
     from p2psim.runs.runner import run
-    from p2psim.scenario.notices import is_told
+    from p2psim.scenario.notices import is_repeated
 
     if (asked.cell is None) != (asked.replica is None):
         raise InputError("--cell and --replica go together")
@@ -86,7 +86,7 @@ def _run(asked: argparse.Namespace) -> int:
     )
     notes = [] if asked.cell is not None else _beside_what_was_asked(result, scenario)
     for warning in result.warnings:
-        if not is_told(warning, told):
+        if not is_repeated(warning, told):
             complain(warning, "warning", lines)
     _show_result(result, asked.json, notes)
     return 0
@@ -328,9 +328,9 @@ def _new(asked: argparse.Namespace) -> int:
 def _list(asked: argparse.Namespace) -> int:
     """``p2psim list``."""
     from p2psim.cli.new import templates
-    from p2psim.scenario.catalogue import Entry, catalogue, matching
+    from p2psim.scenario.catalogue import CatalogueEntry, catalogue, matching
 
-    shipped = [Entry("(scenario)", name, question) for name, question in templates().items()]
+    shipped = [CatalogueEntry("(scenario)", name, question) for name, question in templates().items()]
     found = matching([*shipped, *catalogue()], asked.word)
     rows = [{"key": one.key, "name": one.name, "meaning": one.meaning} for one in found]
     if not rows:

@@ -21,10 +21,10 @@ class AgentNames:
 
     def find(self, name: str) -> set[int]:
         """Agents that a name may mean: one by its label, and one by its index."""
-        found = {self._by_label[name]} if name in self._by_label else set()
+        matches = {self._by_label[name]} if name in self._by_label else set()
         if len(name) <= len(str(len(self.labels))) and name.isdecimal() and name == str(int(name)):
-            found |= {int(name)} if int(name) < len(self.labels) else set()
-        return found
+            matches |= {int(name)} if int(name) < len(self.labels) else set()
+        return matches
 
     def resolve(
         self, names: Iterable[str], key: str, places: Mapping[str, str] | None = None
@@ -49,7 +49,7 @@ class AgentNames:
             If a name means no agent or two, or two names mean the same agent.
         """
         names = dict.fromkeys(names)
-        found: dict[str, int] = {}
+        indices: dict[str, int] = {}
         first: dict[int, str] = {}
         by_label = names.keys() == self._by_label.keys() and not self._are_indices
         for name in names:
@@ -71,15 +71,15 @@ class AgentNames:
                     f"{where}agent {self.labels[agent]} is named twice, as {first[agent]!r} and as {name!r}",
                 )
             first[agent] = name
-            found[name] = agent
-        return found
+            indices[name] = agent
+        return indices
 
 
 def differing(names: Iterable[str], labels: Iterable[str], whose: str = "data") -> str:
     """Which names the graph alone has, and which the other side."""
     ours, theirs = set(names), set(labels)
     alone = {"graph": sorted(ours - theirs), whose: sorted(theirs - ours)}
-    return ", ".join(f"only the {side} has {some(found)}" for side, found in alone.items() if found)
+    return ", ".join(f"only the {side} has {some(listed)}" for side, listed in alone.items() if listed)
 
 
 def some(names: Collection[str], most: int = 8) -> str:

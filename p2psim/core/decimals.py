@@ -50,5 +50,5 @@ def is_beyond(text: str) -> bool:
 
 def refuse_beyond(text: str) -> None:
     """Raise BeyondFloatError if a text holds a number that a float cannot hold."""
-    for found in _SUSPECT.finditer(text):
-        decimal(found.group())
+    for match in _SUSPECT.finditer(text):
+        decimal(match.group())

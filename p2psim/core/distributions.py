@@ -29,7 +29,7 @@ class Lognormal(OneOf):
     sigma: Sigma = Field(description="standard deviation of the logarithm")
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def _exactly_one(self) -> Self:
         if (self.median is None) == (self.mean is None):
             raise ValueError("give either median or mean")
         return self
@@ -149,9 +149,9 @@ def _read(path: str, sha256: str) -> np.ndarray:
         values.append(value)
     if not values:
         raise ValueError(f"{path} holds no numbers")
-    made = np.array(values)
-    made.setflags(write=False)
-    return made
+    array = np.array(values)
+    array.setflags(write=False)
+    return array
 
 
 class Distribution(OneOf):
@@ -169,7 +169,7 @@ class Distribution(OneOf):
     )
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def _exactly_one(self) -> Self:
         given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(

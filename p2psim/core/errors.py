@@ -102,8 +102,8 @@ class MissingPartError(InputError):
 
     def __init__(self, faults: list[Fault], modules: list[str]):
         names, options = ", ".join(modules), " ".join(f"--parts {module}" for module in modules)
-        told = f"the results were made with parts of {names}; if you trust it, add {options}"
-        super().__init__(*faults, told)
+        message = f"the results were made with parts of {names}; if you trust it, add {options}"
+        super().__init__(*faults, message)
 
 
 class MissingSourceError(InputError):

@@ -74,10 +74,10 @@ class Registered(Mapping[str, type[MetricType]], Generic[MetricType]):
 
     def __getitem__(self, name: str) -> type[MetricType]:
         """Return a metric."""
-        found: type[MetricType] = parts("metric")[name]
-        if not issubclass(found, self._base):
+        metric: type[MetricType] = parts("metric")[name]
+        if not issubclass(metric, self._base):
             raise KeyError(name)
-        return found
+        return metric
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names."""
@@ -168,7 +168,9 @@ FIGURES: Mapping[str, type[Figure]] = parts("figure")
 
 def having(key: str) -> tuple[str, ...]:
     """Names of the figures that heed a key, or of which an attribute holds."""
-    return tuple(name for name, one in FIGURES.items() if key in one.keys or getattr(one, key, False) is True)
+    return tuple(
+        name for name, figure in FIGURES.items() if key in figure.keys or getattr(figure, key, False) is True
+    )
 
 
 #: What those of p2psim show and need, and what else they say of themselves.
@@ -239,7 +241,7 @@ _HOMES = {
 
 def _figure(name: str) -> type[Figure]:
     def draw(source: Any) -> dict[str, figure.Figure]:
-        home = import_module(f"p2psim.report.figures.{name}")
+        home = import_module(f"p2psim.report.figures.{_HOMES.get(name, name)}")
         drawn: dict[str, figure.Figure] = getattr(home, f"draw_{name}")(source)
         return drawn
 

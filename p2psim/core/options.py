@@ -26,14 +26,14 @@ class Options(BaseModel):
 class OneOf(Options):
     """A part that wants exactly one of some keys; the others are null, which says nothing.
 
-    One with other words for it has a ``_one_of_them`` of its own.
+    One with other words for it has a ``_exactly_one`` of its own.
     """
 
     #: Names of these keys.
     alternatives: ClassVar[tuple[str, ...]]
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def _exactly_one(self) -> Self:
         if sum(getattr(self, name) is not None for name in self.alternatives) != 1:
             raise ValueError(f"give exactly one of {' and '.join(self.alternatives)}")
         return self
@@ -63,13 +63,13 @@ def _expand_name(value: Any) -> Any:
 BY_NAME = BeforeValidator(_expand_name)
 
 
-def _expand_one(value: Any) -> Any:
+def _expand_single(value: Any) -> Any:
     """One entry means a list of it."""
     return [value] if isinstance(value, str | dict | BaseModel) else value
 
 
 #: Put in the metadata of a list of names or parts, so that a single one needs no list.
-AS_LIST = BeforeValidator(_expand_one)
+AS_LIST = BeforeValidator(_expand_single)
 
 
 def _immutable(value: Any) -> Any:
@@ -148,7 +148,7 @@ def per_agent(
     members: dict[str, set[int]] = {}
     for i, group in enumerate(groups or ()):
         members.setdefault(group, set()).add(i)
-    own = []
+    names = []
     for name in value:
         meant = agents.find(name)
         if not meant and name not in members:
@@ -159,8 +159,8 @@ def per_agent(
                 key, f"{name!r} names an agent and a group of others; call one of them otherwise"
             )
         if meant:
-            own.append(name)
-    of_agent = {i: value[name] for name, i in agents.resolve(own, key).items()}
+            names.append(name)
+    of_agent = {i: value[name] for name, i in agents.resolve(names, key).items()}
     values = np.empty(len(labels))
     for i, group in enumerate(groups if groups is not None else [""] * len(labels)):
         if i not in of_agent and group not in value:

@@ -108,13 +108,13 @@ def failures() -> tuple[str, ...]:
     # Here and not above: most studies name no such part.
     from importlib.metadata import entry_points
 
-    found = []
+    messages = []
     for point in entry_points(group=GROUP):
         try:
             load_parts(point.module)
         except InputError as error:
-            found.append(str(error))
-    return tuple(found)
+            messages.append(str(error))
+    return tuple(messages)
 
 
 def _imported(name: str) -> ModuleType:

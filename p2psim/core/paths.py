@@ -65,13 +65,13 @@ def sealed(entries: Any, info: ValidationInfo) -> Any:
     if not place.is_file():
         return entries
     try:
-        found = sha256_of(place)
+        digest = sha256_of(place)
     except OSError:
         return entries  # said where it is read
-    given = entries.get("sha256") or found
-    if given != found:
-        raise ValueError(f"{place} is another file than before: its SHA-256 is {found}, not {given}")
-    return {**entries, "sha256": found}
+    given = entries.get("sha256") or digest
+    if given != digest:
+        raise ValueError(f"{place} is another file than before: its SHA-256 is {digest}, not {given}")
+    return {**entries, "sha256": digest}
 
 
 #: What a path may lead to beside a file, as a person would call it.

@@ -108,9 +108,9 @@ def _print_ruled(
         table.add_row(*(Text(line[i]) for i in kept))
     if title:
         console.print(Text(title, "bold"))
-    told = [f"{head[i]}: {lines[0][i]}" for i in columns if same[i] and lines[0][i]]
-    if told:
-        console.print(Text(", ".join(told)))
+    shared = [f"{head[i]}: {lines[0][i]}" for i in columns if same[i] and lines[0][i]]
+    if shared:
+        console.print(Text(", ".join(shared)))
     console.print(table)
     return True
 

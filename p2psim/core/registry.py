@@ -119,8 +119,8 @@ def parts(kind: str) -> Mapping[str, Any]:
 
 def modules() -> list[str]:
     """Modules from outside p2psim that have registered parts."""
-    found = (_module(part) for named in _PARTS.values() for part in named.values())
-    return list(dict.fromkeys(module for module in found if module.partition(".")[0] != "p2psim"))
+    names = (_module(part) for named in _PARTS.values() for part in named.values())
+    return list(dict.fromkeys(module for module in names if module.partition(".")[0] != "p2psim"))
 
 
 def place_of(part: Any) -> str | None:

@@ -167,11 +167,11 @@ def refuse_repeated(names: Sequence[str], key: str, place: object) -> None:
 
 def repeated(names: Sequence[str]) -> int | None:
     """Place, from 0, of the first name that was there before; None where all differ. Empty names do not count."""
-    seen = {""}
+    known = {""}
     for i, name in enumerate(names):
-        if name and name in seen:
+        if name and name in known:
             return i
-        seen.add(name)
+        known.add(name)
     return None
 
 
@@ -207,7 +207,7 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
     first = next(rows, None)
     if first is None:
         raise MeaningError(key, f"{place} is empty")
-    found = []
+    numbers = []
     for line, cells in as_wide(itertools.chain([first], rows), len(first[1]), place, key):
         try:
             values = [number(cell) for cell in cells]
@@ -215,8 +215,8 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
             raise MeaningError(key, f"{place}:{line}: {error}") from None
         if None in values:
             raise MeaningError(key, f"{place}:{line}: {shown(cells[values.index(None)])} is not a number")
-        found.append(values)
-    return np.array(found, dtype=np.float64)
+        numbers.append(values)
+    return np.array(numbers, dtype=np.float64)
 
 
 def rows_of(place: Path, key: str) -> Iterator[tuple[int, list[str]]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
 from p2psim.core.parts import load_parts
 from p2psim.runs.invocations import Meter, Resources
-from p2psim.runs.parts import Finished, Part, RunKey, encode
+from p2psim.runs.parts import EncodedPart, Finished, RunKey, encode
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell
@@ -58,7 +58,7 @@ class BatchResult:
 
     Attributes
     ----------
-    part : Part or None
+    part : EncodedPart or None
         The simulations that ended; None if none did.
     failed : dict
         Traceback of each that did not.
@@ -74,7 +74,7 @@ class BatchResult:
         Why the batch was given up before its end: an interrupt, or a full disk.
     """
 
-    part: Part | None
+    part: EncodedPart | None
     failed: dict[RunKey, str] = field(default_factory=dict)
     done: int = 0
     seconds: float = 0.0
@@ -168,7 +168,7 @@ def _run_batch(
     part = None
     if finished:
         encoded = encode(finished)
-        part = Part(encoded.files, encoded.runs, encoded.problems, data)
+        part = EncodedPart(encoded.files, encoded.runs, encoded.problems, data)
     done, seconds = len(finished) + len(failed), time.perf_counter() - start
     return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import Fault, InputError, first_line
 from p2psim.core.printing import MOST_ROWS, complain, counted, key_values, print_table
-from p2psim.runs.pilot import refuse_excess, refuse_length, told_range
+from p2psim.runs.pilot import refuse_excess, refuse_length, time_range
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
 from p2psim.simulation.computable import computed
@@ -26,7 +26,7 @@ FEWEST_AGENTS = 3
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckReport:
     """A scenario, its cells, the facts and agents' labels of each, and its pilot, or why there is none."""
 
     path: str
@@ -102,7 +102,7 @@ class Checked:
         if pilot is None:
             return f"time: not told, {self.no_pilot}"
         return (
-            f"time: about {told_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
+            f"time: about {time_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
             f"{_pace(pilot)} events a second each, by {counted(pilot.stretches, 'stretch')} of a pilot of "
             f"{pilot.events:,}; about {pilot.memory / 1e6:,.0f} MB a process with the libraries"
         )
@@ -113,23 +113,27 @@ class Checked:
 
     def _privacy(self, each: int) -> list[dict[str, Any]]:
         """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""
-        labelled = any(list(one) != [str(i) for i in range(len(one))] for one in self.labels)
+        labelled = any(
+            list(each_agent) != [str(i) for i in range(len(each_agent))] for each_agent in self.labels
+        )
         # Where nothing is protected no accountant speaks; all rows have the same columns all the same.
-        accountants = dict.fromkeys(name for fact in self.facts for one in fact.privacy for name in one.spent)
+        accountants = dict.fromkeys(
+            name for fact in self.facts for each_agent in fact.privacy for name in each_agent.spent
+        )
         return [
             {
                 "cell": cell.index,
                 "agent": agent,
                 **({"label": labels[agent]} if labelled else {}),
                 "records": fact.records[agent],
-                "budget": one.budget,
-                "most releases": "any number" if one.releases is None else one.releases,
-                "loss of the first": one.loss,
-                "noise scale": one.scale,
-                **{f"ε {name}": one.spent.get(name) for name in accountants},
+                "budget": each_agent.budget,
+                "most releases": "any number" if each_agent.releases is None else each_agent.releases,
+                "loss of the first": each_agent.loss,
+                "noise scale": each_agent.scale,
+                **{f"ε {name}": each_agent.spent.get(name) for name in accountants},
             }
             for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
-            for agent, one in enumerate(fact.privacy[:each])
+            for agent, each_agent in enumerate(fact.privacy[:each])
         ]
 
 
@@ -144,10 +148,10 @@ def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
 
 def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:
     """Warnings of all cells, each text once, with the cells that it concerns."""
-    found = [
+    warnings = [
         (warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings
     ]
-    return lines(in_order(found), [cell.swept for cell in grid])
+    return lines(in_order(warnings), [cell.swept for cell in grid])
 
 
 def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Workspace") -> "list[Assessment]":
@@ -170,8 +174,8 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
             fact = computed(cell.scenario, arrays["X"], arrays["y"], partial(check, cell.scenario, workspace))
             facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
         except InputError as error:
-            found = [*error.faults, *faults_of_files(cell.scenario)]
-            faults.update(dict.fromkeys(map(scenario.locate, found)))
+            wrong = [*error.faults, *faults_of_files(cell.scenario)]
+            faults.update(dict.fromkeys(map(scenario.locate, wrong)))
         except (ArithmeticError, ValueError, MemoryError) as error:
             # Numbers that no rule refuses and that linear algebra cannot take.
             swept = key_values(cell.swept)
@@ -190,7 +194,7 @@ def check_scenario(
     confirm_cells: bool = False,
     pilot: bool = False,
     jobs: int | None = None,
-) -> Checked:
+) -> CheckReport:
     """Check a scenario as far as can be done without running it, but for a second of it.
 
     Parameters
@@ -212,7 +216,7 @@ def check_scenario(
     """
     from p2psim.core.compiled import is_compiled
     from p2psim.runs.executors import available_cores
-    from p2psim.runs.pilot import fly
+    from p2psim.runs.pilot import estimate_runtime
     from p2psim.scenario.cells import cells
     from p2psim.simulation.workspace import Workspace
 
@@ -224,13 +228,13 @@ def check_scenario(
         refuse_length(scenario, grid, facts, confirm_cells)
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
         if not pilot:
-            return Checked(path, scenario, grid, facts, labels, None, "without a pilot")
+            return CheckReport(path, scenario, grid, facts, labels, None, "without a pilot")
         if not is_compiled():
             why = "the kernels are not compiled yet; a first run of anything compiles them"
-            return Checked(path, scenario, grid, facts, labels, None, why)
+            return CheckReport(path, scenario, grid, facts, labels, None, why)
         try:
-            found = fly(scenario, grid, facts, workspace, jobs or available_cores())
+            estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
         except Exception as error:
             why = f"the pilot failed ({first_line(error)}), as a run will"
-            return Checked(path, scenario, grid, facts, labels, None, why)
-        return Checked(path, scenario, grid, facts, labels, found)
+            return CheckReport(path, scenario, grid, facts, labels, None, why)
+        return CheckReport(path, scenario, grid, facts, labels, estimate)

@@ -180,9 +180,9 @@ def run_dask(
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
-                own = {position: cells[position] for position, _ in batch}
+                needed = {position: cells[position] for position, _ in batch}
                 future = client.submit(
-                    _work_remotely, study, own, batch, options, here, arithmetic(), pure=False
+                    _work_remotely, study, needed, batch, options, here, arithmetic(), pure=False
                 )
                 waiting[future] = batch
                 futures.add(future)

@@ -21,9 +21,9 @@ import numpy as np
 
 from p2psim.core import files as aside
 from p2psim.runs import manifest, store
-from p2psim.runs.invocations import Record
+from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.manifest import Manifest, RunEntry
-from p2psim.runs.parts import ARCHIVES, LISTING, TABLES, Part, RunKey, StoredPart
+from p2psim.runs.parts import ARCHIVES, LISTING, TABLES, EncodedPart, RunKey, StoredPart
 from p2psim.runs.seals import print_of
 from p2psim.runs.tables import Placed, merge
 from p2psim.simulation.workspace import member_names, read_member, write_archive
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def finish(
-    folder: Path, content: store.Content, described: Manifest, scenario_text: str, record: Record
+    folder: Path, content: store.Content, described: Manifest, scenario_text: str, record: InvocationRecorder
 ) -> Manifest:
     """Merge everything into the tables and archives, and remove the parts.
 
@@ -51,7 +51,7 @@ def finish(
         With the cells in the order of the new tables; runs, warnings and files are filled in here.
     scenario_text : str
         The resolved scenario.
-    record : Record
+    record : InvocationRecorder
         Of the invocation, whose last reading is taken when the tables are written.
 
     Returns
@@ -173,7 +173,7 @@ def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
 _COLUMNS = ["step", "agent", "model", "metric", "value"]
 
 
-def values_of_part(part: Part, metric: str, model: str) -> dict[RunKey, float]:
+def values_of_part(part: EncodedPart, metric: str, model: str) -> dict[RunKey, float]:
     """Values of a batch that has just ended; of what was not recorded none."""
     import pyarrow as pa
 
@@ -184,12 +184,12 @@ def values_of_part(part: Part, metric: str, model: str) -> dict[RunKey, float]:
 
 def values_of_content(content: Content, metric: str, model: str) -> dict[RunKey, float]:
     """Values of all that a run folder holds."""
-    found: dict[RunKey, float] = {}
+    values: dict[RunKey, float] = {}
     for part in content.parts:
-        found.update(_of_stored(part, metric, model))
+        values.update(_of_stored(part, metric, model))
     if content.earlier is not None:
-        found.update(_of_tables(content.earlier, list(content.manifest.stored), metric, model))
-    return found
+        values.update(_of_tables(content.earlier, list(content.manifest.stored), metric, model))
+    return values
 
 
 def _of_stored(part: StoredPart, metric: str, model: str) -> dict[RunKey, float]:

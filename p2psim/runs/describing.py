@@ -65,7 +65,7 @@ def describe(
         warnings=(old.warnings if old else {})
         | {message: Warned(1) for message in version_warnings(content)},
         # The scenario is written anew, after this.
-        files={name: one for name, one in old.files.items() if name != store.SCENARIO} if old else {},
+        files={name: seal for name, seal in old.files.items() if name != store.SCENARIO} if old else {},
         fitted={cell.content: known.get(cell.content, {}) for cell in entries},
         made_by=manifest.versions() | ({"parts": origins} if origins else {}),
         invocations=(*(earlier(old.invocations) if old else ()), invocation),
@@ -76,18 +76,20 @@ def version_warnings(content: store.Content | None) -> list[str]:
     """What tells results that a folder holds, in tables or in parts, from those that would be made now."""
     if content is None or not content.sources():
         return []
-    found, now, old = [], manifest.versions(), content.manifest
+    warnings, now, old = [], manifest.versions(), content.manifest
     if any(old.made_by.get(key) != now[key] for key in ("p2psim", "libraries", "platform")):
-        found.append(
+        warnings.append(
             f"part of the results was made by p2psim {old.made_by.get('p2psim')} with other libraries or on "
             "another platform: the same bytes are promised for the same versions only"
         )
     if other := differing(old.made_by.get("arithmetic")):
-        found.append(f"part of the results was made with other arithmetic, and differs by rounding: {other}")
+        warnings.append(
+            f"part of the results was made with other arithmetic, and differs by rounding: {other}"
+        )
     for module, origin in old.made_by.get("parts", {}).items():
         if module in parts.loaded() and parts.version_of(module) != (origin["version"], origin["sha256"]):
-            found.append(f"part of the results was made with another version of the module {module}")
-    return found
+            warnings.append(f"part of the results was made with another version of the module {module}")
+    return warnings
 
 
 def _parts_of(cell: "Cell") -> list[str]:
@@ -180,11 +182,11 @@ def describe_failures(
 
 def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
     """Which cells have not got their interval narrow enough, and why."""
-    told = {
+    messages = {
         "most": "the interval is still wider than asked for at the most replicas; raise replicas.most",
         "failed": "every replica failed",
     }
-    for why, message in told.items():
+    for why, message in messages.items():
         numbers = [number for number, cell in enumerate(cells) if cell.stopped.get("why") == why]
         if numbers:
             yield f"{cells_named(numbers)}: {message}"

@@ -31,8 +31,8 @@ def differences(file: Path, scenario: "Scenario", most: int = 4) -> str:
     keys = [key for key in old | new if old.get(key, ...) != new.get(key, ...)]
     # Of another kind of part all keys are others: what both have says more.
     keys.sort(key=lambda key: not (key in old and key in new))
-    told = [f"{key}: {_shown(old, key)} → {_shown(new, key)}" for key in keys[:most]]
-    return "; ".join([*told, *([f"and {len(keys) - most} more"] if len(keys) > most else [])])
+    texts = [f"{key}: {_shown(old, key)} → {_shown(new, key)}" for key in keys[:most]]
+    return "; ".join([*texts, *([f"and {len(keys) - most} more"] if len(keys) > most else [])])
 
 
 def _leaves(tree: Any, free: tuple[str, ...], key: str = "") -> Iterator[tuple[str, Any]]:

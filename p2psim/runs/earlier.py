@@ -89,9 +89,9 @@ class Earlier:
         """All values of a text column."""
         import pyarrow.compute as pc
 
-        found: set[str] = set()
+        names: set[str] = set()
         with self._file(name) as file:
             for group in range(file.metadata.num_row_groups):
                 read = file.read_row_group(group, columns=[column]).column(column)
-                found.update(v for v in pc.unique(read).to_pylist() if v is not None)
-        return found
+                names.update(v for v in pc.unique(read).to_pylist() if v is not None)
+        return names

@@ -104,7 +104,12 @@ def refuse_unguarded() -> None:
         raise InputError(_CURE)
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     frame = next(
-        (one for one in _frames() if one.f_globals.get("__name__") == "__main__" and _is_top(one)), None
+        (
+            candidate
+            for candidate in _frames()
+            if candidate.f_globals.get("__name__") == "__main__" and _is_top(candidate)
+        ),
+        None,
     )
     if file is None or frame is None or frame.f_code.co_filename != file:
         return

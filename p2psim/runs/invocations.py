@@ -123,7 +123,7 @@ class Invocation:
     of_workers: Resources = NOTHING
 
 
-class Record:
+class InvocationRecorder:
     """The invocation that goes on: counts what its workers use.
 
     Parameters
@@ -166,12 +166,15 @@ class Record:
 
 def earlier(invocations: Iterable[Invocation]) -> tuple[Invocation, ...]:
     """Invocations of a folder that nobody is writing into: one that seems to go on was killed."""
-    return tuple(replace(one, ended=KILLED) if one.ended == _RUNNING else one for one in invocations)
+    return tuple(
+        replace(invocation, ended=KILLED) if invocation.ended == _RUNNING else invocation
+        for invocation in invocations
+    )
 
 
-def to_tree(one: Invocation) -> dict[str, Any]:
+def to_tree(invocation: Invocation) -> dict[str, Any]:
     """As it stands in the manifest."""
-    tree = asdict(one)
+    tree = asdict(invocation)
     for name in ("resources", "of_workers"):
         tree[name] = {
             key: value if isinstance(value, int) else round(value, 3) for key, value in tree[name].items()

@@ -82,7 +82,7 @@ def faults(
         rows["violation_step"].to_numpy(),
         rows["violation_size"].to_numpy(),
     )
-    seen = cell.caveats(
+    caveats = cell.caveats(
         _violations(scenario, cell, streams, events, noise, releases.places, order)
     ).violations
     # Each is held to what the other does not give: costs to the recorded violations, and these to those of a replay.
@@ -96,9 +96,9 @@ def faults(
         cell.caveats(recorded),
     )
     drawn_up |= {
-        "bound_violated": seen.found,
-        "violation_step": seen.steps,
-        "violation_size": seen.sizes,
+        "bound_violated": caveats.found,
+        "violation_step": caveats.steps,
+        "violation_size": caveats.sizes,
     }
     yield from _different("ledger", rows, drawn_up)
     yield from _different("agents", tables["agents"], cell.agents())

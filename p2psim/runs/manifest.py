@@ -156,7 +156,7 @@ def dump(manifest: Manifest) -> str:
         "seed": manifest.seed,
         "replicas": manifest.replicas,
         "made_by": manifest.made_by,
-        "invocations": [to_tree(one) for one in manifest.invocations],
+        "invocations": [to_tree(invocation) for invocation in manifest.invocations],
         "grid": manifest.grid,
         "stored": list(manifest.stored),
         "cells": [
@@ -180,10 +180,10 @@ _Entry = TypeVar("_Entry")
 
 def _by_cell(entries: Mapping[RunKey, _Entry]) -> dict[str, dict[int, _Entry]]:
     """Entries of each cell, by content hash, then by replica."""
-    found: dict[str, dict[int, _Entry]] = {}
+    by_cell: dict[str, dict[int, _Entry]] = {}
     for (content, replica), entry in entries.items():
-        found.setdefault(content, {})[replica] = entry
-    return found
+        by_cell.setdefault(content, {})[replica] = entry
+    return by_cell
 
 
 def _cell_tree(
@@ -247,19 +247,19 @@ def read(folder: Path) -> Manifest:
     )
 
 
-def check_format(folder: Path, found: Manifest) -> None:
+def check_format(folder: Path, stored: Manifest) -> None:
     """Refuse results of an earlier version, which can be read, but neither added to nor verified.
 
     Raises
     ------
     FolderError
     """
-    if found.format != FOLDER_FORMAT:
+    if stored.format != FOLDER_FORMAT:
         raise FolderError(
-            f"{folder}: folder format {found.format}, written by p2psim {found.made_by.get('p2psim', 'unknown')}; this "
-            f"p2psim reads its results, but only format {FOLDER_FORMAT} has the hashes by which it can verify them or "
-            "add to them. Use the p2psim that wrote it, or run it again: into another folder with --out, or in its "
-            "place with --overwrite"
+            f"{folder}: folder format {stored.format}, written by p2psim {stored.made_by.get('p2psim', 'unknown')}; "
+            f"this p2psim reads its results, but only format {FOLDER_FORMAT} has the hashes by which it can verify "
+            "them or add to them. Use the p2psim that wrote it, or run it again: into another folder with --out, or in "
+            "its place with --overwrite"
         )
 
 
@@ -305,7 +305,7 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         files={name: (entry["bytes"], entry["sha256"]) for name, entry in tree["files"].items()},
         fitted=_of_each(tree["preparation"], [cell["content"] for cell in tree["cells"]]),
         made_by=tree["made_by"],
-        invocations=tuple(from_tree(one) for one in tree.get("invocations", ())),
+        invocations=tuple(from_tree(entry) for entry in tree.get("invocations", ())),
         format=tree["format"],
     )
 

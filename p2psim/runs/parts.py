@@ -61,7 +61,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Part:
+class EncodedPart:
     """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder."""
 
     files: "dict[str, bytes | pa.Buffer]"
@@ -70,7 +70,7 @@ class Part:
     data: dict[str, bytes] = field(default_factory=dict)
 
 
-def encode(finished: Sequence[Finished]) -> Part:
+def encode(finished: Sequence[Finished]) -> EncodedPart:
     """Encode a batch.
 
     Parameters
@@ -78,7 +78,7 @@ def encode(finished: Sequence[Finished]) -> Part:
     finished : sequence of Finished
         At least one.
     """
-    outcomes = [one.outcome for one in finished]
+    outcomes = [run.outcome for run in finished]
     tables = {
         "metrics": [_metrics(outcomes)],
         "ledger": _tables([outcome.ledger for outcome in outcomes]),
@@ -89,7 +89,7 @@ def encode(finished: Sequence[Finished]) -> Part:
         f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables.items() if pieces
     }
     for name in ARCHIVES:
-        members = [(f"{one.key[0]}/{one.key[1]}", getattr(one.outcome, name)) for one in finished]
+        members = [(f"{run.key[0]}/{run.key[1]}", getattr(run.outcome, name)) for run in finished]
         arrays = [(member, array) for member, array in members if array is not None]
         if arrays:
             stream = io.BytesIO()
@@ -97,20 +97,20 @@ def encode(finished: Sequence[Finished]) -> Part:
             files[f"{name}.npz"] = stream.getvalue()
     runs = [
         {
-            "content": one.key[0],
-            "replica": one.key[1],
-            "ended": one.outcome.ended,
-            "seconds": round(one.seconds, 6),
-            "problem": one.outcome.problem_id,
-            "rows": _rows(one.outcome),
+            "content": run.key[0],
+            "replica": run.key[1],
+            "ended": run.outcome.ended,
+            "seconds": round(run.seconds, 6),
+            "problem": run.outcome.problem_id,
+            "rows": _rows(run.outcome),
         }
-        for one in finished
+        for run in finished
     ]
     # By message, then by cell.
     warnings: dict[str, Counter[str]] = {}
-    for one in finished:
-        for warning in one.outcome.warnings:
-            warnings.setdefault(warning, Counter())[one.key[0]] += 1
+    for run in finished:
+        for warning in run.outcome.warnings:
+            warnings.setdefault(warning, Counter())[run.key[0]] += 1
     listing = {
         "format": PART_FORMAT,
         "runs": runs,
@@ -119,13 +119,13 @@ def encode(finished: Sequence[Finished]) -> Part:
     }
     files[LISTING] = sealed(json.dumps(listing)).encode()
     problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
-    return Part(files, tuple(one.key for one in finished), problems)
+    return EncodedPart(files, tuple(run.key for run in finished), problems)
 
 
 def _rows(outcome: "Outcome") -> dict[str, int]:
     """How many rows a simulation has in each table; −1 where it has none to give."""
     return {
-        "metrics": sum(one.value.size for one in outcome.series),
+        "metrics": sum(series.value.size for series in outcome.series),
         "ledger": _length(outcome.ledger),
         "agents": _length(outcome.agents),
         "events": -1 if outcome.events is None else outcome.events.size,
@@ -170,11 +170,13 @@ def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
     """Table of the recorded metrics, one simulation after the other."""
     import pyarrow as pa
 
-    series = [one for outcome in outcomes for one in outcome.series]
-    counts = [one.value.size for one in series]
+    series = [entry for outcome in outcomes for entry in outcome.series]
+    counts = [entry.value.size for entry in series]
 
     def joined(name: str, kind: type) -> np.ndarray:
-        return np.concatenate([np.empty(0, kind), *(np.asarray(getattr(one, name), kind) for one in series)])
+        return np.concatenate(
+            [np.empty(0, kind), *(np.asarray(getattr(entry, name), kind) for entry in series)]
+        )
 
     agents = np.repeat(np.array([0 if s.agent is None else s.agent for s in series], dtype=np.int32), counts)
     absent = np.repeat(np.array([s.agent is None for s in series], dtype=bool), counts)

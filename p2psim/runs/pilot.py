@@ -221,7 +221,7 @@ class Pilot:
         return asdict(self)
 
 
-def fly(
+def estimate_runtime(
     scenario: Scenario,
     grid: Sequence[Cell],
     facts: Sequence[Assessment],
@@ -279,7 +279,7 @@ def fly(
     slowest, fastest = (pace * paces[0], pace * paces[-1]) if paces else (pace, pace)
     each = sum(fact.events for fact in facts)
     alone = [fewest(scenario.replicas) * each / fastest, most(scenario.replicas) * each / slowest]
-    together = [min(one, one / jobs + _START) for one in alone]
+    together = [min(each, each / jobs + _START) for each in alone]
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
     memory = peak_memory() + int(kept)
     return Pilot(
@@ -327,16 +327,16 @@ def spread(pieces: Sequence[tuple[int, float]]) -> list[float]:
     return sorted(count / taken * seconds / events for count, taken in parts.values() if count and taken)
 
 
-def told_range(least: float, most: float) -> str:
+def time_range(least: float, most: float) -> str:
     """From one length of time to another, with the unit said once where it is the same."""
-    low, high = told_seconds(least), told_seconds(most)
+    low, high = time_in_words(least), time_in_words(most)
     if low == high:
         return low
     number, unit = low.split(" ")
     return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
-def told_seconds(seconds: float) -> str:
+def time_in_words(seconds: float) -> str:
     """A length of time as a person says it."""
     for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from p2psim.scenario.model import Cell
 
-#: Workers that may die before their first batch, one after the other, until that is the machine's fault.
-_MOST_STILLBORN = 3
+#: Workers that may end before their first batch, one after the other, before the run stops: the machine is at fault.
+_MOST_STARTUP_FAILURES = 3
 #: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
 #: folder first. Each worker takes this process's path before it does anything.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
@@ -58,7 +58,7 @@ def _serve(connection: Connection, directory: Path, options: BatchOptions) -> No
         signal.signal(ending, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_die_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_exit_with_parent, args=(parent.sentinel,), daemon=True).start()
     from p2psim.simulation.workspace import Workspace
 
     workspace = Workspace(directory)
@@ -71,7 +71,7 @@ def _serve(connection: Connection, directory: Path, options: BatchOptions) -> No
             connection.send(run_batch(cells, items, workspace, options))
 
 
-def _die_with(sentinel: int) -> None:
+def _exit_with_parent(sentinel: int) -> None:
     """End this process when its parent is gone, killed perhaps: nobody would take its results."""
     wait([sentinel])
     os._exit(1)
@@ -136,9 +136,9 @@ class Worker:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Keep interrupts from what is started here: they would end the server of workers amid its imports."""
-    # The server starts the tracker first, if nobody has, which makes ears open again.
+def _block_sigint() -> Iterator[None]:
+    """Block interrupts in the processes started here: they would end the server of workers during its imports."""
+    # The server starts the tracker first, unless it runs, and that unblocks the signals.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
     try:
@@ -160,7 +160,7 @@ def _context() -> Any:
 def warm_up() -> None:
     """Start the server of workers, which imports what they need while this process does something else."""
     if _context().get_start_method() == "forkserver":
-        with environment(_OF_WORKERS), _deaf():
+        with environment(_OF_WORKERS), _block_sigint():
             forkserver.ensure_running()
 
 
@@ -184,7 +184,7 @@ def run_pool(
 
     def start() -> Worker:
         mine, theirs = context.Pipe()
-        with environment(_OF_WORKERS), _deaf():
+        with environment(_OF_WORKERS), _block_sigint():
             process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
             try:
                 process.start()
@@ -205,7 +205,7 @@ def exchange(
 ) -> Generator[BatchResult, None, None]:
     """Hand out batches and take in results until nothing is left; a worker that dies is replaced."""
     pool: list[Worker] = []
-    stillborn = 0
+    startup_failures = 0
     try:
         pool += (start() for _ in range(workers))
         while True:
@@ -228,12 +228,12 @@ def exchange(
                 except (EOFError, OSError):
                     # The pipe has ended, between messages or in the middle of one.
                     pool.remove(worker)
-                    result = _bury(cells, schedule, worker)
-                    stillborn = 0 if worker.ready else stillborn + 1
-                    if stillborn >= _MOST_STILLBORN:
+                    result = _handle_dead_worker(cells, schedule, worker)
+                    startup_failures = 0 if worker.ready else startup_failures + 1
+                    if startup_failures >= _MOST_STARTUP_FAILURES:
                         raise SimulationError(
-                            f"{stillborn} worker processes ended before their first batch (killed, or out of memory); "
-                            f"{_GO_ON}"
+                            f"{startup_failures} worker processes ended before their first batch "
+                            f"(killed, or out of memory); {_GO_ON}"
                         ) from None
                     pool.append(start())
                     if result is not None:
@@ -251,8 +251,8 @@ def exchange(
             worker.end()
 
 
-def _bury(cells: "Sequence[Cell]", schedule: Schedule, worker: Worker) -> BatchResult | None:
-    """See to what a dead worker was doing: to be tried again, or the failure of what killed a worker twice."""
+def _handle_dead_worker(cells: "Sequence[Cell]", schedule: Schedule, worker: Worker) -> BatchResult | None:
+    """Return the batch of a dead worker to the schedule; a simulation that ended two workers counts as failed."""
     name = str(worker.process.pid)
     worker.process.join(timeout=5)
     code = worker.end()

@@ -16,7 +16,7 @@ WAYS = ("bar", "json", "none")
 
 
 @dataclass
-class Tally:
+class ProgressCount:
     """What has been done so far. Times are of a clock that no one can set back.
 
     Attributes
@@ -85,7 +85,7 @@ def shown(total: int, way: str) -> Iterator[Advance]:
     callable
         See `Advance`.
     """
-    tally = Tally(total)
+    tally = ProgressCount(total)
     if not total or way == "none" or (way == "bar" and not sys.stderr.isatty()):
         yield tally.add
     elif way == "json":
@@ -97,7 +97,7 @@ def shown(total: int, way: str) -> Iterator[Advance]:
 
 
 @contextmanager
-def _lines(tally: Tally) -> Iterator[Advance]:
+def _lines(tally: ProgressCount) -> Iterator[Advance]:
     """Lines of JSON: one at the start, one at the end, however it ends, and not too many between."""
     last = -LINE_SECONDS
 
@@ -120,7 +120,7 @@ def _lines(tally: Tally) -> Iterator[Advance]:
 
 
 @contextmanager
-def _bar(tally: Tally) -> Iterator[Advance]:
+def _bar(tally: ProgressCount) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -138,18 +138,18 @@ def _bar(tally: Tally) -> Iterator[Advance]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[words]}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=tally.total, told="")
+        task = bar.add_task("", total=tally.total, words="")
 
         def advance(done: int, failed: int, worker: str, total: int) -> None:
             tally.add(done, failed, worker, total)
-            told = [f"{tally.rate():.3g}/s"]
+            words = [f"{tally.rate():.3g}/s"]
             if len(tally.workers) > 1:
-                told.append(f"{len(tally.workers)} workers")
+                words.append(f"{len(tally.workers)} workers")
             if tally.failed:
-                told.append(f"{tally.failed} failed")
-            bar.update(task, completed=tally.done, total=tally.total, told=", ".join(told))
+                words.append(f"{tally.failed} failed")
+            bar.update(task, completed=tally.done, total=tally.total, words=", ".join(words))
 
         yield advance

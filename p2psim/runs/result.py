@@ -111,10 +111,10 @@ class Result:
     def warnings(self) -> list[str]:
         """Warnings as a person is told them: each once, with the cells that it concerns."""
         cells = self.described.cells
-        found = notices.in_order(
+        texts = notices.in_order(
             (text, manifests.numbers_in(cells, warned)) for text, warned in self.described.warnings.items()
         )
-        return notices.lines(notices.one_of_each(found), [cell.swept for cell in cells])
+        return notices.lines(notices.without_variants(texts), [cell.swept for cell in cells])
 
     @cached_property
     def scenario(self) -> "Scenario":
@@ -358,13 +358,13 @@ class Result:
         # Figures stand above results: they are loaded by name, and only when they are asked for.
         report = import_module("p2psim.report")
         names = signature(report.draw).parameters
-        given(Drawing, **dict(zip(list(names)[1:], args, strict=False)), **kwargs)
+        given(PlotOptions, **dict(zip(list(names)[1:], args, strict=False)), **kwargs)
         files = report.draw(self, *args, **kwargs)
         store.add(self.path, files)
         return files
 
 
-class Drawing(Options):
+class PlotOptions(Options):
     """Arguments of ``p2psim.report.draw``, as far as their types go."""
 
     kind: Annotated[tuple[str, ...], AS_TUPLE, AS_LIST] | None = None

@@ -26,7 +26,7 @@ from p2psim.runs.describing import (
 )
 from p2psim.runs.differences import differences
 from p2psim.runs.executors import EXECUTORS, available_cores, refuse_unguarded, run_local
-from p2psim.runs.invocations import Record
+from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.pilot import refuse_excess, refuse_length
 from p2psim.runs.pool import warm_up
 from p2psim.runs.progress import WAYS, shown
@@ -172,22 +172,22 @@ def _run_into(
 ) -> "dict[RunKey, str]":
     """Complete a run folder; returns what failed."""
     identity = scenario.identity()
-    record = Record(options.arguments, options.executor, options.jobs)
+    record = InvocationRecorder(options.arguments, options.executor, options.jobs)
     with contextlib.ExitStack() as stack:
         try:
-            found = store.inspect(folder, identity, options.overwrite)
+            before = store.inspect(folder, identity, options.overwrite)
         except store.OtherScenarioError as error:
             # The scenario's own mistakes come first: perhaps it is another one because of them.
             with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
                 assess_cells(scenario, grid, Workspace(Path(directory)))
-            told = differences(folder / store.SCENARIO, scenario)
-            raise store.OtherScenarioError(folder, error.name, told) from None
+            changes = differences(folder / store.SCENARIO, scenario)
+            raise store.OtherScenarioError(folder, error.name, changes) from None
         # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
         locked = folder.exists()
         if locked:
             stack.enter_context(store.lock(folder))
-            found = store.inspect(folder, identity, options.overwrite)
-        content = store.read_content(folder) if found is not None and not options.overwrite else None
+            before = store.inspect(folder, identity, options.overwrite)
+        content = store.read_content(folder) if before is not None and not options.overwrite else None
         work = Work(scenario, grid, content, options.only)
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
         if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
@@ -287,7 +287,7 @@ def _execute(
     options: RunOptions,
     keep_data: bool,
     client: Any,
-    record: Record,
+    record: InvocationRecorder,
 ) -> "dict[RunKey, str]":
     """Simulate, keeping each batch as it comes."""
     failed: dict[RunKey, str] = {}

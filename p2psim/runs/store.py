@@ -28,7 +28,7 @@ from p2psim.runs import manifest
 from p2psim.runs.earlier import Earlier
 from p2psim.runs.executors import LOCK
 from p2psim.runs.manifest import Manifest, RunEntry
-from p2psim.runs.parts import TABLES, Part, RunKey, StoredPart, read_part
+from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
 from p2psim.runs.seals import DamagedError, Print, damage, opened, print_of, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import check_event_format
@@ -50,9 +50,9 @@ class OtherScenarioError(FolderError):
     """A run folder holds the results of another scenario; says which keys differ, as far as that is known."""
 
     def __init__(self, folder: Path, name: str, differences: str = ""):
-        told = "; ".join(filter(None, (name, differences)))
+        details = "; ".join(filter(None, (name, differences)))
         super().__init__(
-            f"{folder}: holds the results of another scenario ({told}); "
+            f"{folder}: holds the results of another scenario ({details}); "
             "choose another --out, or replace it with --overwrite"
         )
         self.name = name
@@ -98,12 +98,12 @@ def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | 
             )
         if not strangers:
             return None
-    found = manifest.read(folder)
+    stored = manifest.read(folder)
     if not overwrite:
-        manifest.check_format(folder, found)
-    if found.identity != identity and not overwrite:
-        raise OtherScenarioError(folder, found.name)
-    return found
+        manifest.check_format(folder, stored)
+    if stored.identity != identity and not overwrite:
+        raise OtherScenarioError(folder, stored.name)
+    return stored
 
 
 @contextmanager
@@ -163,18 +163,18 @@ def _complete(folder: Path) -> None:
         move_final(folder)
 
 
-def _refuse_strangers(folder: Path, found: Manifest) -> None:
+def _refuse_strangers(folder: Path, stored: Manifest) -> None:
     """See that nothing stands where results go but what p2psim made."""
     parts = folder / PARTS
     strangers = [
-        folder / name for name in RESULTS if name not in found.files and os.path.lexists(folder / name)
+        folder / name for name in RESULTS if name not in stored.files and os.path.lexists(folder / name)
     ]
     strangers += [folder / name for name in (*RESULTS, SCENARIO) if (folder / name).is_dir()]
     if parts.is_symlink() or (os.path.lexists(parts) and not parts.is_dir()):
         strangers.append(parts)
     elif parts.is_dir():
-        own = [path for path in parts.iterdir() if not path.name.startswith(".") and path.name != DATA]
-        strangers += [path for path in own if not _PART_NAME.fullmatch(path.name)]
+        ours = [path for path in parts.iterdir() if not path.name.startswith(".") and path.name != DATA]
+        strangers += [path for path in ours if not _PART_NAME.fullmatch(path.name)]
     if strangers:
         raise FolderError(
             f"{strangers[0]}: not made by p2psim, and where its results go; move it away, or choose another --out"
@@ -201,21 +201,21 @@ class Content:
 
     def sources(self) -> dict[RunKey, StoredPart | Earlier]:
         """Where the rows of each finished simulation are."""
-        found: dict[RunKey, StoredPart | Earlier] = {}
+        sources: dict[RunKey, StoredPart | Earlier] = {}
         for part in self.parts:
-            found.update(dict.fromkeys(part.runs, part))
+            sources.update(dict.fromkeys(part.runs, part))
         if self.earlier is not None:
-            found.update(dict.fromkeys(self.manifest.runs, self.earlier))
-        return found
+            sources.update(dict.fromkeys(self.manifest.runs, self.earlier))
+        return sources
 
     def entries(self) -> dict[RunKey, RunEntry]:
         """How each finished simulation ended."""
-        found = {
+        entries = {
             key: RunEntry(run["ended"], run["seconds"], run["problem"])
             for part in self.parts
             for key, run in part.runs.items()
         }
-        return found | self.manifest.runs
+        return entries | self.manifest.runs
 
     def warnings(self) -> dict[str, Warned]:
         """All warnings, with counts and cells."""
@@ -237,12 +237,12 @@ def read_content(folder: Path) -> Content:
         If a file is missing or damaged, or its events are of another format than those that would be added.
     """
     _complete(folder)
-    found = manifest.read(folder)
-    _refuse_strangers(folder, found)
-    for name, written in found.files.items():
+    stored = manifest.read(folder)
+    _refuse_strangers(folder, stored)
+    for name, written in stored.files.items():
         if fault := damage(folder / name, written):
             raise FolderError(f"{folder / name}: {fault}; {_cure(folder)}")
-    check_event_format(folder, found.made_by)
+    check_event_format(folder, stored.made_by)
     parts = []
     if (folder / PARTS).is_dir():
         for path in sorted((folder / PARTS).iterdir()):
@@ -253,7 +253,7 @@ def read_content(folder: Path) -> Content:
                 raise FolderError(
                     f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
                 )
-    return Content(found, tuple(parts), Earlier(folder, found.stored) if found.runs else None)
+    return Content(stored, tuple(parts), Earlier(folder, stored.stored) if stored.runs else None)
 
 
 def _cure(folder: Path) -> str:
@@ -298,7 +298,7 @@ def add_data(folder: Path, problem: str, arrays: Mapping[str, np.ndarray]) -> No
         write_archive(stream, sorted(arrays.items()))
 
 
-def add_part(folder: Path, part: Part) -> None:
+def add_part(folder: Path, part: EncodedPart) -> None:
     """Keep a finished batch, whole or not at all."""
     for problem, content in part.data.items():
         if not has_data(folder, problem):

@@ -61,7 +61,7 @@ def pieces(
     name: str, held: Sequence[Held], body: "pa.Schema", dictionaries: "dict[str, pa.Array]"
 ) -> Iterator[Piece]:
     """Rows of all simulations in turn, all with the same columns. The maps of few parts are open at a time."""
-    parts = {one.path: one for one in sources_of(held) if isinstance(one, StoredPart)}
+    parts = {source.path: source for source in sources_of(held) if isinstance(source, StoredPart)}
 
     @lru_cache(maxsize=128)
     def table_of(path: Path) -> Any:
@@ -88,12 +88,12 @@ def _neighbours(held: Sequence[Held]) -> Iterator[list[Held]]:
     """Simulations that follow each other and have the same source: as many as fill a row group, at least one."""
     several: list[Held] = []
     rows = 0
-    for one in held:
-        count = one[1][1]
-        if several and (one[0].source is not several[0][0].source or rows + count > ROW_GROUP):
+    for source in held:
+        count = source[1][1]
+        if several and (source[0].source is not several[0][0].source or rows + count > ROW_GROUP):
             yield several
             several, rows = [], 0
-        several.append(one)
+        several.append(source)
         rows += count
     if several:
         yield several

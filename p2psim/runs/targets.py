@@ -59,11 +59,11 @@ def first_reached(rows: pd.DataFrame, axis: str, target: float, rising: bool) ->
     value = table["value"].to_numpy(dtype=float)
     # An undefined value reaches nothing.
     table["reached"] = value >= target if rising else value <= target
-    found = []
+    reached = []
     for _, run in table.groupby(_RUN, sort=True):
         there = run[run["reached"]]
-        found.append(there.iloc[0] if len(there) else run.iloc[-1])
-    out = pd.DataFrame(found)[[*_RUN, axis, "reached"]].reset_index(drop=True)
+        reached.append(there.iloc[0] if len(there) else run.iloc[-1])
+    out = pd.DataFrame(reached)[[*_RUN, axis, "reached"]].reset_index(drop=True)
     return out.astype({"reached": bool, "cell": rows["cell"].dtype, "replica": rows["replica"].dtype})
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Checked:
+class ReplicaCheck:
     """What recomputing one simulation showed.
 
     Attributes
@@ -78,7 +78,7 @@ class Checked:
         return self.drift / NUDGE
 
 
-def verify_result(result: Result, scenario: Scenario | None = None) -> list[Checked]:
+def verify_result(result: Result, scenario: Scenario | None = None) -> list[ReplicaCheck]:
     """Recompute every simulation of a run folder; see `damaged_files` for whether its files are as they were written.
 
     Parameters
@@ -97,9 +97,9 @@ def verify_result(result: Result, scenario: Scenario | None = None) -> list[Chec
     """
     check_format(result.path, result.described)
     if scenario is not None and scenario.identity() != result.described.identity:
-        told = differences(result.path / "scenario.yaml", scenario)
+        changes = differences(result.path / "scenario.yaml", scenario)
         raise FolderError(
-            f"{result.path}: these are not results of the scenario given{f' ({told})' * bool(told)}"
+            f"{result.path}: these are not results of the scenario given{f' ({changes})' * bool(changes)}"
         )
     damaged = damaged_files(result)
     if not all((result.path / name).is_file() for name in result.described.files):
@@ -138,11 +138,11 @@ def checked_partly(result: Result, error: MissingPartError) -> FolderError | Sim
 
 def damaged_files(result: Result) -> list[str]:
     """Files of a run folder that are not as they were written, each with what is wrong."""
-    found = ((name, result.fault(name)) for name in result.described.files)
-    return [f"{result.path / name}: {fault}" for name, fault in found if fault]
+    faults = ((name, result.fault(name)) for name in result.described.files)
+    return [f"{result.path / name}: {fault}" for name, fault in faults if fault]
 
 
-def _check_all(result: Result, given: Scenario | None) -> Iterator[Checked]:
+def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]:
     from p2psim.simulation.algorithms import family_of
 
     check_event_format(result.path, result.described.made_by)
@@ -175,16 +175,16 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[Checked]:
                 fault = "; ".join(faults(scenario, replica, staged, stream, result.noise[run], rows))
             if fault:
                 # What cannot have happened cannot be replayed.
-                yield Checked(cell, replica, len(stream), math.inf, fault=fault)
+                yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=fault)
                 continue
             try:
                 differences = recompute(
                     scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
                 )
             except SimulationError as error:
-                yield Checked(cell, replica, len(stream), math.inf, fault=str(error))
+                yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=str(error))
                 continue
-            yield Checked(cell, replica, len(stream), differences.largest, differences.drift)
+            yield ReplicaCheck(cell, replica, len(stream), differences.largest, differences.drift)
 
 
 def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
@@ -293,9 +293,11 @@ def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any]
     starts = {1 if start.get("kind") in ("local", "private") else 0}
     if any(key.startswith("learning.algorithm") for key in cell.swept):
         starts = {0, 1}
-    made = stream[np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)]
+    releases = stream[
+        np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)
+    ]
     for agent, recorded in zip(ledger["agent"].tolist(), ledger["releases"].tolist(), strict=True):
-        counted = int(made["release"][made["agent"] == agent].max(initial=-1)) + 1
+        counted = int(releases["release"][releases["agent"] == agent].max(initial=-1)) + 1
         if recorded - counted not in starts:
             return f"the ledger has {recorded} releases of agent {agent}, its events {counted}"
     return ""

@@ -115,17 +115,17 @@ class Work:
         if self._rule is None:
             return {}
         error = 1 - self._rule.until.confidence
-        told = {}
+        reasons = {}
         for content, verdict in self.verdicts.items():
-            told[content] = {"why": verdict.why, "replicas": verdict.replicas, "look": verdict.look}
+            reasons[content] = {"why": verdict.why, "replicas": verdict.replicas, "look": verdict.look}
             if verdict.interval is not None and verdict.interval.known:
-                told[content] |= {
+                reasons[content] |= {
                     "estimate": verdict.interval.estimate,
                     "low": verdict.interval.low,
                     "high": verdict.interval.high,
                     "confidence": 1 - share_of(verdict.look, error),
                 }
-        return told
+        return reasons
 
 
 #: Each look is at so many times the replicas of the one before.
@@ -233,10 +233,10 @@ def judge(rule: Sequential, values: Mapping[int, float], failed: Set[int] = froz
     for look, number in enumerate(schedule, 1):
         if any(replica not in values and replica not in failed for replica in range(number)):
             return Verdict(number, "", look)
-        found = np.array([values[replica] for replica in range(number) if replica in values])
-        if not found.size:
+        known = np.array([values[replica] for replica in range(number) if replica in values])
+        if not known.size:
             return Verdict(number, "failed", look)
-        interval = interval_of(rule.until, found, look)
+        interval = interval_of(rule.until, known, look)
         if is_narrow(rule.until, interval):
             return Verdict(number, "reached", look, interval)
         if number == rule.most:

@@ -17,7 +17,7 @@ from p2psim.scenario.rules import all_meanings
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A name that a key takes.
 
     Attributes
@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Part:
+class SectionInfo:
     """A mapping of a scenario: a section, or one kind of a part.
 
     Attributes
@@ -55,57 +55,60 @@ class Part:
     schema: Schema
 
 
-def catalogue() -> list[Entry]:
+def catalogue() -> list[CatalogueEntry]:
     """Return everything that can be named, in the order of the models, with meanings in plain text."""
     schemas = Schemas(Scenario)
-    entries: list[Entry] = []
+    entries: list[CatalogueEntry] = []
     for part in parts(schemas):
         if part.kind:
-            entries.append(Entry(part.key, part.kind, part.meaning))
+            entries.append(CatalogueEntry(part.key, part.kind, part.meaning))
         for key, schema in schemas.fields(part.schema).items():
             if key != "kind":
                 dotted = f"{part.key}.{key}".lstrip(".")
                 known = CHOICES.get(dotted, {})
                 description = part.schema["cls"].model_fields[key].description or ""
                 for name, meaning in _choices(schemas, schema):
-                    entries.append(Entry(dotted, name, known.get(name, meaning or description)))
-    entries += [Entry("record.metrics", name, meaning) for name, meaning in all_meanings().items()]
-    entries += [Entry("figure", name, f"{one.meaning}; needs {one.needs}") for name, one in FIGURES.items()]
-    plain = [Entry(one.key, one.name, one.meaning.replace("`", "")) for one in entries]
+                    entries.append(CatalogueEntry(dotted, name, known.get(name, meaning or description)))
+    entries += [CatalogueEntry("record.metrics", name, meaning) for name, meaning in all_meanings().items()]
+    entries += [
+        CatalogueEntry("figure", name, f"{entry.meaning}; needs {entry.needs}")
+        for name, entry in FIGURES.items()
+    ]
+    plain = [CatalogueEntry(entry.key, entry.name, entry.meaning.replace("`", "")) for entry in entries]
     return list(dict.fromkeys(plain))
 
 
-def matching(entries: Sequence[Entry], word: str) -> list[Entry]:
+def matching(entries: Sequence[CatalogueEntry], word: str) -> list[CatalogueEntry]:
     """Entries that a word asks for: first those so named, then those of such a key, then those that speak of it.
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of CatalogueEntry
     word : str
         Any part of a name or of a key; of a meaning, one or more whole words. Upper and lower case are alike; an
         underscore is a hyphen. Empty for all.
     """
     if not word:
         return list(entries)
-    asked = _folded(word)
-    whole = re.compile(rf"(?<!\w){re.escape(asked)}(?!\w)")
-    tests: list[Callable[[Entry], bool]] = [
-        lambda one: asked in _folded(one.name),
-        lambda one: asked in _folded(one.key),
-        lambda one: whole.search(_folded(one.meaning)) is not None,
+    wanted = _folded(word)
+    whole = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    tests: list[Callable[[CatalogueEntry], bool]] = [
+        lambda entry: wanted in _folded(entry.name),
+        lambda entry: wanted in _folded(entry.key),
+        lambda entry: whole.search(_folded(entry.meaning)) is not None,
     ]
-    return list(dict.fromkeys(one for test in tests for one in entries if test(one)))
+    return list(dict.fromkeys(entry for test in tests for entry in entries if test(entry)))
 
 
 def _folded(text: str) -> str:
     return text.lower().replace("_", "-")
 
 
-def parts(schemas: Schemas) -> list[Part]:
+def parts(schemas: Schemas) -> list[SectionInfo]:
     """Return every mapping of the language: the scenario itself, its sections, and the parts inside them."""
-    found: list[Part] = []
-    _collect(schemas, "", schemas.root, found)
-    return found
+    collected: list[SectionInfo] = []
+    _collect(schemas, "", schemas.root, collected)
+    return collected
 
 
 def models_of(schemas: Schemas, schema: Schema) -> Iterator[Schema]:
@@ -132,14 +135,14 @@ def meaning_of(schema: Schema) -> str:
     return " ".join(text.strip().split("\n\n")[0].split())
 
 
-def _collect(schemas: Schemas, key: str, schema: Schema, found: list[Part]) -> None:
+def _collect(schemas: Schemas, key: str, schema: Schema, collected: list[SectionInfo]) -> None:
     for model in models_of(schemas, schema):
-        part = Part(key, kind_of(schemas, model), meaning_of(model), model)
+        part = SectionInfo(key, kind_of(schemas, model), meaning_of(model), model)
         if model["cls"] is Distribution:
             continue  # stands in many places, and is explained once
-        found.append(part)
+        collected.append(part)
         for name, field in schemas.fields(model).items():
-            _collect(schemas, f"{key}.{name}".lstrip("."), field, found)
+            _collect(schemas, f"{key}.{name}".lstrip("."), field, collected)
 
 
 def _choices(schemas: Schemas, schema: Schema) -> Iterator[tuple[str, str]]:

@@ -87,8 +87,8 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         return list(_latest[1])
     outside = {k: entry for k, entry in node.content.items() if k not in ("sweep", "figure")}
     base = Node(outside, node.place, node.keys)
-    found: list[tuple[dict[str, int], AnyScenario, str]] = []
-    seen: dict[str, int] = {}
+    combined: list[tuple[dict[str, int], AnyScenario, str]] = []
+    numbers: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
         try:
             cell = _scenario(type(scenario), base, combination)
@@ -97,17 +97,17 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
             continue
         faults += map(cell.locate, check_consistency(cell))
         hashed = _content_of_cell(cell, combination)
-        if hashed in seen:
+        if hashed in numbers:
             place = next((value.place for _, value in reversed(combination.values())), node.place)
-            faults.append(at(place, "sweep", f"cell {index} is the same as cell {seen[hashed]}"))
-        seen.setdefault(hashed, index)
-        found.append(({key: position for key, (position, _) in combination.items()}, cell, hashed))
+            faults.append(at(place, "sweep", f"cell {index} is the same as cell {numbers[hashed]}"))
+        numbers.setdefault(hashed, index)
+        combined.append(({key: position for key, (position, _) in combination.items()}, cell, hashed))
     if faults:
         raise InputError(*ordered(faults))
-    columns = _columns(found)
+    columns = _columns(combined)
     grid = [
         GridCell(index, {key: columns[key][position] for key, position in positions.items()}, cell, hashed)
-        for index, (positions, cell, hashed) in enumerate(found)
+        for index, (positions, cell, hashed) in enumerate(combined)
     ]
     _latest = scenario, grid
     return list(grid)
@@ -178,10 +178,10 @@ def _scenario(
     return validated(model, node)
 
 
-def _columns(found: Sequence[tuple[dict[str, int], AnyScenario, str]]) -> dict[str, dict[int, object]]:
+def _columns(combined: Sequence[tuple[dict[str, int], AnyScenario, str]]) -> dict[str, dict[int, object]]:
     """Write the values of each swept key so that a table's column can hold them: all numbers, or all text."""
     values: dict[str, dict[int, object]] = {}
-    for positions, scenario, _ in found:
+    for positions, scenario, _ in combined:
         for key, position in positions.items():
             column = values.setdefault(key, {})
             if position not in column:
@@ -238,7 +238,7 @@ Labels = dict[str, dict[str, str]]
 
 def labels_of(grid: Sequence[GridCell[Any]]) -> Labels:
     """Labels of the swept parts of a study's cells: with every key in which parts of the same kind differ."""
-    found: Labels = {}
+    labels: Labels = {}
     for key in grid[0].swept:
         parts: dict[str, BaseModel] = {}
         for cell in grid:
@@ -248,8 +248,8 @@ def labels_of(grid: Sequence[GridCell[Any]]) -> Labels:
         written = {text: display(part, _telling(part, list(parts.values()))) for text, part in parts.items()}
         changed = {text: label for text, label in written.items() if label != text}
         if changed:
-            found[key] = changed
-    return found
+            labels[key] = changed
+    return labels
 
 
 def _telling(part: BaseModel, parts: Sequence[BaseModel]) -> list[str]:

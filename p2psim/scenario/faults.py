@@ -59,7 +59,7 @@ class Schemas:
 
 
 @dataclass(frozen=True)
-class Spot:
+class SchemaLocation:
     """What a pydantic location means.
 
     Attributes
@@ -80,7 +80,7 @@ class Spot:
     union: Schema | None = None
 
 
-def follow(schemas: Schemas, location: Sequence[str | int]) -> Spot:
+def follow(schemas: Schemas, location: Sequence[str | int]) -> SchemaLocation:
     """Follow a location of a pydantic error through the schema."""
     steps: list[str] = []
     inside: Schema | None = None
@@ -103,7 +103,7 @@ def follow(schemas: Schemas, location: Sequence[str | int]) -> Spot:
             steps.append(str(element))
         if kind != "tagged-union":
             union = None
-    return Spot(tuple(steps), schema, inside, union)
+    return SchemaLocation(tuple(steps), schema, inside, union)
 
 
 def _entry(schemas: Schemas, schema: Schema | None, element: str | int) -> Schema | None:
@@ -237,11 +237,11 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
     schemas = Schemas(model)
     details = [(detail, follow(schemas, detail["loc"])) for detail in error.errors(include_url=False)]
     unknown = [spot.steps[:-1] for detail, spot in details if _is_wrong_kind(detail, spot)]
-    found = []
+    faults = []
     for detail, spot in details:
         if _is_wrong_kind(detail, spot) or not any(spot.steps[: len(steps)] == steps for steps in unknown):
-            found.append(_fault(detail, spot, schemas, node))
-    return list(dict.fromkeys(found))
+            faults.append(_fault(detail, spot, schemas, node))
+    return list(dict.fromkeys(faults))
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -286,7 +286,7 @@ def path_of(name: str, value: object) -> Path:
 
 def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> bool:
     """Put whole numbers in place of floats of the same value where they are expected; whether there were any."""
-    found = False
+    changed = False
     for detail in error.errors(include_url=False):
         value = detail["input"]
         if detail["type"] == "int_type" and isinstance(value, float) and value.is_integer():
@@ -299,8 +299,8 @@ def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> boo
                 elif step != "0" or step in inside:
                     inside = inside[step]
             inside[int(last) if isinstance(inside, list) else last] = int(value)
-            found = True
-    return found
+            changed = True
+    return changed
 
 
 def ordered(faults: Iterable[Fault]) -> list[Fault]:
@@ -340,11 +340,11 @@ def show(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _is_wrong_kind(detail: Any, spot: Spot) -> bool:
+def _is_wrong_kind(detail: Any, spot: SchemaLocation) -> bool:
     return detail["type"] == "literal_error" and spot.steps[-1:] == ("kind",)
 
 
-def _fault(detail: Any, spot: Spot, schemas: Schemas, node: Node) -> Fault:
+def _fault(detail: Any, spot: SchemaLocation, schemas: Schemas, node: Node) -> Fault:
     steps, problem = spot.steps, detail["type"]
     if problem == "extra_forbidden":
         known = list(schemas.fields(spot.inside)) if spot.inside is not None else []
@@ -374,7 +374,7 @@ def _fault(detail: Any, spot: Spot, schemas: Schemas, node: Node) -> Fault:
     return at(place_of(node, steps), ".".join(steps), _judgement(detail, spot, schemas))
 
 
-def _judgement(detail: Any, spot: Spot, schemas: Schemas) -> str:
+def _judgement(detail: Any, spot: SchemaLocation, schemas: Schemas) -> str:
     """Say what is wrong with a value that stands in the right place."""
     value = detail["input"]
     if detail["type"] in ("value_error", "assertion_error"):

@@ -16,7 +16,7 @@ from p2psim.scenario.faults import unknown
 from p2psim.scenario.record import RecordSection
 
 
-class Figure(Options):
+class FigureOptions(Options):
     """One figure, in the words of the options of ``p2psim plot``."""
 
     kind: Annotated[str, NameOf("figure")] = Field(description="which figure")
@@ -52,15 +52,17 @@ class Figure(Options):
 
 
 #: One figure or a list of them.
-Figures = Annotated[list[Annotated[Figure, BY_NAME]], AS_LIST]
+Figures = Annotated[list[Annotated[FigureOptions, BY_NAME]], AS_LIST]
 
 
-def figure_faults(figures: Sequence[Figure], record: RecordSection, swept: Collection[str]) -> list[Fault]:
+def figure_faults(
+    figures: Sequence[FigureOptions], record: RecordSection, swept: Collection[str]
+) -> list[Fault]:
     """What the figures ask for that the study does not have.
 
     Parameters
     ----------
-    figures : sequence of Figure
+    figures : sequence of FigureOptions
     record : RecordSection
     swept : collection of str
         The keys that the sweep sets.
@@ -76,7 +78,7 @@ def figure_faults(figures: Sequence[Figure], record: RecordSection, swept: Colle
 Messages = Iterator[tuple[str, str]]
 
 
-def _against(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _against(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
     if figure.against is None:
         return
     if FIGURES[figure.kind].along_the_run:
@@ -89,7 +91,7 @@ def _against(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Mes
         yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
 
 
-def _keys(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _keys(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
     if figure.facet is not None:
         if not FIGURES[figure.kind].has_facets:
             yield "facet", f"{figure.kind} compares all cells, and has one figure"
@@ -108,11 +110,11 @@ def _is_swept(key: str, name: str, swept: Sequence[str]) -> Messages:
         yield key, unknown("swept key", name, swept)
 
 
-def _of_one_kind(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _of_one_kind(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
     """Keys that only some kinds have, and those that these need."""
     kind = FIGURES[figure.kind]
     for key in ("target", "metric", "reference", "against", "agent", "log", "quantile"):
-        given = getattr(figure, key) != Figure.model_fields[key].default
+        given = getattr(figure, key) != FigureOptions.model_fields[key].default
         if key in kind.requires and not given:
             words = kind.requires[key]
             yield key, f"is required: {words}" if words else "is required"
@@ -122,13 +124,13 @@ def _of_one_kind(figure: Figure, record: RecordSection, swept: Sequence[str]) ->
         yield "metric", f"{figure.kind} draws {kind.draws}, got {figure.metric}"
 
 
-def _quantile(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _quantile(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
     low, high = figure.quantile
     if not low <= 0.5 <= high:
         yield "quantile", f"must lie on both sides of the median, .5; got {low:g} and {high:g}"
 
 
-def _recorded(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _recorded(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
     """What is drawn must be recorded; where that is swept, the run tells."""
     if any(key.split(".")[0] in ("record", "learning") and "metric" in key for key in swept):
         return
@@ -143,7 +145,7 @@ def _recorded(figure: Figure, record: RecordSection, swept: Sequence[str]) -> Me
         yield "kind", f"{figure.kind} needs record.events: true"
 
 
-_RULES: tuple[Callable[[Figure, RecordSection, Sequence[str]], Messages], ...] = (
+_RULES: tuple[Callable[[FigureOptions, RecordSection, Sequence[str]], Messages], ...] = (
     _against,
     _keys,
     _of_one_kind,

@@ -63,7 +63,7 @@ class Scenario(ScenarioFields, defer_build=False):
         """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
         if not isinstance(text, str | bytes):
             raise InputError(f"text: must be text or bytes, got {show(text)}")
-        if not isinstance(overrides, list | tuple) or not all(isinstance(one, str) for one in overrides):
+        if not isinstance(overrides, list | tuple) or not all(isinstance(entry, str) for entry in overrides):
             raise InputError(f"overrides: must be a list, each KEY=VALUE, got {show(overrides)}")
         node, faults = yaml.read_leniently(text, path)
         if node.content is None and not faults:
@@ -100,20 +100,20 @@ def _rebuild() -> None:
             model.model_rebuild(force=True)
 
 
-def _models(model: type[BaseModel], seen: dict[type[BaseModel], None]) -> dict[type[BaseModel], None]:
+def _models(model: type[BaseModel], known: dict[type[BaseModel], None]) -> dict[type[BaseModel], None]:
     """All models that a model's schema contains, those inside before those around them, itself last."""
 
     def walk(annotation: Any) -> None:
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in seen:
-            _models(annotation, seen)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in known:
+            _models(annotation, known)
         for inner in annotation.parts if isinstance(annotation, AnyOf) else get_args(annotation):
             walk(inner)
 
     for info in model.model_fields.values():
         for annotation in (info.annotation, *info.metadata):
             walk(annotation)
-    seen[model] = None
-    return seen
+    known[model] = None
+    return known
 
 
 on_change(_rebuild)
@@ -172,13 +172,13 @@ def _completed(node: Node, axes: list[Axis]) -> Node:
 
 def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, list[Any]]:
     """Check each value of the sweep by itself, and make it explicit; what is wrong is added to the faults."""
-    found: dict[str, list[Any]] = {}
+    values_of: dict[str, list[Any]] = {}
     if not isinstance(node.content, dict):
-        return found
+        return values_of
     bare = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
     for axis in axes:
         for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-            found[key] = []
+            values_of[key] = []
             for value in values:
                 try:
                     cell = validated(Scenario, with_value(bare, key, value, place))
@@ -186,7 +186,7 @@ def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, l
                     faults += error.faults
                     continue
                 try:
-                    found[key].append(explicit(value_at(cell, steps_of(key))))
+                    values_of[key].append(explicit(value_at(cell, steps_of(key))))
                 except (AttributeError, LookupError, ValueError):
-                    found[key].append(plain(value))
-    return found
+                    values_of[key].append(plain(value))
+    return values_of

@@ -41,12 +41,12 @@ class Warned:
         return Warned(self.times + other.times, self.cells | other.cells)
 
 
-def lines(found: Iterable[tuple[str, Collection[int]]], swept: Sequence[Mapping[str, Any]]) -> list[str]:
+def lines(notices: Iterable[tuple[str, Collection[int]]], swept: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write each distinct text once, with the cells that it concerns, unless it concerns all.
 
     Parameters
     ----------
-    found : iterable of (text, numbers of cells)
+    notices : iterable of (text, numbers of cells)
     swept : sequence of mapping
         Swept values of every cell.
 
@@ -56,33 +56,33 @@ def lines(found: Iterable[tuple[str, Collection[int]]], swept: Sequence[Mapping[
         In the order of the first occurrence.
     """
     cells: dict[str, set[int]] = {}
-    for text, numbers in found:
+    for text, numbers in notices:
         cells.setdefault(text, set()).update(numbers)
     return [text + _label(numbers, swept) for text, numbers in cells.items()]
 
 
-def in_order(found: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
+def in_order(notices: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
     """Sort texts by the first cell that they concern, then by themselves: the same before a run and after it."""
-    return sorted(found, key=lambda one: (min(one[1], default=-1), one[0]))
+    return sorted(notices, key=lambda notice: (min(notice[1], default=-1), notice[0]))
 
 
-def one_of_each(found: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
+def without_variants(notices: Iterable[tuple[str, Collection[int]]]) -> list[tuple[str, Collection[int]]]:
     """Leave out texts that differ in numbers alone from an earlier one about the same cells.
 
     With data that every replica draws anew, each replica may give a text of its own.
     """
     kept: dict[tuple[str, frozenset[int]], tuple[str, Collection[int]]] = {}
-    for text, numbers in found:
+    for text, numbers in notices:
         kept.setdefault((_without_numbers(text), frozenset(numbers)), (text, numbers))
     return list(kept.values())
 
 
-def is_told(line: str, told: Iterable[str]) -> bool:
+def is_repeated(line: str, lines: Iterable[str]) -> bool:
     """Whether one of the lines says the same of the same cells, perhaps with other numbers."""
     text, label = _split(line)
     return any(
         label == other_label and _without_numbers(text) == _without_numbers(other)
-        for other, other_label in map(_split, told)
+        for other, other_label in map(_split, lines)
     )
 
 
@@ -105,10 +105,10 @@ def _label(cells: Collection[int], swept: Sequence[Mapping[str, Any]]) -> str:
 
 def _values(numbers: Sequence[int], swept: Sequence[Mapping[str, Any]]) -> str:
     """The values that set these cells apart where some do; otherwise those of one cell after the other."""
-    own = {key: _distinct(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
+    values_of = {key: _distinct(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
     telling = {
         key: values
-        for key, values in own.items()
+        for key, values in values_of.items()
         if len(values) < len(_distinct(cell.get(key) for cell in swept))
     }
     alike = [i for i, cell in enumerate(swept) if all(cell.get(key) in telling[key] for key in telling)]
@@ -181,7 +181,9 @@ def largest_difference(a: np.ndarray, b: np.ndarray, scale: np.ndarray | float) 
 def drift(first: Iterable[Compared], second: Iterable[Compared]) -> float:
     """How far two replays of the same records are apart, as `Compared.difference` measures it."""
     pairs = zip(first, second, strict=True)
-    return max((largest_difference(one.again, two.again, one.scale) for one, two in pairs), default=0.0)
+    return max(
+        (largest_difference(before.again, after.again, before.scale) for before, after in pairs), default=0.0
+    )
 
 
 #: Sums over agents and links, which grow with the graph and its weights.

@@ -81,16 +81,16 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
         except ValidationError as error:
             # What failed first was a rule of the whole model, which hid these.
             wrong |= {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
-    found = model.model_construct(
+    part = model.model_construct(
         entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
     )
     for name in wrong & model.model_fields.keys():
         kind = _chosen(model.model_fields[name], entries.get(name))
         if kind is None:
-            vars(found).pop(name, None)
+            vars(part).pop(name, None)
         else:
-            vars(found)[name] = well_formed(kind, entries[name], context)
-    return found
+            vars(part)[name] = well_formed(kind, entries[name], context)
+    return part
 
 
 def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
@@ -103,8 +103,8 @@ def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
         return annotation if isinstance(entry, Mapping) else None
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
     for choice in choices:
-        own = getattr(choice, "model_fields", {}).get("kind")
-        if own is not None and isinstance(kind, str) and kind == own.default:
+        kind_field = getattr(choice, "model_fields", {}).get("kind")
+        if kind_field is not None and isinstance(kind, str) and kind == kind_field.default:
             return cast("type[BaseModel]", choice)
     return None
 

@@ -14,12 +14,12 @@ from p2psim.core.options import INT32, Count, Few, Options, Positive
 from p2psim.core.registry import parts, register
 
 
-class Spending(Metric):
+class SpendingMetric(Metric):
     """Base of metrics of the privacy spent."""
 
 
 register(
-    Spending.of(
+    SpendingMetric.of(
         "epsilon_spent",
         None,
         "mean over agents of what their releases and starts so far are claimed to cost: the sum of their "
@@ -30,7 +30,7 @@ register(
 )
 
 #: What can be recorded of the privacy spent by any algorithm.
-SPENDING = Registered(Spending)
+SPENDING = Registered(SpendingMetric)
 
 
 class EveryTime(Options):
@@ -66,8 +66,8 @@ class RecordSection(Options):
 
 def metric_named(name: str) -> type[Metric] | None:
     """The metric of a name in tables, which may end with a group in brackets; None if it is not known here."""
-    found: type[Metric] | None = parts("metric").get(name.partition("[")[0])
-    return found
+    metric: type[Metric] | None = parts("metric").get(name.partition("[")[0])
+    return metric
 
 
 def label_of(name: str) -> str:

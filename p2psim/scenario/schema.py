@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined, core_schema
 
 from p2psim.core.figures import FIGURES
 from p2psim.core.options import AS_LIST, BY_NAME
-from p2psim.scenario.catalogue import Part, parts
+from p2psim.scenario.catalogue import SectionInfo, parts
 from p2psim.scenario.cells import display
 from p2psim.scenario.faults import Schemas, kind_of, phrase
 from p2psim.scenario.model import Scenario
@@ -188,7 +188,7 @@ def page() -> Path:
     return Path(__file__).parents[2] / "docs" / "reference" / "scenario-language.md"
 
 
-def _section(schemas: Schemas, part: Part) -> Iterator[str]:
+def _section(schemas: Schemas, part: SectionInfo) -> Iterator[str]:
     if not part.key:
         title = "## The file"
     else:

@@ -67,13 +67,15 @@ def read_sweep(node: Node | None) -> tuple[list[Axis], list[Fault]]:
         if key == "zip":
             _read_zip(entry, axes, faults)
         elif key in METHODS:
-            found, wrong = read_search(key, entry)
+            points, wrong = read_search(key, entry)
             faults += wrong
-            if found:
+            if points:
                 places = entry.content["keys"].keys
                 axes.append(
                     Axis(
-                        tuple(found), tuple(map(tuple, found.values())), tuple(places[name] for name in found)
+                        tuple(points),
+                        tuple(map(tuple, points.values())),
+                        tuple(places[name] for name in points),
                     )
                 )
         else:
@@ -142,7 +144,7 @@ def _values(key: str, node: Node, faults: list[Fault]) -> tuple[Node, ...]:
 
 def _refuse_strange(axes: list[Axis], faults: list[Fault]) -> None:
     """Refuse keys that cannot be swept, that are swept twice, and that lie inside one another."""
-    seen: list[str] = []
+    known: list[str] = []
     for axis in axes:
         for key, place in zip(axis.keys, axis.places, strict=True):
             if not all(steps_of(key)):
@@ -151,11 +153,11 @@ def _refuse_strange(axes: list[Axis], faults: list[Fault]) -> None:
                 faults.append(
                     at(place, f"sweep.{key}", "belongs to the whole study and cannot differ between cells")
                 )
-            for other in seen:
+            for other in known:
                 if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
                     what = "is swept twice" if key == other else f"and {other} overlap; sweep one of them"
                     faults.append(at(place, f"sweep.{key}", what))
-            seen.append(key)
+            known.append(key)
 
 
 #: More points than anyone means.
@@ -238,7 +240,7 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
     held = min(len(values) for values in given.values()) if given else 0
     values = {name: given.get(name, [])[:count] for name in ranges}
     if held < count:
-        points = _distinct(method, [one for one, _ in ranges.values()], seed, count)
+        points = _distinct(method, [choices for choices, _ in ranges.values()], seed, count)
         if len(points) < count:
             said = f"asks for {count} points, and these ranges hold only {len(points)} that differ"
             return {}, [at(node.content["count"].place, f"{key}.count", said)]
@@ -272,15 +274,15 @@ def _as_node(value: Any, place: Place) -> Node:
 
 def _distinct(method: str, ranges: Sequence[Any], seed: int, count: int) -> list[list[Any]]:
     """The first points of the sequence that differ from each other."""
-    found: dict[str, list[Any]] = {}
+    points: dict[str, list[Any]] = {}
     looked = count
     while True:
-        found.clear()
+        points.clear()
         for row in METHODS[method](len(ranges), seed, looked).tolist():
-            point = [_value(one, u) for one, u in zip(ranges, row, strict=True)]
-            found.setdefault(json.dumps(point, sort_keys=True), point)
-        if len(found) >= count or looked >= _TRIES * count + 1024:
-            return list(found.values())[:count]
+            point = [_value(choices, u) for choices, u in zip(ranges, row, strict=True)]
+            points.setdefault(json.dumps(point, sort_keys=True), point)
+        if len(points) >= count or looked >= _TRIES * count + 1024:
+            return list(points.values())[:count]
         looked *= 2
 
 
@@ -355,10 +357,12 @@ def _faults_of_values(key: str, node: Node) -> Iterator[Fault]:
         return
     entry, names = node.content["values"], plain(node.content["keys"])
     values = entry.content
-    if not isinstance(values, dict) or not all(isinstance(one.content, list) for one in values.values()):
+    if not isinstance(values, dict) or not all(
+        isinstance(column.content, list) for column in values.values()
+    ):
         yield at(entry.place, key, f"must be a mapping from keys to lists, got {show(plain(entry))}")
     elif isinstance(names, dict) and (
-        set(values) != set(names) or len({len(one.content) for one in values.values()}) > 1
+        set(values) != set(names) or len({len(column.content) for column in values.values()}) > 1
     ):
         said = "must have a list for each of keys, equally long; leave values out to draw them anew"
         yield at(entry.place, key, said)

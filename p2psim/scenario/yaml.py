@@ -127,13 +127,13 @@ def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]
         message = f"is not YAML: the character {error.character!r} is not allowed"
         raise _refusal(message, _place(path, text, error.position)) from error
     except (YAMLError, ValueError, OverflowError, AssertionError) as error:
-        found = _STUMBLES.search(text)
-        if found is None:
+        match = _STUMBLES.search(text)
+        if match is None:
             raise InputError(Fault("is not YAML", path=path)) from error
-        version = found[0].startswith("%")
-        what = f"YAML 1.2 is expected, got {found[0][:20]}" if version else f"{found[0]} is not a character"
+        version = match[0].startswith("%")
+        what = f"YAML 1.2 is expected, got {match[0][:20]}" if version else f"{match[0]} is not a character"
         raise _refusal(
-            what if version else f"is not YAML: {what}", _place(path, text, found.start())
+            what if version else f"is not YAML: {what}", _place(path, text, match.start())
         ) from error
     return builder.root or Node(None, Place(path)), builder.faults
 
@@ -342,13 +342,13 @@ def write(tree: dict[str, Any]) -> str:
 
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """First and last of each run of numbers that follow each other."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1] = found[-1][0], number
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
         else:
-            found.append((number, number))
-    return found
+            runs.append((number, number))
+    return runs
 
 
 def to_ranges(numbers: Iterable[int]) -> str:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from p2psim.scenario.notices import Warned, in_order, is_told, lines, one_of_each
+from p2psim.scenario.notices import Warned, in_order, is_repeated, lines, without_variants
 
 GRID = [{"epsilon": e, "allocation": a} for e, a in itertools.product([1.0, 10.0, 100.0], ["horizon", "cap"])]
 
@@ -51,11 +51,11 @@ def test_replicas_that_differ_in_numbers_alone_are_told_once():
         ("h = 3.7, at most 2", [0, 1]),
         ("n", [0]),
     ]
-    assert one_of_each(found) == [found[0], found[2], found[3]]
+    assert without_variants(found) == [found[0], found[2], found[3]]
     told = lines(found[:1], GRID)
-    assert is_told(lines([found[1]], GRID)[0], told)
-    assert not is_told(lines([found[2]], GRID)[0], told)
-    assert not is_told(lines([found[3]], GRID)[0], told)
+    assert is_repeated(lines([found[1]], GRID)[0], told)
+    assert not is_repeated(lines([found[2]], GRID)[0], told)
+    assert not is_repeated(lines([found[3]], GRID)[0], told)
 
 
 def test_the_order_is_by_cell_then_text_whatever_came_first():

@@ -16,7 +16,7 @@ from p2psim.core.errors import SimulationError
 from p2psim.runs import pilot
 from p2psim.runs.batches import BatchOptions, run_batch
 from p2psim.runs.checking import check_scenario
-from p2psim.runs.pilot import Pilot, told_range, told_seconds
+from p2psim.runs.pilot import Pilot, time_in_words, time_range
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 from p2psim.simulation import simulate
@@ -152,7 +152,7 @@ def test_command_tells_the_time_or_why_not(
     said = capsys.readouterr().out.splitlines()[1]
     assert said == "time: not told, the pilot failed (the model is not finite), as a run will"
     monkeypatch.setattr(compiled, "is_compiled", lambda: False)
-    monkeypatch.setattr(pilot, "fly", fail)
+    monkeypatch.setattr(pilot, "estimate_runtime", fail)
     assert main(["check", str(path)]) == 0
     assert "the kernels are not compiled yet" in capsys.readouterr().out.splitlines()[1]
 
@@ -162,7 +162,7 @@ def test_command_tells_the_time_or_why_not(
     [(0.0123, "0.012 seconds"), (119, "119 seconds"), (150, "2.5 minutes"), (86400 * 150, "150 days")],
 )
 def test_lengths_of_time(seconds: float, said: str) -> None:
-    assert told_seconds(seconds) == said
+    assert time_in_words(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_lengths_of_time(seconds: float, said: str) -> None:
     [(1.4, 1.7, "1.4 to 1.7 seconds"), (64, 126, "64 seconds to 2.1 minutes"), (2, 2.001, "2 seconds")],
 )
 def test_ranges_of_time(least: float, most: float, said: str) -> None:
-    assert told_range(least, most) == said
+    assert time_range(least, most) == said
 
 
 @pytest.mark.verification

@@ -9,7 +9,7 @@ import pytest
 
 import p2psim
 from p2psim.cli.main import main
-from p2psim.runs.verification import Checked, verify_result
+from p2psim.runs.verification import ReplicaCheck, verify_result
 from p2psim.scenario.notices import Compared, drift
 from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE
 
@@ -66,7 +66,7 @@ def test_a_stable_replica_is_held_to_the_tolerance(tmp_path):
     ],
 )
 def test_verdicts(largest, drifted, fault, verdict):
-    assert Checked(0, 0, 10, largest, drifted, fault).verdict == verdict
+    assert ReplicaCheck(0, 0, 10, largest, drifted, fault).verdict == verdict
 
 
 def test_differences_are_relative_and_undefined_ones_are_infinite():
