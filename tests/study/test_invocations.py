@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import p2psim
 from p2psim.cli.main import main
 from p2psim.runs import batches, invocations, manifest, runner
-from p2psim.runs.invocations import NOTHING, Invocation, Meter, Record, Resources
+from p2psim.runs.invocations import NOTHING, Invocation, InvocationRecorder, Meter, Resources
 
 AMOUNTS = st.floats(0, 1e6).map(lambda value: round(value, 3))
 RESOURCES = st.builds(Resources, AMOUNTS, AMOUNTS, AMOUNTS, st.integers(0, 10**12))
@@ -187,7 +187,7 @@ def test_a_folder_of_before_has_no_invocations(tmp_path: Path) -> None:
 
 
 def test_only_other_processes_are_workers() -> None:
-    record, used = Record(None, "local", None), Resources(1.0, 2.0, 3.0, 4)
+    record, used = InvocationRecorder(None, "local", None), Resources(1.0, 2.0, 3.0, 4)
     record.take_in(str(os.getpid()), 5, used)
     for worker in ("a", "b", "a"):
         record.take_in(worker, 1, replace(used, max_memory=7 if worker == "b" else 4))

@@ -11,7 +11,7 @@ import p2psim
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 from p2psim.runs import batches, progress
-from p2psim.runs.progress import Tally
+from p2psim.runs.progress import ProgressCount
 from p2psim.simulation import simulate
 
 
@@ -67,7 +67,7 @@ def test_failures_and_rounds_are_counted(
 def test_rate_leaves_out_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    tally = Tally(50)
+    tally = ProgressCount(50)
     now[0] += 30  # compiling
     tally.add(1, 0, "a", 50)
     assert tally.rate() == pytest.approx(1 / 30)

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from p2psim.scenario.catalogue import CHOICES, Entry, catalogue, matching, parts
+from p2psim.scenario.catalogue import CHOICES, CatalogueEntry, catalogue, matching, parts
 from p2psim.scenario.faults import Schemas
 from p2psim.scenario.model import Scenario
 
@@ -59,12 +59,12 @@ def test_names_of_one_key_have_meanings_of_their_own_in_plain_text():
 
 def test_a_word_finds_names_then_keys_then_whole_words_of_meanings():
     entries = [
-        Entry("privacy.allocation", "horizon", "ε/T, unlike a cap: a worst case."),
-        Entry("network.channel.capture", "none", "Nothing."),
-        Entry("a.b", "handicap", "Something else."),
-        Entry("privacy.allocation", "cap", "ε/m for each."),
-        Entry("network", "x", "Escaping, capable, recap."),
-        Entry("(scenario)", "three_banks", "A question."),
+        CatalogueEntry("privacy.allocation", "horizon", "ε/T, unlike a cap: a worst case."),
+        CatalogueEntry("network.channel.capture", "none", "Nothing."),
+        CatalogueEntry("a.b", "handicap", "Something else."),
+        CatalogueEntry("privacy.allocation", "cap", "ε/m for each."),
+        CatalogueEntry("network", "x", "Escaping, capable, recap."),
+        CatalogueEntry("(scenario)", "three_banks", "A question."),
     ]
     assert [one.name for one in matching(entries, "CAP")] == ["handicap", "cap", "none", "horizon"]
     assert matching(entries, "") == entries
