@@ -13,7 +13,7 @@ from p2psim.network.section import links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
-from p2psim.privacy.releases import Book, unit_noise
+from p2psim.privacy.releases import ReleaseCounter, unit_noise
 from p2psim.privacy.section import Limit
 from p2psim.theory.graph import contraction_rate
 
@@ -83,7 +83,7 @@ def play(allocation, mu, wakes, replica):
     """One run from Θ* + 1 through the package: the last models (5,), events, ε and noise of each release, the plan."""
     plans = plan_of(allocation, mu, wakes)
     events, streams = events_of(plans, wakes, replica)
-    releases, _ = Book.empty(AGENTS).read(events)
+    releases, _ = ReleaseCounter.empty(AGENTS).read(events)
     totals = plans.totals([releases])
     unit = unit_noise(plans, streams.key("noise"), releases, 1)
     noise = unit * plans.scales(releases, totals)[:, None]

@@ -1,4 +1,4 @@
-"""What families of algorithms offer to an audit: their production kernels, played on data made for it.
+"""What algorithms offer to an audit: their production kernels, played on data made for it.
 
 What is claimed of some releases: δ at ε, and ε at δ, by the accountant of loss distributions.
 """

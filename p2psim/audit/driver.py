@@ -23,14 +23,14 @@ from p2psim.privacy.audit import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import FamilyCell
+    from p2psim.simulation.algorithms.replay import PreparedCell
 
 #: Ways of releasing that one command audits; of more it says how many are left.
 MOST_AUDITS = 10
@@ -49,7 +49,7 @@ class Way:
     ----------
     scenario : Scenario
         Of the first such cell.
-    cell : FamilyCell
+    cell : PreparedCell
     cells : tuple of int
         Indices of the cells in which agents do so.
     agents : int
@@ -58,7 +58,7 @@ class Way:
     """
 
     scenario: Scenario
-    cell: FamilyCell
+    cell: PreparedCell
     cells: tuple[int, ...]
     agents: int
     arena: Arena
@@ -153,7 +153,7 @@ def _try(way: Way, replica: int, samples: int, gamma: float) -> Trial:
     privacy, streams = way.scenario.privacy, streams_of(way.scenario, replica)
     return try_out(
         way.arena,
-        way.cell.stage.plan,
+        way.cell.setup.plan,
         _law(privacy.mechanism),
         streams,
         way.scenario.network.engine,
@@ -178,7 +178,7 @@ def _ways(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, N
         if why:
             notes[why] = None
             continue
-        cell = family_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
+        cell = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
         for key, agents in _classes(scenario, cell):
             if key in found:
                 known = found[key]
@@ -207,19 +207,19 @@ def _excuse(scenario: Scenario) -> str:
     return ""
 
 
-def _note_limits(scenario: Scenario, cell: FamilyCell, notes: dict[str, None]) -> None:
+def _note_limits(scenario: Scenario, cell: PreparedCell, notes: dict[str, None]) -> None:
     sensitivity = scenario.privacy.sensitivity
     if sensitivity is not None and sensitivity.kind == "empirical":
         notes["an empirical bound is read off the data: audited as if it held, which nothing guarantees"] = (
             None
         )
-    if cell.stage.plan.limit.start is not None:
+    if cell.setup.plan.limit.start is not None:
         notes["the release that the start is was not audited"] = None
 
 
-def _classes(scenario: Scenario, cell: FamilyCell) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+def _classes(scenario: Scenario, cell: PreparedCell) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
     """Agents of a cell that release alike, with what tells them from others."""
-    plan, privacy = cell.stage.plan, scenario.privacy
+    plan, privacy = cell.setup.plan, scenario.privacy
     algorithm = scenario.learning.algorithm
     common = (
         privacy.mechanism.model_dump_json(),
@@ -231,7 +231,7 @@ def _classes(scenario: Scenario, cell: FamilyCell) -> Iterator[tuple[tuple[Any, 
         repr(getattr(algorithm, "rho", None)),
         batch_of(algorithm).model_dump_json(),
         scenario.learning.loss.kind,
-        cell.stage.dimension,
+        cell.setup.dimension,
     )
     able = np.flatnonzero(_records(cell) * (plan.releases > 0) * np.isfinite(plan.budget))
     profiles = _profiles(plan, able)
@@ -252,12 +252,12 @@ def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
     return [tuple(np.round(part / part.max(), 9).tolist()) for part in parts]
 
 
-def _records(cell: FamilyCell) -> np.ndarray:
+def _records(cell: PreparedCell) -> np.ndarray:
     assert isinstance(cell, LearnerCell | GraphCell)
     return cell.problem.records
 
 
-def _arena(cell: FamilyCell, alike: np.ndarray) -> Arena | None:
+def _arena(cell: PreparedCell, alike: np.ndarray) -> Arena | None:
     """The first of some agents and another one: of the same kind, else any that has records."""
     first = int(alike[0])
     others = [int(i) for i in [*alike[1:2], *np.flatnonzero(_records(cell))[:2]] if i != first]

@@ -46,8 +46,8 @@ def notes(one: CellForecast | GraphCellForecast) -> tuple[str, ...]:
     made, scenario = one.forecast, one.cell.scenario
     cell = made.setting.cell
     told = [f"Approximate: {reason}." for reason in made.approximate] or ["Exact: no approximation was made."]
-    caveats = cell.caveats(Violations.none(len(cell.stage.plan.budget)))
-    if not (cell.stage.plan.mechanism.is_private and np.isfinite(cell.stage.plan.budget).all()):
+    caveats = cell.caveats(Violations.none(len(cell.setup.plan.budget)))
+    if not (cell.setup.plan.mechanism.is_private and np.isfinite(cell.setup.plan.budget).all()):
         told.append(f"{FLAGS['not_private']}.")
     if scenario.privacy.scale_records != 1:
         told.append(f"{FLAGS['scaled_records'].format(scale=f'{scenario.privacy.scale_records:g}')}.")

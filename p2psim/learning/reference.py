@@ -103,7 +103,7 @@ def first_rows(events: Iterable[np.void], kind: int, agents: int) -> np.ndarray:
     return np.cumsum(made)
 
 
-def replay_plainly(
+def reference_replay(
     problem: GraphProblem,
     rule: GraphRule,
     start: np.ndarray,
@@ -173,7 +173,7 @@ def replay_plainly(
 Message = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def replay_admm_plainly(
+def reference_replay_admm(
     problem: GraphProblem,
     rule: AdmmRule,
     start: np.ndarray,
@@ -272,7 +272,7 @@ def replay_admm_plainly(
             yield theta.copy()
 
 
-def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
+def reference_average(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
     """All models after every commit.
 
     Parameters
@@ -300,7 +300,7 @@ def average_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np
             yield x.copy()
 
 
-def push_sum_plainly(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
+def reference_push_sum(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
     """All models after every commit.
 
     Parameters

@@ -38,7 +38,7 @@ def find_releases(events, made, commits, agents, numbers, steps, places):  # typ
 
 
 @dataclass(frozen=True)
-class Book:
+class ReleaseCounter:
     """Where the count of releases stands between two chunks.
 
     Attributes
@@ -52,16 +52,16 @@ class Book:
     commits: int
 
     @classmethod
-    def empty(cls, agents: int) -> Book:
+    def empty(cls, agents: int) -> ReleaseCounter:
         """Before the first event."""
         return cls(np.zeros(agents, np.int64), 0)
 
-    def read(self, events: np.ndarray) -> tuple[Releases, Book]:
+    def read(self, events: np.ndarray) -> tuple[Releases, ReleaseCounter]:
         """Releases of a further chunk, in the order of its events, and where the count then stands."""
         made = self.made.copy()
         columns = np.empty((4, events.size), np.int64)
         found, commits = find_releases(events, made, self.commits, *columns)
-        return Releases(*columns[:, :found].copy()), Book(made, int(commits))
+        return Releases(*columns[:, :found].copy()), ReleaseCounter(made, int(commits))
 
 
 def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) -> np.ndarray:

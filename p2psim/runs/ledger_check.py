@@ -20,12 +20,12 @@ from p2psim.core.errors import FolderError, check_place
 from p2psim.core.printing import counted, key_values
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import Claims, ledger, real_charges
-from p2psim.privacy.releases import Book, Violations, by_agent, joined, unit_noise
+from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined, unit_noise
 from p2psim.scenario.notices import largest_difference
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import NOWHERE
-from p2psim.simulation.session import Tape
+from p2psim.simulation.session import EventCache
 from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from p2psim.privacy.accounting.charges import Charges
     from p2psim.runs.result import Result
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import FamilyCell
+    from p2psim.simulation.algorithms.replay import PreparedCell
 
 #: Largest relative difference that rounding explains.
 _TOLERANCE = 1e-9
@@ -43,7 +43,7 @@ _TOLERANCE = 1e-9
 def faults(
     scenario: Scenario,
     replica: int,
-    cell: FamilyCell,
+    cell: PreparedCell,
     events: np.ndarray,
     noise: np.ndarray,
     tables: Mapping[str, pd.DataFrame],
@@ -55,7 +55,7 @@ def faults(
     scenario : Scenario
         Of the cell, without a sweep.
     replica : int
-    cell : FamilyCell
+    cell : PreparedCell
         Made of the recorded data.
     events : ndarray of EVENT
     noise : ndarray, shape (releases, p)
@@ -63,13 +63,13 @@ def faults(
     tables : mapping
         Rows of this replica in ``ledger`` and ``agents``, by agent.
     """
-    plan, streams = cell.stage.plan, streams_of(scenario, replica)
-    releases, _ = Book.empty(plan.budget.size).read(events)
-    lost = LostReleases(cell.stage.network)
+    plan, streams = cell.setup.plan, streams_of(scenario, replica)
+    releases, _ = ReleaseCounter.empty(plan.budget.size).read(events)
+    lost = LostReleases(cell.setup.network)
     lost.read(events)
     totals = plan.totals([releases])
     order = by_agent(releases)
-    unit = unit_noise(plan, streams.key("noise"), releases, cell.stage.dimension)
+    unit = unit_noise(plan, streams.key("noise"), releases, cell.setup.dimension)
     again = plan.noise(unit, releases, totals)[order]
     if _apart(noise, again, max(np.abs(again).max(initial=0.0), np.finfo(float).tiny)):
         yield "noise: it is not what the mechanism draws for these releases"
@@ -106,7 +106,7 @@ def faults(
 
 def _violations(
     scenario: Scenario,
-    cell: FamilyCell,
+    cell: PreparedCell,
     streams: Any,
     events: np.ndarray,
     noise: np.ndarray,
@@ -116,12 +116,12 @@ def _violations(
     """Where records broke the claimed bound, by the compiled replay; clipped ones break none."""
     sensitivity = scenario.privacy.sensitivity
     if sensitivity is None or sensitivity.kind == "clip" or noise.shape[0] != order.size:
-        return Violations.none(cell.stage.plan.budget.size)
+        return Violations.none(cell.setup.plan.budget.size)
     in_order = np.empty_like(noise)
     in_order[order] = noise
-    player = cell.player(streams)
-    player.feed(events, in_order, places, NOWHERE)
-    return player.violations
+    replay = cell.replay(streams)
+    replay.feed(events, in_order, places, NOWHERE)
+    return replay.violations
 
 
 def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -200,19 +200,19 @@ def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
     if only is not None:
         check_place("cell", only, len(result.described.cells))
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-        workspace, tape = Workspace(Path(directory)), Tape()
+        workspace, cache = Workspace(Path(directory)), EventCache()
         for number, scenario in scenarios_of(result):
             content = result.described.cells[number].content
             for key in sorted(result.described.runs):
                 if key[0] == content and only in (None, number):
-                    yield _recounted(result, number, key[1], scenario, workspace, tape)
+                    yield _recounted(result, number, key[1], scenario, workspace, cache)
 
 
 def _recounted(
-    result: Result, cell: int, replica: int, scenario: Scenario, workspace: Workspace, tape: Tape
+    result: Result, cell: int, replica: int, scenario: Scenario, workspace: Workspace, cache: EventCache
 ) -> Recounted:
     rows = _rows(result, cell, replica)
-    charges = _charges(scenario, replica, workspace, tape, rows)
+    charges = _charges(scenario, replica, workspace, cache, rows)
     if not np.array_equal(charges.made, rows["releases"].to_numpy()):
         raise FolderError(
             f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
@@ -227,19 +227,19 @@ def _rows(result: Result, cell: int, replica: int) -> pd.DataFrame:
 
 
 def _charges(
-    scenario: Scenario, replica: int, workspace: Workspace, tape: Tape, rows: pd.DataFrame
+    scenario: Scenario, replica: int, workspace: Workspace, cache: EventCache, rows: pd.DataFrame
 ) -> Charges:
     case = workspace.case(scenario, replica)
-    cell = family_of(scenario).cell(scenario, case, replica)
-    stage, streams, engine = cell.stage, streams_of(scenario, replica), scenario.network.engine
-    totals = stage.plan.totals(piece.releases for piece in tape.play(stage, streams, engine, False))
-    releases = joined([piece.releases for piece in tape.play(stage, streams, engine, False)])
+    cell = adapter_of(scenario).cell(scenario, case, replica)
+    setup, streams, engine = cell.setup, streams_of(scenario, replica), scenario.network.engine
+    totals = setup.plan.totals(piece.releases for piece in cache.read(setup, streams, engine, False))
+    releases = joined([piece.releases for piece in cache.read(setup, streams, engine, False)])
     broken = Violations(
         rows["bound_violated"].to_numpy().astype(np.int64),
         rows["violation_step"].to_numpy(),
         rows["violation_size"].to_numpy(),
     )
-    return real_charges(stage.plan, Claims.of(stage.plan, releases, totals), cell.caveats(broken))
+    return real_charges(setup.plan, Claims.of(setup.plan, releases, totals), cell.caveats(broken))
 
 
 def broken_bounds(ledger: pd.DataFrame) -> list[str]:

@@ -27,7 +27,7 @@ from p2psim.runs.ledger_check import faults, scenarios_of
 from p2psim.runs.manifest import check_format
 from p2psim.runs.parts import EVENT_COLUMNS
 from p2psim.runs.result import Result
-from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, recompute
+from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, verify_replica
 from p2psim.simulation.outcome import check_event_format
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from p2psim.runs.manifest import CellEntry
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import FamilyCell
+    from p2psim.simulation.algorithms.replay import PreparedCell
     from p2psim.simulation.outcome import Series
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def damaged_files(result: Result) -> list[str]:
 
 
 def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]:
-    from p2psim.simulation.algorithms import family_of
+    from p2psim.simulation.algorithms import adapter_of
 
     check_event_format(result.path, result.described.made_by)
     if result.events is None:
@@ -165,7 +165,7 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
             stream = _stream(events[run])
             case = _case(result, scenario, run)
             series = tuple(_series(metrics[run])) if run in metrics else ()
-            staged = family_of(scenario).cell(scenario, case, replica)
+            staged = adapter_of(scenario).cell(scenario, case, replica)
             fault = _broken_invariant(scenario, staged, stream)
             if not fault:
                 rows = {
@@ -178,7 +178,7 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
                 yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=fault)
                 continue
             try:
-                differences = recompute(
+                differences = verify_replica(
                     scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
                 )
             except SimulationError as error:
@@ -226,30 +226,30 @@ def _series(rows: pd.DataFrame) -> Iterator[Series]:
         )
 
 
-def _case(result: Result, scenario: Scenario, run: tuple[int, int]) -> Case:
+def _case(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
     """Prepared data of a simulation, and who held them, as the folder tells."""
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
     arrays = result.data(*run)
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
     bounds = public_bounds(scenario.data, arrays["y"])
-    return Case("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
+    return PreparedData("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
 
 
-def _broken_invariant(scenario: Scenario, cell: FamilyCell, stream: np.ndarray) -> str:
+def _broken_invariant(scenario: Scenario, cell: PreparedCell, stream: np.ndarray) -> str:
     """Check the stream as a stream; returns what is wrong with it."""
     from p2psim.network.verify import verify
 
-    network = cell.stage.network
+    network = cell.setup.network
     try:
         verify(
             [stream],
             network.links,
-            cell.stage.plan.limits,
+            cell.setup.plan.limits,
             goes_on=network.goes_on,
             by_edge=network.by_edge,
             resending=scenario.network.channel.resending,
-            end=np.inf if cell.stage.time is None else cell.stage.time,
+            end=np.inf if cell.setup.time is None else cell.setup.time,
             polled=network.polled,
         )
     except SimulationError as error:

@@ -1,6 +1,6 @@
 """Compares what was recorded of models on a graph with models that were recomputed.
 
-Recomputes a recorded replica with the plain reference, from its events, noise and data alone.
+Verifies a recorded replica by the reference, from its events, noise and data alone.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.notices import Compared, drift
 from p2psim.scenario.record import SPENDING
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.network_check import compare_network
 from p2psim.simulation.outcome import Series, streams_of
 from p2psim.simulation.recorder import compare_spending, marks_of_run
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import Stage
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.algorithms.replay import ReplaySetup
+    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class Differences:
     values : int
         Numbers compared.
     largest : float
-        Largest relative difference; each family says relative to what.
+        Largest relative difference; each algorithm says relative to what.
     drift : float
-        As large a difference between two plain replays, of which one has nudged data; zero where `largest` is
+        As large a difference between two reference replays, of which one has nudged data; zero where `largest` is
         within `TOLERANCE`, since it is not asked then.
     """
 
@@ -149,26 +149,26 @@ class Differences:
     drift: float = 0.0
 
 
-def recompute(
+def verify_replica(
     scenario: Scenario,
-    case: Case,
+    case: PreparedData,
     replica: int,
     events: np.ndarray,
     noise: np.ndarray,
     series: tuple[Series, ...],
     models: np.ndarray | None = None,
 ) -> Differences:
-    """Replay a replica plainly and compare what was recorded.
+    """Replay a replica with the reference and compare what was recorded.
 
     An unstable step (h above 2) amplifies rounding, so that two right implementations part. Where the difference
-    exceeds the tolerance, the replica is therefore replayed plainly once more, with all features scaled by
-    1 + `NUDGE`, to see how far plain replays part from each other.
+    exceeds the tolerance, the reference therefore replays it once more, with all features scaled by
+    1 + `NUDGE`, to see how far two reference replays differ.
 
     Parameters
     ----------
     scenario : Scenario
         Of the cell, without a sweep.
-    case : Case
+    case : PreparedData
         The prepared data, as in ``data.npz``, and the agents' labels and groups.
     replica : int
     events : ndarray of EVENT
@@ -179,30 +179,30 @@ def recompute(
     models : ndarray, shape (records, …), optional
         The recorded models.
     """
-    family, streams = family_of(scenario), streams_of(scenario, replica)
+    adapter, streams = adapter_of(scenario), streams_of(scenario, replica)
     counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
     spent = tuple(one for one in series if one.metric in SPENDING)
     learned = tuple(one for one in series if one.metric not in {**NETWORK_METRICS, **SPENDING})
-    cell = family.cell(scenario, case, replica)
-    stage = cell.stage
+    cell = adapter.cell(scenario, case, replica)
+    setup = cell.setup
     # What is counted does not depend on models, so that nothing amplifies its rounding.
-    marks = marks_of_run(scenario.record.every, events, _end_of(stage, series))
+    marks = marks_of_run(scenario.record.every, events, _end_of(setup, series))
     exact = [
-        *compare_network(stage.network, events, marks, counted),
-        *compare_spending(stage.plan, events, marks, spent),
+        *compare_network(setup.network, events, marks, counted),
+        *compare_spending(setup.plan, events, marks, spent),
     ]
-    found = list(cell.recompute(streams, events, noise, marks, learned, models))
+    found = list(cell.verify(streams, events, noise, marks, learned, models))
     values = sum(one.recorded.size for one in (*exact, *found))
     miscounted = max((one.difference for one in exact), default=0.0)
     largest = max((one.difference for one in found), default=0.0)
     if miscounted > TOLERANCE or largest <= TOLERANCE:
         return Differences(values, max(miscounted, largest))
     nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
-    again = family.cell(scenario, nudged, replica).recompute(streams, events, noise, marks, learned, models)
+    again = adapter.cell(scenario, nudged, replica).verify(streams, events, noise, marks, learned, models)
     return Differences(values, largest, drift(found, again))
 
 
-def _end_of(stage: Stage, series: Sequence[Series]) -> float | None:
+def _end_of(setup: ReplaySetup, series: Sequence[Series]) -> float | None:
     """Time at which a recorded run ended; None if its records end with its last event."""
     last = max((float(one.time[-1]) for one in series if one.time.size), default=np.inf)
-    return stage.time if stage.time is not None and last >= stage.time else None
+    return setup.time if setup.time is not None and last >= setup.time else None

@@ -9,15 +9,15 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Case:
-    """Prepared data as a family wants them, and what is publicly known of those who hold them.
+class PreparedData:
+    """Prepared data as the algorithm needs them, and what is publicly known of those who hold them.
 
     Attributes
     ----------
     problem_id : str
         Hash of all that determines it.
     arrays : dict of ndarray
-        The family's.
+        Of the algorithm's adapter.
     labels : tuple of str
     groups : tuple of str or None
     x_l1, x_max, y_max : float or None

@@ -1,6 +1,6 @@
 """Where in a stream of events something is to be recorded.
 
-Records metrics of the network, of any family, from the events alone.
+Records metrics of the network, of any algorithm, from the events alone.
 
 Records how much privacy has been spent, so that runs can be compared at the same.
 """
@@ -24,7 +24,7 @@ from p2psim.network.tally import Tally
 from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
 from p2psim.privacy.ledger import Claims, claimed_charges
 from p2psim.privacy.plan import Plan
-from p2psim.privacy.releases import Book, by_agent, joined
+from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases, Totals
 from p2psim.scenario.notices import Compared
 from p2psim.scenario.record import SPENDING, EveryTime, RecordSection
@@ -297,7 +297,7 @@ def compare_spending(
     """Set recorded spending beside what accountants say of all releases until each record."""
     if not series:
         return
-    releases, _ = Book.empty(plan.budget.size).read(events)
+    releases, _ = ReleaseCounter.empty(plan.budget.size).read(events)
     totals = plan.totals([releases])
     for one in series:
         counts = np.searchsorted(releases.places, marks.places)

@@ -11,37 +11,37 @@ from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventChecker
 from p2psim.privacy.allocations import Releases
-from p2psim.privacy.releases import Book, unit_noise
-from p2psim.simulation.algorithms.replay import Stage
+from p2psim.privacy.releases import ReleaseCounter, unit_noise
+from p2psim.simulation.algorithms.replay import ReplaySetup
 
 #: A replica whose events and noise take more bytes than this is made anew for every cell.
 KEEP_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Piece:
+class EventChunk:
     """A chunk of events, its releases in their order, their noise of scale one, and the count after it."""
 
     events: np.ndarray
     releases: Releases
     unit: np.ndarray
-    book: Book
+    counter: ReleaseCounter
 
 
-class Tape:
-    """Plays the pieces of a replica, from memory where it was kept."""
+class EventCache:
+    """Events and unit noise of a replica, in chunks, from memory where they were kept."""
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
-        self._pieces: list[Piece] = []
+        self._chunks: list[EventChunk] = []
         self.ended = ""
 
-    def play(self, stage: Stage, streams: Streams, engine: str, check: bool) -> Iterator[Piece]:
-        """Yield the pieces of a replica, in order; `ended` is known after the last one.
+    def read(self, setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> Iterator[EventChunk]:
+        """Yield the chunks of a replica, in order; `ended` is known after the last one.
 
         Parameters
         ----------
-        stage : Stage
+        setup : ReplaySetup
         streams : Streams
             Random streams of the replica.
         engine : str
@@ -49,14 +49,14 @@ class Tape:
         check : bool
             Check the events' invariants.
         """
-        key = stage.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
+        key = setup.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
         if key == self._key:
-            yield from self._pieces
+            yield from self._chunks
             return
-        self._key, self._pieces = (), []
-        network, plan = stage.network, stage.plan
+        self._key, self._chunks = (), []
+        network, plan = setup.network, setup.plan
         events = simulate_events(
-            network, streams, commits=stage.commits, time=stage.time, limits=plan.limits, engine=engine
+            network, streams, commits=setup.commits, time=setup.time, limits=plan.limits, engine=engine
         )
         noise_key = streams.key("noise")
         checker = (
@@ -66,24 +66,26 @@ class Tape:
                 network.goes_on,
                 network.by_edge,
                 network.channel.resending,
-                np.inf if stage.time is None else stage.time,
+                np.inf if setup.time is None else setup.time,
                 network.polled,
             )
             if check
             else None
         )
-        book, kept = Book.empty(network.links.agents), 0
-        for chunk in events:
+        counter, kept = ReleaseCounter.empty(network.links.agents), 0
+        for some in events:
             if checker is not None:
-                checker.check(chunk)
-            releases, book = book.read(chunk)
-            piece = Piece(chunk, releases, unit_noise(plan, noise_key, releases, stage.dimension), book)
-            kept += chunk.nbytes + piece.unit.nbytes
+                checker.check(some)
+            releases, counter = counter.read(some)
+            chunk = EventChunk(
+                some, releases, unit_noise(plan, noise_key, releases, setup.dimension), counter
+            )
+            kept += some.nbytes + chunk.unit.nbytes
             if kept <= KEEP_BYTES:
-                self._pieces.append(piece)
+                self._chunks.append(chunk)
             else:
-                self._pieces = []
-            yield piece
+                self._chunks = []
+            yield chunk
         self.ended = events.ended
         if kept <= KEEP_BYTES:
             self._key = key

@@ -19,23 +19,23 @@ from p2psim.network.exchanges import Gossip, Round
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
-from p2psim.privacy.releases import Book, by_agent, joined
-from p2psim.simulation.algorithms import family_of
-from p2psim.simulation.algorithms.replay import Assessment, FamilyCell, Stage, with_spent
+from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
+from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.replay import Assessment, PreparedCell, ReplaySetup, with_spent
 from p2psim.simulation.outcome import Outcome, streams_of
 from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
-from p2psim.simulation.session import Piece, Tape
+from p2psim.simulation.session import EventCache, EventChunk
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.workspace import Workspace
 
 # What consecutive simulations of one process share; neither changes any result.
-_TAPE = Tape()
-_CELLS: OrderedDict[tuple[int, str, int | None], tuple[Scenario, Case, FamilyCell, tuple[str, ...]]] = (
-    OrderedDict()
-)
+_EVENTS = EventCache()
+_CELLS: OrderedDict[
+    tuple[int, str, int | None], tuple[Scenario, PreparedData, PreparedCell, tuple[str, ...]]
+] = OrderedDict()
 _KEPT_CELLS = 64
 
 
@@ -65,45 +65,45 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         If a model or a metric is not finite.
     """
     case, cell, warnings = _cell(scenario, replica, workspace)
-    stage, record = cell.stage, scenario.record
+    setup, record = cell.setup, scenario.record
     keep_noise = record.noise or record.events
     streams, engine = streams_of(scenario, replica), scenario.network.engine
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
-    totals = stage.plan.totals(piece.releases for piece in _TAPE.play(stage, streams, engine, check_events))
-    player = cell.player(streams)
+    totals = setup.plan.totals(chunk.releases for chunk in _EVENTS.read(setup, streams, engine, check_events))
+    replay = cell.replay(streams)
     recorder = Recorder(record.every)
-    watch, spending = NetworkWatch(record, stage.network), Spending(record, stage.plan, totals)
-    chunks: list[np.ndarray] = []
-    noises = [np.empty((0, stage.dimension))]
+    watch, spending = NetworkWatch(record, setup.network), Spending(record, setup.plan, totals)
+    events: list[np.ndarray] = []
+    noises = [np.empty((0, setup.dimension))]
     released: list[Releases] = []
-    losses = LostReleases(stage.network, stage.plan.limits)
-    book, last = Book.empty(stage.network.links.agents), 0.0
-    for piece in _TAPE.play(stage, streams, engine, check_events):
-        noise = stage.plan.noise(piece.unit, piece.releases, totals)
-        marks = recorder.read(piece.events)
-        player.feed(piece.events, noise, piece.releases.places, marks)
-        watch.feed(piece.events, marks)
-        spending.feed(piece.releases, marks)
-        released.append(piece.releases)
-        losses.read(piece.events)
-        book = piece.book
-        last = float(piece.events[-1]["time"])
+    losses = LostReleases(setup.network, setup.plan.limits)
+    counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
+    for chunk in _EVENTS.read(setup, streams, engine, check_events):
+        noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
+        marks = recorder.read(chunk.events)
+        replay.feed(chunk.events, noise, chunk.releases.places, marks)
+        watch.feed(chunk.events, marks)
+        spending.feed(chunk.releases, marks)
+        released.append(chunk.releases)
+        losses.read(chunk.events)
+        counter = chunk.counter
+        last = float(chunk.events[-1]["time"])
         if record.events:
-            chunks.append(piece.events)
+            events.append(chunk.events)
         if keep_noise:
             noises.append(noise)
-    exhausted = _TAPE.ended == "exhausted"
-    early = early_end_notice(stage, book.made, book.commits, last) if exhausted else []
-    marks = recorder.finish(None if early else stage.time)
+    exhausted = _EVENTS.ended == "exhausted"
+    early = early_end_notice(setup, counter.made, counter.commits, last) if exhausted else []
+    marks = recorder.finish(None if early else setup.time)
     watch.feed(np.empty(0, EVENT), marks)
     spending.feed(joined([]), marks)
-    played, releases = player.finish(marks), joined(released)
-    caveats = cell.caveats(player.violations)
+    result, releases = replay.finish(marks), joined(released)
+    caveats = cell.caveats(replay.violations)
     return Outcome(
-        ended=_TAPE.ended,
-        series=played.series + watch.finish() + spending.finish(),
+        ended=_EVENTS.ended,
+        series=result.series + watch.finish() + spending.finish(),
         ledger=ledger(
-            stage.plan,
+            setup.plan,
             losses.releases,
             losses.deliveries,
             releases,
@@ -112,9 +112,9 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
             caveats,
         ),
         agents=cell.agents(),
-        events=join(chunks) if record.events else None,
+        events=join(events) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
-        models=played.models if record.models else None,
+        models=result.models if record.models else None,
         problem_id=case.problem_id,
         warnings=(*case.warnings, *warnings, *early),
     )
@@ -144,26 +144,26 @@ def sample(
         Whether that was all.
     """
     _, cell, _ = _cell(scenario, replica, workspace)
-    stage, streams = cell.stage, streams_of(scenario, replica)
+    setup, streams = cell.setup, streams_of(scenario, replica)
     ended = False
 
-    def pieces() -> Iterator[Piece]:
+    def chunks() -> Iterator[EventChunk]:
         nonlocal ended
-        for piece in _TAPE.play(stage, streams, scenario.network.engine, False):
-            yield piece
+        for chunk in _EVENTS.read(setup, streams, scenario.network.engine, False):
+            yield chunk
             if time.perf_counter() > until:
                 return
         ended = True
 
     # What a clairvoyant allocation knows is here only what will be played.
-    known = list(pieces()) if stage.plan.clairvoyant else pieces()
-    totals = stage.plan.totals(piece.releases for piece in known)
-    player, stretches, begun = cell.player(streams), [], time.perf_counter()
+    known = list(chunks()) if setup.plan.clairvoyant else chunks()
+    totals = setup.plan.totals(chunk.releases for chunk in known)
+    replay, stretches, begun = cell.replay(streams), [], time.perf_counter()
     recorder = Recorder(scenario.record.every)
-    for piece in known:
-        noise = stage.plan.noise(piece.unit, piece.releases, totals)
-        player.feed(piece.events, noise, piece.releases.places, recorder.read(piece.events))
-        stretches.append((piece.events.size, -begun + (begun := time.perf_counter())))
+    for chunk in known:
+        noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
+        replay.feed(chunk.events, noise, chunk.releases.places, recorder.read(chunk.events))
+        stretches.append((chunk.events.size, -begun + (begun := time.perf_counter())))
     return stretches, ended
 
 
@@ -171,24 +171,26 @@ def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
     case = workspace.case(scenario, 0)
     try:
-        cell = family_of(scenario).cell(scenario, case, 0)
+        cell = adapter_of(scenario).cell(scenario, case, 0)
         facts = cell.assess()
     except AgentError as error:
         raise error.named(case.labels) from None
     return replace(
         facts,
-        privacy=with_spent(facts.privacy, cell.stage.plan, scenario.privacy.accountant),
-        warnings=(*facts.warnings, *early_end_warning(cell.stage)),
+        privacy=with_spent(facts.privacy, cell.setup.plan, scenario.privacy.accountant),
+        warnings=(*facts.warnings, *early_end_warning(cell.setup)),
     )
 
 
-def _cell(scenario: Scenario, replica: int, workspace: Workspace) -> tuple[Case, FamilyCell, tuple[str, ...]]:
+def _cell(
+    scenario: Scenario, replica: int, workspace: Workspace
+) -> tuple[PreparedData, PreparedCell, tuple[str, ...]]:
     """Case, cell and warnings, kept between replicas; with the scenario, so that its id stays its own."""
     case = workspace.case(scenario, replica)
     own = replica if scenario.data.redrawn or _is_drawn(scenario) else None
     key = id(scenario), case.problem_id, own
     if key not in _CELLS or _CELLS[key][1] is not case:
-        cell = family_of(scenario).cell(scenario, case, replica)
+        cell = adapter_of(scenario).cell(scenario, case, replica)
         _CELLS[key] = scenario, case, cell, cell.warnings
         if (
             own is not None
@@ -212,33 +214,33 @@ def _is_drawn(scenario: Scenario) -> bool:
 _GRID = 4_001
 
 
-def early_end_warning(stage: Stage) -> list[str]:
+def early_end_warning(setup: ReplaySetup) -> list[str]:
     """Warning for a run that is more likely than not to end early, with its expected end and the cure.
 
     Every agent that is never away makes releases as its clock ticks: the k-th after a time Gamma(k).
     """
-    network, limits = stage.network, stage.plan.limits
+    network, limits = setup.network, setup.plan.limits
     if limits is None or network.goes_on:
         return []
-    if stage.commits is not None:
+    if setup.commits is not None:
         is_round = isinstance(network.exchange, Round)
         # As floats: of agents without a limit it is the largest integer.
         most = float(limits.max() if is_round else limits.sum(dtype=float))
-        return [] if most >= stage.commits else [_message(f"commit {most:,.0f} of {stage.commits:,}", stage)]
-    if stage.time is None or network.rates is None:
+        return [] if most >= setup.commits else [_message(f"commit {most:,.0f} of {setup.commits:,}", setup)]
+    if setup.time is None or network.rates is None:
         return []
-    expected, chance = _expected_end(limits, network.rates * _releases_a_tick(stage), stage.time)
-    return [] if chance < 0.5 else [_message(f"time {expected:.3g} of {stage.time:g}", stage)]
+    expected, chance = _expected_end(limits, network.rates * _releases_a_tick(setup), setup.time)
+    return [] if chance < 0.5 else [_message(f"time {expected:.3g} of {setup.time:g}", setup)]
 
 
-def early_end_notice(stage: Stage, made: np.ndarray, commits: int, time: float) -> list[str]:
+def early_end_notice(setup: ReplaySetup, made: np.ndarray, commits: int, time: float) -> list[str]:
     """Warning for a run that has ended since nobody can act any more, if budgets are a reason."""
-    limits = stage.plan.limits
-    if limits is None or stage.network.goes_on or not (made >= limits).any():
+    limits = setup.plan.limits
+    if limits is None or setup.network.goes_on or not (made >= limits).any():
         return []
-    if stage.commits is not None:
-        return [_message(f"commit {commits:,} of {stage.commits:,}", stage, "ended")]
-    return [_message(f"time {time:.3g} of {stage.time:g}", stage, "ended")]
+    if setup.commits is not None:
+        return [_message(f"commit {commits:,} of {setup.commits:,}", setup, "ended")]
+    return [_message(f"time {time:.3g} of {setup.time:g}", setup, "ended")]
 
 
 def _expected_end(limits: np.ndarray, rates: np.ndarray, time: float) -> tuple[float, float]:
@@ -258,21 +260,21 @@ def _alike(limits: np.ndarray, rates: np.ndarray) -> list[tuple[tuple[float, flo
     return [((float(a), float(b)), int(n)) for (a, b), n in zip(pairs.T, counts, strict=True)]
 
 
-def _releases_a_tick(stage: Stage) -> np.ndarray:
+def _releases_a_tick(setup: ReplaySetup) -> np.ndarray:
     """Releases that an agent makes for each tick of its own clock, about."""
-    network = stage.network
+    network = setup.network
     shares = np.nan_to_num(network.shares(), nan=1.0) if network.members is not None else 1.0
     exchange = network.exchange
     both = isinstance(exchange, Gossip) and exchange.mode in ("push-pull", "edge")
     return np.asarray(shares * (2.0 if both else 1.0))
 
 
-def _message(where: str, stage: Stage, verb: str = "are expected to end") -> str:
+def _message(where: str, setup: ReplaySetup, verb: str = "are expected to end") -> str:
     runs = "the run" if verb == "ended" else "runs"
-    who = "owner" if stage.network.links.star else "agent"
+    who = "owner" if setup.network.links.star else "agent"
     later = (
         ""
-        if stage.network.links.star
+        if setup.network.links.star
         else "; let agents go on without their data (privacy.when_spent: coast or anchored)"
     )
     return (

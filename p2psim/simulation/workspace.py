@@ -18,9 +18,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.computable import computed
-from p2psim.simulation.prepared import Case
+from p2psim.simulation.prepared import PreparedData
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
@@ -46,7 +46,7 @@ class Workspace:
 
     def __init__(self, directory: Path):
         self.directory = Path(directory)
-        self._open: OrderedDict[str, Case] = OrderedDict()
+        self._open: OrderedDict[str, PreparedData] = OrderedDict()
         # Identifiers by the scenario's id; the scenario is kept with them, so that the id stays its own.
         self._known: OrderedDict[tuple[int, int | None], tuple[Scenario, str]] = OrderedDict()
 
@@ -60,7 +60,7 @@ class Workspace:
         """
         self.case(scenario, 0)
 
-    def case(self, scenario: Scenario, replica: int) -> Case:
+    def case(self, scenario: Scenario, replica: int) -> PreparedData:
         """Case of a scenario (without a sweep) in one replica."""
         problem_id = self._identify(scenario, replica)
         if problem_id in self._open:
@@ -113,7 +113,7 @@ class Workspace:
                 self._known.popitem(last=False)
         return self._known[key][1]
 
-    def _write(self, case: Case) -> None:
+    def _write(self, case: PreparedData) -> None:
         """Write aside and rename, so that others find the whole or nothing."""
         aside = self.directory / f"{case.problem_id}.{uuid.uuid4().hex}"
         aside.mkdir(parents=True)
@@ -128,7 +128,7 @@ class Workspace:
                 raise
             shutil.rmtree(aside)  # someone else was faster; the bytes are the same
 
-    def _read(self, problem_id: str) -> Case:
+    def _read(self, problem_id: str) -> PreparedData:
         folder = self.directory / problem_id
         known = json.loads((folder / "case.json").read_text())
         for key in ("labels", "groups", "warnings"):
@@ -136,7 +136,7 @@ class Workspace:
         arrays = {
             path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in sorted(folder.glob("*.npy"))
         }
-        return Case(problem_id=problem_id, arrays=arrays, **known)
+        return PreparedData(problem_id=problem_id, arrays=arrays, **known)
 
 
 def _identify(scenario: Scenario, replica: int) -> str:
@@ -150,7 +150,7 @@ def _identify(scenario: Scenario, replica: int) -> str:
         "variant": data_variant(scenario),
         "agents": scenario.network.topology.size,
         **({} if names is None else {"names": names}),
-        "family": family_of(scenario).identify(scenario),
+        "family": adapter_of(scenario).identify(scenario),
     }
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -162,7 +162,7 @@ def data_variant(scenario: Scenario) -> str:
     return content(scenario) if "data" in scenario.independent else ""
 
 
-def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
+def _make(problem_id: str, scenario: Scenario, replica: int) -> PreparedData:
     from threadpoolctl import threadpool_limits
 
     from p2psim.data.prepare import prepare
@@ -176,10 +176,10 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> Case:
             scenario,
             prepared.X,
             prepared.y,
-            lambda: family_of(scenario).arrays(scenario, prepared),
+            lambda: adapter_of(scenario).arrays(scenario, prepared),
             arrays=True,
         )
-    return Case(
+    return PreparedData(
         problem_id,
         arrays,
         prepared.labels,

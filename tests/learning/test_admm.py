@@ -16,7 +16,7 @@ from p2psim.learning.graph.algorithms import RelativePenalty, penalty
 from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.learning.reference import replay_admm_plainly
+from p2psim.learning.reference import reference_replay_admm
 from p2psim.network.channels import Channel
 from p2psim.network.section import Links
 
@@ -72,7 +72,7 @@ class TestCompiledIsPlain:
     def test_to_1e_12_with_the_objective(self, run, pieces: int) -> None:  # type: ignore[no-untyped-def]
         problem, rule, start, events, noise = run
         made = releases(events)
-        plain = list(replay_admm_plainly(problem, rule, start, events, noise[by_agent(made)]))
+        plain = list(reference_replay_admm(problem, rule, start, events, noise[by_agent(made)]))
         replay = AdmmReplay(problem, rule, start)
         ends = [0, *np.flatnonzero(events["kind"] == COMMIT) + 1]
         assert len(plain) == len(ends)

@@ -9,7 +9,7 @@ from gossip_cases import CHANNELS, averaging_events, complete, play, regular, ri
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, EVENT, SEND
 from p2psim.learning.graph.averaging import AveragingReplay
-from p2psim.learning.reference import average_plainly
+from p2psim.learning.reference import reference_average
 from p2psim.network.channels import Channel
 from p2psim.network.section import Links
 
@@ -87,7 +87,7 @@ class TestCompiledIsPlain:
         links = GRAPHS[graph]
         start = np.random.default_rng(1).normal(size=(links.agents, 3))
         events = averaging_events(links, mode, 300, channel=CHANNELS[channel], partner="weight")  # type: ignore[arg-type]
-        plain = list(average_plainly(start, events))
+        plain = list(reference_average(start, events))
         assert len(plain) == 301
         replay = AveragingReplay(start)
         ends = np.flatnonzero(events["kind"] == COMMIT) + 1

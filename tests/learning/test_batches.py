@@ -18,7 +18,7 @@ from p2psim.learning.batches import POISSON, FixedBatch, PoissonBatch, Sampling,
 from p2psim.learning.owner_kernel import batch_gradient, draw_fixed, draw_poisson
 from p2psim.learning.reference import drawn, mean_gradient
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.star.reference import reference_replay
 
 LEVEL = 1e-6
 KEY = stream_key(5, 0, "batches")
@@ -204,7 +204,7 @@ class TestStar:
         events = star_events(3, 60, seed)
         noise = 0.1 * np.random.default_rng(seed).laplace(size=(60, problem.dimension))
         method, how = StarMethod(0.02, 0.5, False), sampling(batch, problem.records, KEY)
-        plain = replay_plainly(problem, method, events, noise, clip, how)
+        plain = reference_replay(problem, method, events, noise, clip, how)
         whole = replay_compiled(problem, method, events, noise, clip, every=1, sampling=how).recorded
         assert np.abs(whole.theta - plain).max() <= 1e-12 * np.abs(plain).max()
         pieces = replay_compiled(

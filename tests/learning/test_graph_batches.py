@@ -21,7 +21,7 @@ from p2psim.core.randomness import stream_key
 from p2psim.learning.batches import FixedBatch, PoissonBatch, sampling
 from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
-from p2psim.learning.reference import replay_admm_plainly, replay_plainly
+from p2psim.learning.reference import reference_replay, reference_replay_admm
 
 
 def fed(replay, events):
@@ -52,7 +52,7 @@ def test_descent_equals_plain(kind, batch, seed, order, clip, limits):
     events = graph_events(where, 50, seed, limits=most, goes_on=True)
     noise, rule = laplace_noise(events, 3, 0.1, seed), GraphRule(clip, order)
     how = sampling(batch, problem.records, KEY)
-    plain = np.array(list(replay_plainly(problem, rule, start, events, noise, sampling=how)))
+    plain = np.array(list(reference_replay(problem, rule, start, events, noise, sampling=how)))
     found = paths(problem, rule, start, events, noise, sampling=how)
     assert np.abs(found - plain).max() <= 1e-12 * np.abs(plain).max()
     # What is tracked beside it is the objective of all records.
@@ -70,13 +70,13 @@ def test_admm_equals_plain(batch, inner):
     rule = AdmmRule(1.0, inner, clip=0.5)
     replay = fed(AdmmReplay(problem, rule, start, sampling=how), events)
     noise = np.zeros((events.size, 2))
-    *_, plain = replay_admm_plainly(problem, rule, start, events, noise, sampling=how)
+    *_, plain = reference_replay_admm(problem, rule, start, events, noise, sampling=how)
     np.testing.assert_allclose(replay.theta, plain, rtol=1e-10, atol=1e-12)
 
 
 def longest_at_releases(problem, events, rule, start, noise, how):
     """Of each release, by agent in order: the commits before it, and the longest gradient of any of its records."""
-    path = replay_plainly(problem, rule, start, events, noise, sampling=how)
+    path = reference_replay(problem, rule, start, events, noise, sampling=how)
     theta, step, seen = next(path), 0, {i: [] for i in range(problem.agents)}
     for event in events[events["kind"] == COMMIT]:
         i = int(event["agent"])

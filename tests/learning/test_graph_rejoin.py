@@ -11,7 +11,7 @@ from p2psim.core.events import COMMIT, JOIN
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.learning.reference import replay_plainly
+from p2psim.learning.reference import reference_replay
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast
@@ -39,7 +39,7 @@ def test_compiled_equals_plain_and_objective_is_kept(loss: Any, rejoin: Any, hel
     order = np.lexsort((commits["release"], commits["agent"]))
     in_order = np.empty_like(by_agent)
     in_order[order] = by_agent
-    plain = list(replay_plainly(problem, GraphRule(), start, events, by_agent))[-1]
+    plain = list(reference_replay(problem, GraphRule(), start, events, by_agent))[-1]
     for chunk in (1, 11, events.size):
         replay, row = GraphReplay(problem, GraphRule(), start), 0
         for at in range(0, events.size, chunk):

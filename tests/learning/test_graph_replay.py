@@ -28,7 +28,7 @@ from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.owner_kernel import EXCEEDED, UNKNOWN, WITHIN, evaluate
-from p2psim.learning.reference import replay_plainly
+from p2psim.learning.reference import reference_replay
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.section import links
@@ -95,7 +95,7 @@ def runs(draw):
 @given(run=runs())
 def test_compiled_equals_plain(run):
     problem, rule, start, anchor, events, noise = run
-    plain = np.array(list(replay_plainly(problem, rule, start, events, noise, anchor)))
+    plain = np.array(list(reference_replay(problem, rule, start, events, noise, anchor)))
     made = paths(problem, rule, start, events, noise, anchor=anchor)
     assert made.shape == plain.shape == (61, *start.shape)
     assert np.abs(made - plain).max() <= 1e-12 * max(np.abs(plain).max(), 1e-300)
@@ -200,7 +200,7 @@ def test_plain_equals_the_papers_update(kind, sizes, seed, mu, scale):
         row += mine.size
     expected = transcribed(problem, start, commits, ordered)
     for models in (
-        np.array(list(replay_plainly(problem, GraphRule(), start, events, noise))),
+        np.array(list(reference_replay(problem, GraphRule(), start, events, noise))),
         paths(problem, GraphRule(), start, events, noise),
     ):
         np.testing.assert_allclose(models[1:], expected, rtol=0, atol=1e-12 * np.abs(expected).max())
@@ -255,7 +255,7 @@ def test_an_older_version_never_overwrites_a_newer_one():
     problem = only_averages(where, start)
     noise = np.zeros((3, 1))
     assert replayed(problem, GraphRule(), start, events, noise).theta.tolist() == [[2.0], [1.0]]
-    assert [m.tolist() for m in replay_plainly(problem, GraphRule(), start, events, noise)][-1] == [
+    assert [m.tolist() for m in reference_replay(problem, GraphRule(), start, events, noise)][-1] == [
         [2.0],
         [1.0],
     ]

@@ -7,7 +7,7 @@ from gossip_cases import CHANNELS, complete, play, regular, ring
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, SEND
 from p2psim.learning.graph.averaging import PushSumReplay
-from p2psim.learning.reference import push_sum_plainly
+from p2psim.learning.reference import reference_push_sum
 from p2psim.network.channels import Channel
 
 GRAPHS = {"ring": ring(8), "complete": complete(7), "random-regular": regular(10, 3)}
@@ -23,7 +23,7 @@ def test_compiled_equals_plain_for_chunks_of_any_size(graph: str, channel: str) 
     links = GRAPHS[graph]
     events = play(links, "push", channel=CHANNELS[channel], commits=200)
     x = start(links.agents)
-    plain = list(push_sum_plainly(x, events))[-1]
+    plain = list(reference_push_sum(x, events))[-1]
     for chunk in (1, 7, events.size):
         replay = PushSumReplay(x)
         for at in range(0, events.size, chunk):

@@ -11,7 +11,7 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
-from p2psim.learning.star.reference import replay_rounds_plainly
+from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
@@ -71,7 +71,7 @@ def test_compiled_equals_plain_for_chunks_of_any_size(
     events = rounds_of(owners, 14, seed, network)
     noise = 0.1 * random.laplace(size=(int(releases_of(events, owners).sum()), problem.dimension))
     drawn = sampling(batch, problem.records, Streams(seed).key("batches"))
-    plain = replay_rounds_plainly(problem, method, events, noise, clip, drawn, order, grid)
+    plain = reference_replay_rounds(problem, method, events, noise, clip, drawn, order, grid)
     whole = compiled(problem, method, events, noise, clip, None, drawn, order, grid)
     assert whole.step.tolist() == list(range(15))
     assert np.abs(whole.theta - plain).max() <= 1e-12 * max(np.abs(plain).max(), 1e-3)
@@ -94,7 +94,7 @@ def test_algorithm_1_is_gradient_descent_on_the_fitness(form: str) -> None:
         SynchronousDescent(horizon=T, rho=rho, theta_max=2.0, form=form), Weighting.equal(3)
     )
     events = rounds_of(3, T - 1, 0, NETWORKS[0])
-    theta = replay_rounds_plainly(problem, method, events, np.zeros((3 * (T - 1), 3)))
+    theta = reference_replay_rounds(problem, method, events, np.zeros((3 * (T - 1), 3)))
     expected = np.zeros(3)
     for k in range(1, T):
         expected = expected - (rho / (T**2 * k) if form == "printed" else rho / k) * full_gradient(
@@ -144,7 +144,7 @@ def test_algorithm_2_by_hand() -> None:
     method = round_method(
         SynchronousAveraging(horizon=5, c1=0.1, theta_max=1.0, form="printed"), Weighting.equal(2)
     )
-    theta = replay_rounds_plainly(problem, method, rounds_of(2, 4, 0, NETWORKS[0]), np.zeros((8, 1)))
+    theta = reference_replay_rounds(problem, method, rounds_of(2, 4, 0, NETWORKS[0]), np.zeros((8, 1)))
     e, at, average, made = 5**-0.5, 0.0, 0.0, [0.0]
     for k in range(1, 5):
         average = (k - 1) / (e + k) * average + (e + 1) / (e + k) * at
@@ -164,7 +164,7 @@ def test_a_missing_answer_is_missing_and_reweighting_makes_up_for_it(reweight: s
     for seed in range(400):
         events = rounds_of(3, 1, seed, (Round(), Channel(), Bernoulli(drop=0.4)))
         answered = np.flatnonzero(releases_of(events, 3))
-        theta = replay_rounds_plainly(problem, method, events, np.zeros((answered.size, 3)))[1]
+        theta = reference_replay_rounds(problem, method, events, np.zeros((answered.size, 3)))[1]
         own = [-2 * problem.shares[i] * problem.moment[i] for i in answered]
         expected = -sum(own, np.zeros(3))
         if reweight == "known":

@@ -12,7 +12,7 @@ from p2psim.learning.losses import Squared
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star.algorithms import AsyncStar, StarMethod, star_method
 from p2psim.learning.star.problem import star_problem
-from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Poll, Request
@@ -70,7 +70,7 @@ def runs(draw):
 def test_compiled_equals_plain_for_chunks_of_any_size(run, chunk, order, grid):
     problem, method, events, noise, clip = run
     more = {"order": order, "grid": grid}
-    plain = replay_plainly(problem, method, events, noise, clip, **more)
+    plain = reference_replay(problem, method, events, noise, clip, **more)
     whole = replay_compiled(problem, method, events, noise, clip, every=1, **more).recorded
     assert whole.step.tolist() == list(range(61))
     difference = np.abs(whole.theta - plain).max()
@@ -120,7 +120,7 @@ def test_plain_equals_the_papers_formulas(kind, form, seed, sizes, noisy):
         by_answer.append(noise[row[i]])
         row[i] += 1
     expected = transcribed(problem, rho, T, l2, form, order, by_answer)
-    plain = replay_plainly(problem, star_method(algorithm, rho, l2, N), events, noise)
+    plain = reference_replay(problem, star_method(algorithm, rho, l2, N), events, noise)
     np.testing.assert_allclose(plain[1:], expected, rtol=1e-12, atol=1e-13)
 
 
@@ -137,7 +137,7 @@ def test_gradients_from_sums_equal_those_from_records(sizes, seed, intercept):
     step = 0.3 / float((len(sizes) * problem.shares * problem.hessian_peaks()).max())
     method, noise = StarMethod(step, 0.5, False), np.zeros((40, problem.dimension))
     assert gradient_rule(problem, largest * 0.999999).how == FROM_RECORDS
-    plain = replay_plainly(problem, method, events, noise)
+    plain = reference_replay(problem, method, events, noise)
     for clip in (np.inf, largest * 1.001):
         assert gradient_rule(problem, clip).how == FROM_SUMS
         theta = replay_compiled(problem, method, events, noise, clip, every=1).recorded.theta
@@ -301,5 +301,5 @@ def test_answers_are_computed_at_the_query_that_they_answer(stale):
     compiled = replay_compiled(problem, method, events, noise, every=1).recorded.theta
     np.testing.assert_allclose(compiled, path, rtol=0, atol=1e-12 * np.abs(path).max())
     np.testing.assert_allclose(
-        replay_plainly(problem, method, events, noise), path, rtol=0, atol=1e-12 * np.abs(path).max()
+        reference_replay(problem, method, events, noise), path, rtol=0, atol=1e-12 * np.abs(path).max()
     )

@@ -14,7 +14,7 @@ from p2psim.core.events import COMMIT, JOIN
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.steps import Exponential, Fresh, Inverse, Weighting, inverse_frequencies
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Channel
@@ -56,7 +56,7 @@ def test_compiled_equals_plain(
     )
     method = StarMethod(0.02, 0.5, False, weighting)
     noise = 0.1 * random.laplace(size=(int(releases_of(events, OWNERS).sum()), 3))
-    plain = replay_plainly(problem, method, events, noise)
+    plain = reference_replay(problem, method, events, noise)
     found = replay_compiled(problem, method, events, noise, chunk=37, every=1).recorded
     assert np.abs(found.theta - plain[: len(found.theta)]).max() <= 1e-12 * max(1.0, np.abs(plain).max())
 
@@ -82,7 +82,7 @@ def test_an_owner_comes_back_with_what_the_event_says() -> None:
         events = churned(2, rejoin, Request())
         assert (events["kind"] == JOIN).any()
         noise = np.zeros((int(releases_of(events, OWNERS).sum()), 3))
-        paths[rejoin] = replay_plainly(problem, StarMethod(0.05, 0.5, False), events, noise)
+        paths[rejoin] = reference_replay(problem, StarMethod(0.05, 0.5, False), events, noise)
     # The network is the same, so that only the models of those who came back differ.
     assert len({len(path) for path in paths.values()}) == 1
     assert not np.allclose(paths["stale"], paths["reset"])

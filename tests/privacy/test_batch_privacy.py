@@ -15,7 +15,7 @@ from p2psim.learning.batches import FixedBatch, PoissonBatch
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
 from p2psim.privacy.allocations import Releases
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -102,7 +102,7 @@ def with_batch(one: Scenario, batch: dict) -> Scenario:
 
 
 def plan_of(one, workspace):
-    return family_of(one).cell(one, workspace.case(one, 0), 0).stage.plan
+    return adapter_of(one).cell(one, workspace.case(one, 0), 0).setup.plan
 
 
 @pytest.mark.parametrize("build", [scenario, graph_scenario], ids=["star", "graph"])

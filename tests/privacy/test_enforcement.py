@@ -19,7 +19,7 @@ from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
 from p2psim.privacy.releases import Violations
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import marks_of_run
 from p2psim.simulation.simulate import simulate
@@ -155,7 +155,7 @@ class TestLedger:
     @pytest.fixture(scope="class")
     def plan(self, workspace):
         one = scenario({"privacy.allocation": {"kind": "cap", "releases": 40}, "privacy.delta": DELTA})
-        return family_of(one).cell(one, workspace.case(one, 0), 0).stage.plan
+        return adapter_of(one).cell(one, workspace.case(one, 0), 0).setup.plan
 
     @staticmethod
     def of(plan, releases, accountants=("basic", "kov", "pld")):
@@ -202,7 +202,7 @@ class TestLedger:
         """However a ledger puts equal releases together: each is charged here as the plan says, by itself."""
         enforce = allocation.get("compose", "basic")
         one = scenario({"privacy.allocation": allocation, "privacy.delta": DELTA, "privacy.enforce": enforce})
-        plan = family_of(one).cell(one, workspace.case(one, 0), 0).stage.plan
+        plan = adapter_of(one).cell(one, workspace.case(one, 0), 0).setup.plan
         agents = np.array(sorted(who), np.int64)
         numbers = np.array([k - agents.tolist().index(agent) for k, agent in enumerate(agents)], np.int64)
         releases = Releases(agents, numbers, np.arange(agents.size))
@@ -273,7 +273,7 @@ class TestGaussian:
         """Between the largest L2 and the largest L1 norm of a gradient it holds for Gaussian noise, not for Laplace."""
         changes = {"privacy.epsilon": 1e9, "learning.algorithm.rho": 1e-9}  # the model stays at zero
         one = scenario(changes)
-        problem = family_of(one).cell(one, workspace.case(one, 0), 0).problem
+        problem = adapter_of(one).cell(one, workspace.case(one, 0), 0).problem
         gradients = 2 * problem.y[:, None] * problem.X
         l1, l2 = np.abs(gradients).sum(axis=1).max(), np.linalg.norm(gradients, axis=1).max()
         declared = {"kind": "declared", "bound": float((l1 + l2) / 2)}
@@ -332,12 +332,10 @@ RECOMPUTED = {
 def test_plain_recomputation_agrees(workspace, one):
     outcome = simulate(one, 0, workspace)
     case = workspace.case(one, 0)
-    cell = family_of(one).cell(one, case, 0)
-    marks = marks_of_run(one.record.every, outcome.events, cell.stage.time)
+    cell = adapter_of(one).cell(one, case, 0)
+    marks = marks_of_run(one.record.every, outcome.events, cell.setup.time)
     compared = list(
-        cell.recompute(
-            streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models
-        )
+        cell.verify(streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models)
     )
     assert compared
     for pair in compared:

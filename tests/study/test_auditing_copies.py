@@ -13,7 +13,7 @@ from p2psim.audit.graph import Copies, GraphArena
 from p2psim.audit.star import StarArena
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.workspace import Workspace
 
 ROUNDS = {"kind": "synchronous-averaging", "horizon": 20, "c1": 0.1, "theta_max": 3}
@@ -41,7 +41,7 @@ def arena(request: pytest.FixtureRequest, tmp_path) -> Arena:
         if kind == "rounds":
             changes["learning"] = small_study.tree()["learning"] | {"algorithm": ROUNDS}
         scenario = small_study.scenario(network=network, sweep={}, **changes)
-    cell = family_of(scenario).cell(scenario, Workspace(tmp_path).case(scenario, 0), 0)
+    cell = adapter_of(scenario).cell(scenario, Workspace(tmp_path).case(scenario, 0), 0)
     return GraphArena(cell, [0, 1]) if kind == "graph" else StarArena(cell, [0, 1])
 
 

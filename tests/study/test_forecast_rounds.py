@@ -126,7 +126,7 @@ def test_at_the_break_even_budget_nobody_gains_or_loses(workspace):
     assert ends
     for party in ends:
         factor = party.break_even / party.epsilon
-        again = made(changed(one, budgets=found.setting.cell.stage.plan.budget * factor), workspace)
+        again = made(changed(one, budgets=found.setting.cell.setup.plan.budget * factor), workspace)
         assert again.psi == pytest.approx(party.alone, rel=1e-6)
         assert party.gains == (factor < 1)
 

@@ -147,7 +147,7 @@ def test_a_cap_that_is_hardly_met_is_exact_enough(workspace):
     one = scenario({**LINEAR, "privacy.allocation": {"kind": "cap", "tail": 1e-6}})
     found = made(one, workspace)
     assert found.approximate == ()
-    assert 0 < overruns(found.setting.cell.stage.plan, found.setting.frequencies, 60) <= 1e-6
+    assert 0 < overruns(found.setting.cell.setup.plan, found.setting.frequencies, 60) <= 1e-6
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_at_the_break_even_budget_nobody_gains_or_loses(workspace):
     assert ends
     for party in ends:
         factor = party.break_even / party.epsilon
-        budgets = found.setting.cell.stage.plan.budget * factor
+        budgets = found.setting.cell.setup.plan.budget * factor
         again = made(changed(one, budgets=budgets), workspace)
         assert again.psi == pytest.approx(party.alone, rel=1e-6)
         assert party.gains == (factor < 1)
@@ -245,7 +245,7 @@ def test_variances_are_those_of_the_plan(workspace):
     one = scenario(LINEAR)
     given = setting(one, workspace.case(one, 0))
     scales = 2 * 60 / (np.array([40, 60, 100]) * np.array([30.0, 60.0, 20.0]))
-    variances = answer_variances(given.cell.stage.plan, given.frequencies, 60)
+    variances = answer_variances(given.cell.setup.plan, given.frequencies, 60)
     assert variances == pytest.approx(np.broadcast_to(2 * scales**2, (60, 3)))
 
 

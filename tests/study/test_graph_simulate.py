@@ -8,10 +8,10 @@ from graph_cases import commits_of, graph_scenario, released
 
 from p2psim.core.events import COMMIT, SEND, WAKE
 from p2psim.learning.graph.optimum import minimise_together, propagate
-from p2psim.learning.reference import replay_plainly
+from p2psim.learning.reference import reference_replay
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.graph import cell as graph_cell
-from p2psim.simulation.session import Tape
+from p2psim.simulation.session import EventCache
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -38,7 +38,7 @@ def digest(outcome):
 
 def fresh(monkeypatch):
     """Forget all that earlier simulations left behind in this process."""
-    monkeypatch.setattr(module, "_TAPE", Tape())
+    monkeypatch.setattr(module, "_EVENTS", EventCache())
     module._CELLS.clear()
 
 
@@ -193,7 +193,7 @@ def test_simulation_is_what_the_reference_makes_of_its_records(workspace, change
     outcome = simulate(one, 1, workspace, check_events=True)
     state = graph_cell(one, workspace.case(one, 1), 1)
     plain = list(
-        replay_plainly(state.problem, state.rule, state.start, outcome.events, outcome.noise, state.anchor)
+        reference_replay(state.problem, state.rule, state.start, outcome.events, outcome.noise, state.anchor)
     )
     steps = series(outcome, "objective").step
     expected = np.array([plain[step] for step in steps])

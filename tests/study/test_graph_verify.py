@@ -10,7 +10,7 @@ from graph_cases import graph_scenario
 
 import p2psim
 from p2psim.runs.verification import _broken_invariant, _case, _stream, verify_result
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.workspace import write_archive
 
 CASES = {
@@ -120,10 +120,10 @@ def test_more_releases_than_allowed_are_found(tmp_path):
     """A run whose scenario allows fewer than were made."""
     result = run(tmp_path / "run", {"privacy.allocation": {"kind": "cap", "releases": 4}})
     stream, case = _stream(result.events), _case(result, result.scenario, (0, 0))
-    staged = family_of(result.scenario).cell(result.scenario, case, 0)
+    staged = adapter_of(result.scenario).cell(result.scenario, case, 0)
     assert _broken_invariant(result.scenario, staged, stream) == ""
     fewer = graph_scenario({"privacy.allocation": {"kind": "cap", "releases": 3}})
-    staged = family_of(fewer).cell(fewer, case, 0)
+    staged = adapter_of(fewer).cell(fewer, case, 0)
     assert "more than 3 releases" in _broken_invariant(fewer, staged, stream)
 
 

@@ -9,7 +9,7 @@ import p2psim
 from p2psim.core.errors import MeaningError
 from p2psim.runs.verification import verify_result
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.check import recompute
+from p2psim.simulation.check import verify_replica
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -52,7 +52,7 @@ def test_other_batches_are_found(case, tmp_path):
     workspace = Workspace(tmp_path)
     run, data = simulate(one, 0, workspace), workspace.case(one, 0)
     same, apart = (
-        recompute(each, data, 0, run.events, run.noise, run.series, run.models) for each in (one, other)
+        verify_replica(each, data, 0, run.events, run.noise, run.series, run.models) for each in (one, other)
     )
     assert same.largest < 1e-10
     assert apart.largest > 1e-3

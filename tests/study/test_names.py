@@ -14,7 +14,7 @@ from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.runs.checking import check_scenario
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.workspace import Workspace
 
 CLINICS = [f"clinic_{i:02}" for i in range(1, 6)]
@@ -67,7 +67,7 @@ def tree(folder, generated=False, **topology):
 
 def cell_of(scenario, folder):
     case = Workspace(folder / "workspace").case(scenario, 0)
-    return case, family_of(scenario).cell(scenario, case, 0)
+    return case, adapter_of(scenario).cell(scenario, case, 0)
 
 
 def made(folder, change=lambda tree: None, **keys):
@@ -191,7 +191,7 @@ class TestGeneratedData:
         case, cell = made(tmp_path, change, generated=True, nodes="order")
         order = [HUB, *(name for name in CLINICS if name != HUB)]
         assert list(case.labels) == order
-        assert cell.stage.plan.budget.tolist() == [1.0 + CLINICS.index(name) for name in order]
+        assert cell.setup.plan.budget.tolist() == [1.0 + CLINICS.index(name) for name in order]
         assert cell.problem.records.tolist() == [3 + CLINICS.index(name) for name in order]
         assert cell.agents()["label"].tolist() == order
 
@@ -235,7 +235,7 @@ def test_assemble_takes_named_nodes(tmp_path, nodes, order):
     case, cell = cell_of(scenario, tmp_path)
     assert list(case.labels) == nodes
     assert cell.problem.X[::3, 0].tolist() == [0.1 * ord(name) for name in nodes]
-    assert cell.stage.network.rates.tolist() == [2.0 if name == "b" else 1.0 for name in nodes]
+    assert cell.setup.network.rates.tolist() == [2.0 if name == "b" else 1.0 for name in nodes]
     in_order = assembled(star_of(nodes, b=2.0), [pair(name) for name in nodes])
     assert in_order.resolved() == scenario.resolved()
 

@@ -14,7 +14,7 @@ from p2psim.audit.canaries import Reach, pairs
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.star.problem import LOWEST
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.check import TOLERANCE, recompute
+from p2psim.simulation.check import TOLERANCE, verify_replica
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -49,13 +49,13 @@ def test_simulated_and_recomputed(made: Scenario, tmp_path: Path) -> None:
     assert outcome.events is not None
     assert outcome.noise is not None
     again = (outcome.events, outcome.noise, outcome.series, outcome.models)
-    assert recompute(study, case, 0, *again).largest <= TOLERANCE
+    assert verify_replica(study, case, 0, *again).largest <= TOLERANCE
     if "optimum" in case.arrays:
         # An optimum that is none, with the ψ that follows from it, or without.
         for changed in ({"optimum": 0 * case.arrays["optimum"]}, {"minimum": 2 * case.arrays["minimum"]}):
             wrong = replace(case, arrays={**case.arrays, **changed})
             with pytest.raises(SimulationError, match=r"not optimal|f\(θ\*\) is"):
-                recompute(study, wrong, 0, *again)
+                verify_replica(study, wrong, 0, *again)
 
 
 def test_audits_refuse_a_loss_whose_worst_records_are_unknown() -> None:

@@ -124,7 +124,7 @@ def test_frequencies_that_cannot_be_known_are_not_taken_as_known(changes, said, 
 
 def test_known_frequencies_are_those_of_answers_that_are_used(tmp_path):
     """There, heard, and in time: the factor is one over .8·.9·.9·(1 − 1/e)."""
-    from p2psim.simulation.algorithms import family_of
+    from p2psim.simulation.algorithms import adapter_of
     from p2psim.simulation.workspace import Workspace
 
     changes = {
@@ -134,7 +134,7 @@ def test_known_frequencies_are_those_of_answers_that_are_used(tmp_path):
         "learning.algorithm": {**DESCENT, "reweight": "known"},
     }
     made = scenario({**ROUNDS, **changes})
-    cell = family_of(made).cell(made, Workspace(tmp_path).case(made, 0), 0)
+    cell = adapter_of(made).cell(made, Workspace(tmp_path).case(made, 0), 0)
     expected = 1 / (0.8 * 0.9 * 0.9 * (1 - np.exp(-1)))
     np.testing.assert_allclose(cell.method.weighting.at_learner, expected, rtol=1e-12)
 

@@ -10,11 +10,11 @@ from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import COMMIT
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
-from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.star.reference import reference_replay
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.star import cell as star_cell
 from p2psim.simulation.outcome import Outcome
-from p2psim.simulation.session import Tape
+from p2psim.simulation.session import EventCache
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -51,7 +51,7 @@ def digest(outcome: Outcome) -> dict[str, object]:
 
 def fresh(monkeypatch):
     """Forget all that earlier simulations left behind in this process."""
-    monkeypatch.setattr(module, "_TAPE", Tape())
+    monkeypatch.setattr(module, "_EVENTS", EventCache())
     module._CELLS.clear()
 
 
@@ -278,7 +278,7 @@ def test_simulation_is_what_the_reference_makes_of_its_records(workspace):
         state = star_cell(one, workspace.case(one, 0), 0)
         sensitivity = one.privacy.sensitivity
         clip = sensitivity.bound if sensitivity is not None else np.inf
-        plain = replay_plainly(state.problem, state.method, outcome.events, outcome.noise, clip)
+        plain = reference_replay(state.problem, state.method, outcome.events, outcome.noise, clip)
         np.testing.assert_allclose(outcome.models, plain, rtol=0, atol=1e-12 * np.abs(plain).max())
         X, y = state.problem.X, state.problem.y
 

@@ -17,7 +17,7 @@ from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.privacy.allocations import Allocation, Cap, Geometric, Horizon
 from p2psim.scenario.cells import display
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.rounds import RoundsCell
 from p2psim.simulation.algorithms.star import StarCell
@@ -63,7 +63,7 @@ def with_plan(setting: Setting, **changes: object) -> Setting:
     """The setting under other budgets, allocation or horizon; its model is kept."""
     cell = setting.cell
     scenario = changed(cell.scenario, rho=getattr(cell, "rho", None), **changes)  # type: ignore[arg-type]
-    made = family_of(scenario).cell(scenario, cell.case, 0)
+    made = adapter_of(scenario).cell(scenario, cell.case, 0)
     assert isinstance(made, LearnerCell)
     return replace(setting, cell=made)
 
@@ -207,7 +207,7 @@ def _plans(
     for allocation in tried:
         try:
             other = with_plan(setting, horizon=horizon, allocation=allocation)
-            plan = other.cell.stage.plan if budgets is None else other.plan(budgets)
+            plan = other.cell.setup.plan if budgets is None else other.plan(budgets)
             if overruns(plan, setting.frequencies, other.answers) > 10 * TAIL:
                 continue
             yield allocation, answer_variances(plan, setting.frequencies, other.answers)

@@ -67,7 +67,7 @@ class Coalitions:
     @property
     def budgets(self) -> np.ndarray:
         """ε of each owner, shape (N,)."""
-        return self.setting.cell.stage.plan.budget
+        return self.setting.cell.setup.plan.budget
 
     def psi(self, coalition: int) -> float:
         """Expected ψ of what a coalition trains."""
@@ -229,7 +229,7 @@ def market(setting: Setting) -> Market:
     game = Coalitions(setting)
     if game.owners < 2:
         raise InputError("coalitions need at least two owners, got 1")
-    if not (setting.cell.stage.plan.mechanism.is_private and np.isfinite(game.budgets).all()):
+    if not (setting.cell.setup.plan.mechanism.is_private and np.isfinite(game.budgets).all()):
         raise InputError("coalitions bargain over ε, and here is none: give a mechanism with noise")
     shares = game.shapley()
     labels = setting.cell.case.labels

@@ -57,7 +57,7 @@ class Prospect:
 def parties(forecast: Forecast) -> list[Prospect]:
     """Isolated and collaborating ψ of every owner."""
     setting, parts = forecast.setting, forecast.parts
-    budgets = setting.cell.stage.plan.budget
+    budgets = setting.cell.setup.plan.budget
     factors = _break_even_factors(forecast)
     return [
         Prospect(
@@ -76,7 +76,7 @@ def parties(forecast: Forecast) -> list[Prospect]:
 def _break_even_factors(forecast: Forecast) -> list[float | None]:
     """By what all budgets must be multiplied for each owner to gain nothing and lose nothing."""
     setting = forecast.setting
-    plan_made = setting.cell.stage.plan
+    plan_made = setting.cell.setup.plan
     N = len(plan_made.budget)
     if not plan_made.mechanism.is_private or not np.isfinite(plan_made.budget).all():
         return [None] * N
@@ -104,7 +104,7 @@ def _break_even_factors(forecast: Forecast) -> list[float | None]:
 
 def noise_at_the_end(forecast: Forecast, other: Setting) -> float:
     """What noise adds to E[ψ] at the end under another plan for the same owners."""
-    variances = answer_variances(other.cell.stage.plan, other.frequencies, forecast.setting.answers)
+    variances = answer_variances(other.cell.setup.plan, other.frequencies, forecast.setting.answers)
     return float(forecast.walk.noise(variances).sum())
 
 
@@ -123,7 +123,7 @@ class Alike:
     @property
     def epsilon(self) -> float:
         """The equal ε that makes Σ1/ε² what it is: infinite without noise."""
-        plan_made = self.setting.cell.stage.plan
+        plan_made = self.setting.cell.setup.plan
         if not plan_made.mechanism.is_private:
             return float("inf")
         mean = np.mean(1 / plan_made.budget**2)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from p2psim.analysis.forecasts.exchange import Charge, Party, check_family
+from p2psim.analysis.forecasts.exchange import Charge, Party, check_algorithm
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.scenario.cells import cells
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.star_setting import x_bound_of
 from p2psim.simulation.workspace import Workspace
@@ -126,7 +126,7 @@ def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Par
     InputError
         If there is no such owner, the data is swept, or what `disclose` raises.
     """
-    check_family(scenario)
+    check_algorithm(scenario)
     first = cells(scenario, confirm_cells=True)[0]
     if any(key.startswith(("data.", "network.topology")) for key in first.swept):
         raise InputError(
@@ -135,7 +135,7 @@ def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Par
     one = first.scenario
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         case = Workspace(Path(directory)).case(one, 0)
-        cell = family_of(one).cell(one, case, 0)
+        cell = adapter_of(one).cell(one, case, 0)
         assert isinstance(cell, LearnerCell)
         if party is not None and party not in case.labels:
             raise InputError(f"there is no owner {party}; known: {', '.join(case.labels[:20])}")

@@ -17,7 +17,7 @@ from p2psim.core.paths import fault_of
 from p2psim.learning.optimum import minimise_squared
 from p2psim.learning.section import STARS
 from p2psim.simulation.algorithms.star_setting import l2_of, star_algorithm
-from p2psim.simulation.prepared import Case
+from p2psim.simulation.prepared import PreparedData
 from p2psim.theory.forecasts.statistics import joint_moment
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from p2psim.scenario.model import Scenario
 
-#: Case of parties that nobody has records of.
+#: PreparedData of parties that nobody has records of.
 EXCHANGED = "exchanged"
 
 #: Relative to the largest eigenvalue, how far below 0 one may be by rounding.
@@ -166,7 +166,7 @@ def _arrays(file: str) -> list[dict[str, Any]]:
     return [{name: values[i] for name, values in columns.items()} for i in range(count)]
 
 
-def case_of(scenario: Scenario, parties: Sequence[Party]) -> Case:
+def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
     """A case of parties of whose records only sums are known: whatever looks at a record sees zeros.
 
     Parameters
@@ -180,7 +180,7 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> Case:
     MeaningError
         If the loss is not squared, the scenario is of other parties, or something else depends on records.
     """
-    check_family(scenario)
+    check_algorithm(scenario)
     _check(scenario, parties)
     records = np.array([one.records for one in parties], np.int64)
     gram = np.array([one.gram for one in parties])
@@ -197,7 +197,7 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> Case:
             f"ψ needs f(θ*) > 0, and these statistics give {minimum:.3g}: their noise drowns what labels vary"
         )
     n, p = int(records.sum()), moment.shape[1]
-    return Case(
+    return PreparedData(
         EXCHANGED,
         {
             # Strides of zero: no memory, however many records there are.
@@ -252,7 +252,7 @@ def _largest(bounds: list[float | None]) -> float | None:
     return max(known) if len(known) == len(bounds) else None
 
 
-def check_family(scenario: Scenario) -> None:
+def check_algorithm(scenario: Scenario) -> None:
     """Refuse algorithms without a central learner.
 
     Raises

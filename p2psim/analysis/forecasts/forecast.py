@@ -71,7 +71,7 @@ def forecast(setting: Setting) -> Forecast:
     SimulationError
         If the step is unstable and the forecast grows beyond all numbers.
     """
-    plan, steps = setting.cell.stage.plan, setting.answers
+    plan, steps = setting.cell.setup.plan, setting.answers
     walked = setting.walk()
     variances = answer_variances(plan, setting.frequencies, steps)
     parts = walked.split(variances)

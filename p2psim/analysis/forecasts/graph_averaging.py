@@ -61,20 +61,20 @@ def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
     MeaningError
         If a run that ends with a number of updates is recorded by time.
     """
-    step, stage, n = setting.step, setting.cell.stage, len(setting.first)
+    step, setup, n = setting.step, setting.cell.setup, len(setting.first)
     assert isinstance(step, Averaging)
     every = setting.cell.scenario.record.every
-    if stage.commits is not None and not isinstance(every, int):
+    if setup.commits is not None and not isinstance(every, int):
         raise MeaningError(
             "record.every", "forecasts of averaging that ends with a number of commits need steps, not times"
         )
-    moments, _ = moments_of(every, stage.commits, stage.time, setting.rate * step.commits)
-    if stage.commits is not None:
+    moments, _ = moments_of(every, setup.commits, setup.time, setting.rate * step.commits)
+    if setup.commits is not None:
         found = _walked(setting, step, moments.most).mixed(moments.chances)
     else:
         # Both commits of an exchange fall in one moment, so that by a time there are whole exchanges alone.
         by_exchange = by_time(
-            setting.rate * (moments.points if moments.axis == "time" else np.array([stage.time]))
+            setting.rate * (moments.points if moments.axis == "time" else np.array([setup.time]))
         )
         found = _walked(setting, step, by_exchange.shape[1] - 1, whole=True).mixed(by_exchange)
         if moments.axis == "commits":

@@ -19,7 +19,7 @@ from p2psim.learning.graph.optimum import minimise_alone, minimise_together
 from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
 from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.plan import Plan
-from p2psim.simulation.algorithms.replay import Stage
+from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.theory.forecasts.descent import LinearDescent
 from p2psim.theory.forecasts.descent_orders import Orders, sampled, vectors
 from p2psim.theory.forecasts.descent_path import (
@@ -124,8 +124,8 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
     """
     model, cell = setting.step, setting.cell
     assert isinstance(model, LinearDescent)
-    stage = cell.stage
-    moments, wakes = moments_of(cell.scenario.record.every, stage.commits, stage.time, setting.rate)
+    setup = cell.setup
+    moments, wakes = moments_of(cell.scenario.record.every, setup.commits, setup.time, setting.rate)
     bias, optimum, alone = (
         model.gap(model.offset),
         minimise_together(cell.problem),
@@ -135,7 +135,7 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
         with np.errstate(over="raise", invalid="raise"):
             parts = (
                 _of_orders(setting, model, moments, wakes)
-                if model.size > MOST_NUMBERS or wants_orders(model, stage.plan, stage, setting.rate)
+                if model.size > MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
                 else _of_moments(setting, model, moments, wakes)
             )
     except FloatingPointError:
@@ -180,7 +180,7 @@ class _Parts:
 
 def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
     cell = setting.cell
-    plan, scenario = cell.stage.plan, cell.scenario
+    plan, scenario = cell.setup.plan, cell.scenario
     how = Orders(
         limits=plan.releases,
         spent=scenario.privacy.when_spent,
@@ -189,8 +189,8 @@ def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wa
         anchor=cell.anchor,
         start_factor=setting.first_factor,
         variances=partial(release_variances, plan),
-        commits=cell.stage.commits,
-        time=cell.stage.time,
+        commits=cell.setup.commits,
+        time=cell.setup.time,
         rate=setting.rate,
     )
     # So many that they take about as long as is borne.
@@ -205,7 +205,7 @@ def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wa
 
 
 def _of_moments(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
-    plan, nodes = setting.cell.stage.plan, _nodes(moments)
+    plan, nodes = setting.cell.setup.plan, _nodes(moments)
     # A short walk where its error does not matter, a full one where it may.
     for exact in (False, True):
         walked = _kept_path(model, moments.most, exact)
@@ -316,19 +316,19 @@ def noise_at(
         ) from None
 
 
-def wants_orders(model: LinearDescent, plan: Plan, stage: Stage, rate: float) -> bool:
+def wants_orders(model: LinearDescent, plan: Plan, setup: ReplaySetup, rate: float) -> bool:
     """Whether moments do not close: releases may end, or scales depend on wakes in ways that are too much to walk."""
-    if stage.commits is None:
-        tail = _overruns_in_time(plan, rate * model.chance * float(stage.time or 0.0))
+    if setup.commits is None:
+        tail = _overruns_in_time(plan, rate * model.chance * float(setup.time or 0.0))
     else:
-        tail = overruns(plan, model.chance, stage.commits)
+        tail = overruns(plan, model.chance, setup.commits)
     if tail > RUNS_OUT:
         return True
     if not plan.clairvoyant:
         return False
-    wakes = stage.commits or 0
+    wakes = setup.commits or 0
     work = 4.0 * model.agents * (2 // plan.mechanism.power + 1) * wakes * model.size**2
-    return stage.commits is None or work > _EXACT_WORK or plan.sampled
+    return setup.commits is None or work > _EXACT_WORK or plan.sampled
 
 
 def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps: np.ndarray) -> np.ndarray:

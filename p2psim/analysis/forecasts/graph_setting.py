@@ -25,7 +25,7 @@ from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.spectrum import weight_matrix
 from p2psim.scenario.record import EveryTime
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.graph_setting import algorithm_of
@@ -35,7 +35,7 @@ from p2psim.theory.forecasts.descent import LinearDescent, linear_descent
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 #: Longest state n·p of descent, and most agents of averaging, whose moments are squares of that.
 MOST_NUMBERS = 2_000
@@ -74,7 +74,7 @@ class GraphSetting:
     approximate: tuple[str, ...]
 
 
-def graph_setting(scenario: Scenario, case: Case, replica: int = 0) -> GraphSetting:
+def graph_setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
     """Take from a scenario (without a sweep) and its case what a forecast needs.
 
     Raises
@@ -84,9 +84,9 @@ def graph_setting(scenario: Scenario, case: Case, replica: int = 0) -> GraphSett
     """
     algorithm = scenario.learning.algorithm
     _check(scenario)
-    cell = family_of(scenario).cell(scenario, case, replica)
+    cell = adapter_of(scenario).cell(scenario, case, replica)
     assert isinstance(cell, GraphCell)
-    network, problem = cell.stage.network, cell.problem
+    network, problem = cell.setup.network, cell.problem
     assert network.rates is not None
     frequencies, _ = long_run_frequencies(network)
     wakes = float(network.rates @ network.shares())

@@ -144,7 +144,7 @@ class GraphCellForecast:
             {
                 "label": cell.case.labels[i],
                 "records": int(cell.problem.records[i]),
-                "epsilon": float(cell.stage.plan.budget[i]),
+                "epsilon": float(cell.setup.plan.budget[i]),
                 "noise": float(noise[i]),
                 "share": float(noise[i]) / total if total else 0.0,
                 "together": float(made.apart[i]),

@@ -23,7 +23,7 @@ from p2psim.theory.forecasts.descent import LinearDescent
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.workspace import Workspace
 
 #: Relative standard errors below this are of rounding.
@@ -120,7 +120,7 @@ def calibrate(
 GraphForecast = DescentForecast | AveragingForecast
 
 
-def graph_forecast(scenario: Scenario, case: Case, replica: int = 0) -> GraphForecast:
+def graph_forecast(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphForecast:
     """Forecast a scenario on a graph.
 
     Raises
@@ -160,10 +160,10 @@ def graph_calibrate(
     float
         Seconds of a replica; the first, which may compile, left out.
     """
-    stage, record, metric = made.setting.cell.stage, scenario.record, metric_of(made)
+    setup, record, metric = made.setting.cell.setup, scenario.record, metric_of(made)
     every = record.every
-    if stage.time is not None and isinstance(every, int):
-        every = EveryTime(time=stage.time / POINTS)
+    if setup.time is not None and isinstance(every, int):
+        every = EveryTime(time=setup.time / POINTS)
     pilot = scenario.model_copy(
         update={"record": record.model_copy(update={"metrics": [metric], "per_agent": [], "every": every})}
     )

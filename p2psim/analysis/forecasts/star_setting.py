@@ -23,7 +23,7 @@ from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.learning.star.expansion import balance, expansion
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.privacy.section import Limit
-from p2psim.simulation.algorithms import family_of
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.agents import answering, long_run_frequencies
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, plan_answers
 from p2psim.simulation.algorithms.rounds import RoundsCell
@@ -35,7 +35,7 @@ from p2psim.theory.forecasts.star_path import path
 if TYPE_CHECKING:
     from p2psim.privacy.plan import Plan
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Setting:
         return replace(self, model=model, frequencies=gamma, arrival=arrival, weighting=weighting)
 
 
-def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting:
     """Take from a scenario (without a sweep) and its case what a forecast needs.
 
     Raises
@@ -192,11 +192,11 @@ def setting(scenario: Scenario, case: Case, replica: int = 0) -> Setting:
             "learning.loss",
             f"{loss.kind} has no curvature to forecast with; take logistic",
         )
-    cell = family_of(scenario).cell(scenario, case, replica)
+    cell = adapter_of(scenario).cell(scenario, case, replica)
     assert isinstance(cell, LearnerCell)
     found = list(reasons(cell))
     if isinstance(cell, StarCell):
-        frequencies, known = long_run_frequencies(cell.stage.network)
+        frequencies, known = long_run_frequencies(cell.setup.network)
         arrival = np.ones(frequencies.size)
     else:
         frequencies, arrival, known, more = arrivals(cell)
@@ -211,7 +211,7 @@ def arrivals(cell: LearnerCell) -> tuple[np.ndarray, np.ndarray, bool, list[str]
 
     And whether it is known how often owners are there, and why the rest is not exact.
     """
-    network = cell.stage.network
+    network = cell.setup.network
     found = answering(network)
     reasons = list(found.lacking)
     if found.draws:
@@ -274,7 +274,7 @@ def reasons(cell: LearnerCell) -> list[str]:
         found.append("batches: the variance of sampling is not in it")
     if algorithm.reweight == "estimated":
         found.append("estimated frequencies count as known")
-    if cell.stage.plan.clairvoyant:
+    if cell.setup.plan.clairvoyant:
         found.append(f"{scenario.privacy.allocation.kind}: budgets as expected before the run")
     if cell.rule.grid is not None:
         found.append("rounding to the grid is not in it")
@@ -282,7 +282,7 @@ def reasons(cell: LearnerCell) -> list[str]:
 
 
 def _of_star(cell: LearnerCell) -> list[str]:
-    network, exchange, found = cell.stage.network, cell.scenario.network.exchange.kind, []
+    network, exchange, found = cell.setup.network, cell.scenario.network.exchange.kind, []
     if exchange != "request":
         found.append(f"{exchange}: answers to older models, and not by independent owners")
     elif not network.channel.ideal:
@@ -297,7 +297,7 @@ def _of_star(cell: LearnerCell) -> list[str]:
 
 
 def _of_rounds(cell: LearnerCell) -> list[str]:
-    availability = cell.stage.network.availability
+    availability = cell.setup.network.availability
     if availability.ideal or availability.kind == "bernoulli":
         return []
     return ["owners are away: their frequencies are right, but they miss rounds in a row"]

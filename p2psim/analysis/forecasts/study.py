@@ -13,7 +13,7 @@ import numpy as np
 from p2psim.analysis.forecasts.best import Best, best, with_plan
 from p2psim.analysis.forecasts.coalitions import Market, market
 from p2psim.analysis.forecasts.collaboration import Alike, Prospect, noise_at_the_end, parties
-from p2psim.analysis.forecasts.exchange import Party, case_of, check_family
+from p2psim.analysis.forecasts.exchange import Party, case_of, check_algorithm
 from p2psim.analysis.forecasts.forecast import Forecast, forecast
 from p2psim.analysis.forecasts.graph_study import GraphCellForecast, of_graph_cell
 from p2psim.analysis.forecasts.pilot import Calibration, calibrate
@@ -59,7 +59,7 @@ class CellForecast:
         """E[ψ] at the end with all budgets multiplied; infinite where noise has no scale that is a number."""
         made = self.forecast
         try:
-            other = with_plan(made.setting, budgets=made.setting.cell.stage.plan.budget * factor)
+            other = with_plan(made.setting, budgets=made.setting.cell.setup.plan.budget * factor)
             return float(made.parts.noiseless[-1] + noise_at_the_end(made, other))
         except MeaningError:
             return float("inf")
@@ -176,7 +176,7 @@ def _of_cell(
     statistics: Sequence[Party],
 ) -> CellForecast | GraphCellForecast:
     if statistics:
-        check_family(cell.scenario)
+        check_algorithm(cell.scenario)
     if cell.scenario.learning.algorithm.kind not in STARS:
         if search:
             raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")

@@ -293,7 +293,7 @@ def _of_scenario(asked: argparse.Namespace) -> Links:
     """Graph of the scenario's first cell and replica."""
     from p2psim.scenario.cells import cells
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms import family_of
+    from p2psim.simulation.algorithms import adapter_of
     from p2psim.simulation.workspace import Workspace
 
     scenario = Scenario.load(asked.scenario, asked.set)
@@ -301,7 +301,7 @@ def _of_scenario(asked: argparse.Namespace) -> Links:
     try:
         with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
             case = Workspace(Path(directory)).case(first, 0)
-            return family_of(first).links_of(first, case.arrays, 0)
+            return adapter_of(first).links_of(first, case.arrays, 0)
     except InputError as error:
         raise InputError(*(scenario.locate(fault) for fault in error.faults)) from None
 

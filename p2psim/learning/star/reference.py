@@ -17,7 +17,7 @@ from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.steps import Weighting
 
 
-def replay_plainly(
+def reference_replay(
     problem: StarProblem,
     method: StarMethod,
     events: Iterable[np.void],
@@ -93,7 +93,7 @@ def replay_plainly(
     return np.array(models)
 
 
-def replay_rounds_plainly(
+def reference_replay_rounds(
     problem: StarProblem,
     method: RoundMethod,
     events: Iterable[np.void],
@@ -113,7 +113,7 @@ def replay_rounds_plainly(
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
     clip, sampling, order, grid
-        As in `p2psim.learning.star.reference.replay_plainly`.
+        As in `p2psim.learning.star.reference.reference_replay`.
 
     Returns
     -------

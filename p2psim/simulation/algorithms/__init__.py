@@ -1,6 +1,6 @@
-"""Families of algorithms: how each turns a scenario's words into numbers, and replays events.
+"""Adapters of algorithms: each turns a scenario into numbers, and replays events.
 
-A family is a module with the functions of `Family`; the algorithms that it serves are named in `FAMILIES`.
+An adapter is a module with the functions of `AlgorithmAdapter`; `ADAPTERS` names that of each algorithm.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
     from p2psim.network.section import Links
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import FamilyCell
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.algorithms.replay import PreparedCell
+    from p2psim.simulation.prepared import PreparedData
 
 
-class Family(Protocol):
-    """What a family's module offers."""
+class AlgorithmAdapter(Protocol):
+    """What an adapter's module offers."""
 
     def identify(self, scenario: Scenario) -> dict[str, Any]:
         """Return what determines the arrays of a case, beside the data section."""
@@ -28,15 +28,15 @@ class Family(Protocol):
     def arrays(self, scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
         """Make the arrays of a case, and warnings."""
 
-    def cell(self, scenario: Scenario, case: Case, replica: int) -> FamilyCell:
+    def cell(self, scenario: Scenario, case: PreparedData, replica: int) -> PreparedCell:
         """Turn a scenario (without a sweep) and its case into what can be simulated."""
 
     def links_of(self, scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
         """Return who is linked with whom in a replica."""
 
 
-#: Module of the family of each algorithm.
-FAMILIES = {
+#: Module of the adapter of each algorithm.
+ADAPTERS = {
     "async-star": "star",
     "synchronous-descent": "rounds",
     "synchronous-averaging": "rounds",
@@ -48,7 +48,7 @@ FAMILIES = {
 }
 
 
-def family_of(scenario: Scenario) -> Family:
-    """Family of a scenario's algorithm."""
-    name = FAMILIES[scenario.learning.algorithm.kind]
-    return cast(Family, import_module(f"p2psim.simulation.algorithms.{name}"))
+def adapter_of(scenario: Scenario) -> AlgorithmAdapter:
+    """Adapter of a scenario's algorithm."""
+    name = ADAPTERS[scenario.learning.algorithm.kind]
+    return cast(AlgorithmAdapter, import_module(f"p2psim.simulation.algorithms.{name}"))

@@ -25,7 +25,7 @@ from p2psim.theory.dropout import answer_frequencies
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
     from p2psim.network.section import Links
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
@@ -50,13 +50,13 @@ def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
     return Members(tuple(arrays["labels"].tolist()), groups, {"records": records, "label": labels})
 
 
-def star_agents(case: Case, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:
+def star_agents(case: PreparedData, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:
     """Columns of the run folder's table of agents, from ``index`` on, one row an owner."""
     return agents_table(case, records, _star_centralities(records.size), budget)
 
 
 def agents_table(
-    case: Case, records: np.ndarray, centralities: dict[str, np.ndarray], budget: np.ndarray
+    case: PreparedData, records: np.ndarray, centralities: dict[str, np.ndarray], budget: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Columns of the table of agents; centralities are those of whoever knows the graph."""
     groups = case.groups if case.groups is not None else ("",) * records.size

@@ -17,7 +17,12 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import batch_of, sampling
 from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, PushSum
 from p2psim.learning.graph.metrics import GRAPH_FACTS
-from p2psim.learning.reference import average_plainly, push_sum_plainly, replay_admm_plainly, replay_plainly
+from p2psim.learning.reference import (
+    reference_average,
+    reference_push_sum,
+    reference_replay,
+    reference_replay_admm,
+)
 from p2psim.network.section import Clock
 from p2psim.network.simulation import Network
 from p2psim.network.spectrum import spectral_facts
@@ -26,7 +31,7 @@ from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import agents_table, graph_centralities, members_of
-from p2psim.simulation.algorithms.graph_cell import GraphPlayer, arrays, identify, links_of
+from p2psim.simulation.algorithms.graph_cell import RecordedGraphReplay, arrays, identify, links_of
 from p2psim.simulation.algorithms.graph_setting import (
     GraphNumbers,
     admm_rule,
@@ -39,13 +44,13 @@ from p2psim.simulation.algorithms.graph_setting import (
 from p2psim.simulation.algorithms.graph_start import baseline_models, check_baselines, first_models
 from p2psim.simulation.algorithms.replay import (
     Assessment,
-    Player,
+    Replay,
     check_availability,
     delta_warning,
     goes_on,
     limit_of,
     privacy_of,
-    stage,
+    replay_setup,
 )
 from p2psim.simulation.check import Recomputed, compare
 from p2psim.simulation.recorder import Marks
@@ -53,7 +58,7 @@ from p2psim.simulation.recorder import Marks
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.outcome import Series
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 __all__ = ["GraphCell", "arrays", "assess", "cell", "identify", "links_of"]
 
@@ -61,13 +66,13 @@ __all__ = ["GraphCell", "arrays", "assess", "cell", "identify", "links_of"]
 
 
 class GraphCell(GraphNumbers):
-    """A graph's cell; see `p2psim.simulation.algorithms.replay.FamilyCell`."""
+    """A graph's cell; see `p2psim.simulation.algorithms.replay.PreparedCell`."""
 
-    def player(self, streams: Streams) -> Player:
+    def replay(self, streams: Streams) -> Replay:
         """Begin a replica."""
-        return GraphPlayer(self, streams)
+        return RecordedGraphReplay(self, streams)
 
-    def recompute(
+    def verify(
         self,
         streams: Streams,
         events: np.ndarray,
@@ -76,9 +81,9 @@ class GraphCell(GraphNumbers):
         series: tuple[Series, ...],
         models: np.ndarray | None,
     ) -> Iterator[Compared]:
-        """Recompute a recorded replica plainly; see `p2psim.simulation.check.compare`."""
+        """Compare a recorded replica with the reference; see `p2psim.simulation.check.compare`."""
         problem, record = self.problem, self.scenario.record
-        path, vectors = self._replay_plainly(streams, events, noise)
+        path, vectors = self._reference_replay(streams, events, noise)
         steps = tuple(marks.steps.tolist())
         told = (events["kind"] == SEND) & (events["version"] >= 0)
         sent = tuple((np.concatenate([[0], np.cumsum(told)]) * vectors)[marks.places].tolist())
@@ -88,21 +93,21 @@ class GraphCell(GraphNumbers):
         found = Recomputed(problem, theta, steps, sent, self.case.groups, baseline_models(self), facts)
         yield from compare(found, series, models)
 
-    def _replay_plainly(
+    def _reference_replay(
         self, streams: Streams, events: np.ndarray, noise: np.ndarray
     ) -> tuple[Iterator[np.ndarray], int]:
         """All models after every commit by the plain reference, and the vectors in a message."""
         problem, start, algorithm = self.problem, self.start, algorithm_of(self.scenario)
         if isinstance(algorithm, Averaging):
-            return average_plainly(start, events), 1
+            return reference_average(start, events), 1
         if isinstance(algorithm, PushSum):
-            return push_sum_plainly(start, events), 1
+            return reference_push_sum(start, events), 1
         drawn = sampling(batch_of(algorithm), problem.records, streams.key("batches"))
         if isinstance(algorithm, GossipAdmm):
             rule = admm_rule(algorithm, self.rule, problem)
             # An own model and a copy.
-            return replay_admm_plainly(problem, rule, start, events, noise, self.anchor, drawn), 2
-        return replay_plainly(problem, self.rule, start, events, noise, self.anchor, drawn), 1
+            return reference_replay_admm(problem, rule, start, events, noise, self.anchor, drawn), 2
+        return reference_replay(problem, self.rule, start, events, noise, self.anchor, drawn), 1
 
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
@@ -118,7 +123,7 @@ class GraphCell(GraphNumbers):
     def agents(self) -> dict[str, np.ndarray]:
         """Columns of the table of agents."""
         centralities = graph_centralities(self.links)
-        return agents_table(self.case, self.problem.records, centralities, self.stage.plan.budget)
+        return agents_table(self.case, self.problem.records, centralities, self.setup.plan.budget)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -130,7 +135,7 @@ class GraphCell(GraphNumbers):
         return assess(self)
 
 
-def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
+def cell(scenario: Scenario, case: PreparedData, replica: int) -> GraphCell:
     """Turn a scenario (without a sweep) and its case into numbers.
 
     Raises
@@ -182,7 +187,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
         replica,
         problem,
         links,
-        stage(scenario, network, plans, algorithm.commits, time, problem.dimension),
+        replay_setup(scenario, network, plans, algorithm.commits, time, problem.dimension),
         rule,
         first.models,
         first.anchor,
@@ -194,8 +199,8 @@ def cell(scenario: Scenario, case: Case, replica: int) -> GraphCell:
 
 def assess(cell: GraphCell) -> Assessment:
     """Draw up the facts of one cell."""
-    problem, stage = cell.problem, cell.stage
-    expected = stage.commits if stage.commits is not None else (stage.time or 0.0) * stage.network.rates.sum()  # type: ignore[union-attr]
+    problem, setup = cell.problem, cell.setup
+    expected = setup.commits if setup.commits is not None else (setup.time or 0.0) * setup.network.rates.sum()  # type: ignore[union-attr]
     hears = problem.indices.size / problem.agents if cell.scenario.network.exchange.kind == "broadcast" else 1
     events = int(expected * (3 + hears))
     facts: dict[str, object] = {
@@ -214,6 +219,6 @@ def assess(cell: GraphCell) -> Assessment:
         events=events,
         bytes_of_events=events * EVENT.itemsize,
         bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.test_X.nbytes,
-        privacy=privacy_of(stage.plan),
+        privacy=privacy_of(setup.plan),
         warnings=cell.warnings,
     )

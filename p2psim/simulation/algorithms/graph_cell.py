@@ -24,7 +24,7 @@ from p2psim.privacy.releases import Violations
 from p2psim.simulation.algorithms.agents import names_of
 from p2psim.simulation.algorithms.graph_setting import admm_rule, algorithm_of
 from p2psim.simulation.algorithms.graph_start import baseline_models
-from p2psim.simulation.algorithms.replay import Played
+from p2psim.simulation.algorithms.replay import ReplayResult
 from p2psim.simulation.observer import Observer
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import Marks
@@ -88,7 +88,7 @@ def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int)
     return draw_links(scenario.network.topology, given, seed=streams.seed, replica=replica, variant=variant)
 
 
-class GraphPlayer:
+class RecordedGraphReplay:
     """One replica on a graph."""
 
     def __init__(self, cell: GraphNumbers, streams: Streams):
@@ -110,12 +110,12 @@ class GraphPlayer:
 
     @property
     def violations(self) -> Violations:
-        """See `Player.violations`."""
+        """See `Replay.violations`."""
         seen = self._replay
         return Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
-        """See `Player.feed`."""
+        """See `Replay.feed`."""
         rows = np.searchsorted(places, marks.places).tolist()
         start = row = 0
         for stop, last, step, time in zip(
@@ -126,19 +126,19 @@ class GraphPlayer:
             start, row = stop, last
         self._replay.feed(events[start:], noise[row:])
 
-    def finish(self, marks: Marks) -> Played:
-        """See `Player.finish`."""
+    def finish(self, marks: Marks) -> ReplayResult:
+        """See `Replay.finish`."""
         self._replay.check()
         for step, time in zip(marks.steps.tolist(), marks.times.tolist(), strict=True):
             self._observer.observe(step, time, self._replay)
         series, models = self._observer.finish()
-        return Played(series, models)
+        return ReplayResult(series, models)
 
 
-Replay = GraphReplay | AdmmReplay | AveragingReplay | PushSumReplay
+ModelReplay = GraphReplay | AdmmReplay | AveragingReplay | PushSumReplay
 
 
-def _replay(cell: GraphNumbers, streams: Streams, track: bool) -> Replay:
+def _replay(cell: GraphNumbers, streams: Streams, track: bool) -> ModelReplay:
     algorithm = algorithm_of(cell.scenario)
     drawn = sampling(batch_of(algorithm), cell.problem.records, streams.key("batches"))
     if isinstance(algorithm, Averaging):

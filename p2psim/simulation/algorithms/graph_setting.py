@@ -26,8 +26,8 @@ from p2psim.simulation.algorithms.replay import order_of
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import Stage
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.algorithms.replay import ReplaySetup
+    from p2psim.simulation.prepared import PreparedData
 
 OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum
 
@@ -39,12 +39,12 @@ class GraphNumbers:
     Attributes
     ----------
     scenario : Scenario
-    case : Case
+    case : PreparedData
     replica : int
         The one whose graph and data these are, where they differ between replicas.
     problem : GraphProblem
     links : Links
-    stage : Stage
+    setup : ReplaySetup
     rule : GraphRule
     start, anchor : ndarray, shape (n, p)
     bound : float
@@ -56,11 +56,11 @@ class GraphNumbers:
     """
 
     scenario: Scenario
-    case: Case
+    case: PreparedData
     replica: int
     problem: GraphProblem
     links: Links
-    stage: Stage
+    setup: ReplaySetup
     rule: GraphRule
     start: np.ndarray
     anchor: np.ndarray
@@ -70,7 +70,7 @@ class GraphNumbers:
 
 
 def algorithm_of(scenario: Scenario) -> OnGraph:
-    """The algorithm, which is one of this family's."""
+    """The algorithm, which is one of this adapter's."""
     algorithm = scenario.learning.algorithm
     assert isinstance(algorithm, OnGraph)
     return algorithm
@@ -142,7 +142,7 @@ def _peaks(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return peaks
 
 
-def rule_of(scenario: Scenario, case: Case, problem: GraphProblem) -> tuple[float, GraphRule]:
+def rule_of(scenario: Scenario, case: PreparedData, problem: GraphProblem) -> tuple[float, GraphRule]:
     """Ξ, and how an agent computes its gradient and what it does without."""
     sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
     anchored = scenario.privacy.when_spent == "anchored" or not algorithm_of(scenario).touches_data

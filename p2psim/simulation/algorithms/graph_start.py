@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from p2psim.learning.losses import Loss
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.algorithms.graph_setting import GraphNumbers
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _perturbed(scenario: Scenario, alone: np.ndarray, scales: np.ndarray, replic
     return on_grid(alone + mechanism.of_scale(unit, scales), mechanism.lattice)
 
 
-def check_baselines(scenario: Scenario, case: Case) -> None:
+def check_baselines(scenario: Scenario, case: PreparedData) -> None:
     """Raise a MeaningError if ``local-dp`` has no budget or no public bound to go by."""
     for i, baseline in enumerate(scenario.learning.baselines):
         if not isinstance(baseline, LocalPrivacy):
@@ -175,13 +175,13 @@ def baseline_models(cell: GraphNumbers) -> dict[str, np.ndarray]:
 
 
 def _locally_private(cell: GraphNumbers) -> np.ndarray:
-    budget = cell.stage.plan.budget
+    budget = cell.setup.plan.budget
     x_l1, y_max = _public_bounds(cell.problem.loss, cell.case)
     random = streams_of(cell.scenario, cell.replica).generator("baselines")
     return from_private_records(cell.problem, budget, x_l1, y_max, random)
 
 
-def _public_bounds(loss: Loss, case: Case) -> tuple[float, float]:
+def _public_bounds(loss: Loss, case: PreparedData) -> tuple[float, float]:
     """Bounds on ‖x‖₁, the intercept not counted, and on |y|; NaN where there is none."""
     bounds, features = case.arrays["bounds"], case.arrays["X"].shape[1] - loss.intercept
     return (

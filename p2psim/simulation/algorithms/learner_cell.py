@@ -21,43 +21,43 @@ from p2psim.privacy.releases import Violations
 from p2psim.privacy.section import Limit
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import star_agents
+from p2psim.simulation.algorithms.learner_replay import RecordedLearnerReplay, compared_with
 from p2psim.simulation.algorithms.replay import (
     Assessment,
-    Player,
     Privacy,
-    Stage,
+    Replay,
+    ReplaySetup,
     delta_warning,
     overlap_warning,
 )
-from p2psim.simulation.algorithms.star_player import StarPlayer, compared_with
 from p2psim.simulation.algorithms.star_setting import star_algorithm
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.outcome import Series
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.recorder import Marks
 
 
 @dataclass(frozen=True)
 class LearnerCell(ABC):
-    """A cell with a central learner; see `p2psim.simulation.algorithms.replay.FamilyCell`.
+    """A cell with a central learner; see `p2psim.simulation.algorithms.replay.PreparedCell`.
 
     Attributes
     ----------
     scenario : Scenario
-    case : Case
+    case : PreparedData
     problem : StarProblem
-    stage : Stage
+    setup : ReplaySetup
     bound : float
         Ξ, the bound on one record's gradient, in the mechanism's norm; 0 where nothing is claimed.
     rule : GradientRule
     """
 
     scenario: Scenario
-    case: Case
+    case: PreparedData
     problem: StarProblem
-    stage: Stage
+    setup: ReplaySetup
     bound: float
     rule: GradientRule
 
@@ -72,11 +72,11 @@ class LearnerCell(ABC):
         return False
 
     @abstractmethod
-    def replay(self, drawn: Sampling | None) -> LearnerReplay:
+    def learner_replay(self, drawn: Sampling | None) -> LearnerReplay:
         """Begin to replay events; ``drawn`` says how batches are drawn."""
 
     @abstractmethod
-    def replay_plainly(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
+    def reference_replay(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
         """The learner's model after every commit by the plain reference, shape (commits + 1, p)."""
 
     @abstractmethod
@@ -88,11 +88,13 @@ class LearnerCell(ABC):
         """T."""
         return star_algorithm(self.scenario).horizon
 
-    def player(self, streams: Streams) -> Player:
+    def replay(self, streams: Streams) -> Replay:
         """Begin a replica."""
-        return StarPlayer(self.problem, self.scenario.record, self.replay(self._drawn(streams)))
+        return RecordedLearnerReplay(
+            self.problem, self.scenario.record, self.learner_replay(self._drawn(streams))
+        )
 
-    def recompute(
+    def verify(
         self,
         streams: Streams,
         events: np.ndarray,
@@ -101,9 +103,9 @@ class LearnerCell(ABC):
         series: tuple[Series, ...],
         models: np.ndarray | None,
     ) -> Iterator[Compared]:
-        """Recompute a recorded replica plainly; differences of ψ are relative to 1 + ψ."""
+        """Compare a recorded replica with the reference; differences of ψ are relative to 1 + ψ."""
         self.problem.check()
-        theta = self.replay_plainly(events, noise, self._drawn(streams))
+        theta = self.reference_replay(events, noise, self._drawn(streams))
         yield from compared_with(self.problem, theta, series, models)
 
     def caveats(self, violations: Violations) -> Caveats:
@@ -114,7 +116,7 @@ class LearnerCell(ABC):
 
     def agents(self) -> dict[str, np.ndarray]:
         """Columns of the table of agents."""
-        return star_agents(self.case, self.problem.records, self.stage.plan.budget)
+        return star_agents(self.case, self.problem.records, self.setup.plan.budget)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -188,7 +190,7 @@ def assessment(
         Of the algorithm; those that all share come after them.
     """
     problem = cell.problem
-    shared = overlap_warning(cell.stage.plan, cell.case.labels) + delta_warning(
+    shared = overlap_warning(cell.setup.plan, cell.case.labels) + delta_warning(
         cell.scenario.privacy.delta, problem.records
     )
     return Assessment(

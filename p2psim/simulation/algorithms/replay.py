@@ -1,4 +1,4 @@
-"""What all families share: a stage on which events play, and what is seen there."""
+"""What adapters of all algorithms share: what determines a replay, the replay itself, and its results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from p2psim.simulation.outcome import Series
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.recorder import Marks
 
 #: So many releases are accounted for before a run at most.
@@ -34,7 +34,7 @@ _MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Stage:
+class ReplaySetup:
     """All of a cell that determines events and unit noise, and the plan of releases.
 
     Attributes
@@ -46,7 +46,7 @@ class Stage:
     dimension : int
         p, the length of a release.
     key : str
-        Tells apart stages whose events or unit noise differ, in the same replica.
+        Tells apart setups whose events or unit noise differ, in the same replica.
     """
 
     network: Network
@@ -57,10 +57,10 @@ class Stage:
     key: str
 
 
-def stage(
+def replay_setup(
     scenario: Scenario, network: Network, plan: Plan, commits: int | None, time: float | None, dimension: int
-) -> Stage:
-    """Make a stage.
+) -> ReplaySetup:
+    """Set up the replays of a cell.
 
     Raises
     ------
@@ -89,10 +89,10 @@ def stage(
         commits,
         time,
         dimension,
-        # What unit noise is drawn, and by which rule; only its scale may differ within a stage.
+        # What unit noise is drawn, and by which rule; only its scale may differ within one setup.
         scenario.privacy.mechanism.model_dump_json(),
     ]
-    return Stage(network, plan, commits, time, dimension, json.dumps(parts))
+    return ReplaySetup(network, plan, commits, time, dimension, json.dumps(parts))
 
 
 def order_of(norm: str) -> int:
@@ -100,7 +100,7 @@ def order_of(norm: str) -> int:
     return 1 if norm == "l1" else 2
 
 
-def limit_of(scenario: Scenario, case: Case, agents: int) -> Limit:
+def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     """What each agent's releases may cost; any number without noise.
 
     Raises
@@ -155,7 +155,7 @@ def goes_on(scenario: Scenario) -> bool:
 
 
 @dataclass(frozen=True)
-class Played:
+class ReplayResult:
     """What a replica gave.
 
     Attributes
@@ -169,7 +169,7 @@ class Played:
     models: np.ndarray
 
 
-class Player(Protocol):
+class Replay(Protocol):
     """One replica in progress."""
 
     @property
@@ -190,7 +190,7 @@ class Player(Protocol):
             Where to record.
         """
 
-    def finish(self, marks: Marks) -> Played:
+    def finish(self, marks: Marks) -> ReplayResult:
         """Record what the marks after the last event ask for, and return what was recorded."""
 
 
@@ -244,17 +244,17 @@ class Assessment:
     warnings: tuple[str, ...]
 
 
-class FamilyCell(Protocol):
+class PreparedCell(Protocol):
     """A cell, ready to be simulated."""
 
     @property
-    def stage(self) -> Stage:
-        """What events play on."""
+    def setup(self) -> ReplaySetup:
+        """What determines events and unit noise."""
 
-    def player(self, streams: Streams) -> Player:
+    def replay(self, streams: Streams) -> Replay:
         """Begin a replica, which draws what it draws from ``streams``."""
 
-    def recompute(
+    def verify(
         self,
         streams: Streams,
         events: np.ndarray,
@@ -263,7 +263,7 @@ class FamilyCell(Protocol):
         series: tuple[Series, ...],
         models: np.ndarray | None,
     ) -> Iterator[Compared]:
-        """Recompute a recorded replica with the plain reference, beside what was recorded."""
+        """Compare what was recorded of a replica with what the reference makes of its events and noise."""
 
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""

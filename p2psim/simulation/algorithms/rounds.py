@@ -19,13 +19,19 @@ from p2psim.learning.star.algorithms import (
     round_method,
 )
 from p2psim.learning.star.problem import LearnerReplay
-from p2psim.learning.star.reference import replay_rounds_plainly
+from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.simulation import Network
 from p2psim.simulation.algorithms.agents import answering
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, assessment, plan_answers
-from p2psim.simulation.algorithms.replay import Assessment, check_availability, limit_of, privacy_of, stage
+from p2psim.simulation.algorithms.replay import (
+    Assessment,
+    check_availability,
+    limit_of,
+    privacy_of,
+    replay_setup,
+)
 from p2psim.simulation.algorithms.star_setting import (
     arrays,
     identify,
@@ -38,13 +44,13 @@ from p2psim.simulation.algorithms.star_setting import (
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 __all__ = ["arrays", "cell", "identify", "links_of"]
 
 
 def algorithm_of(scenario: Scenario) -> SynchronousDescent | SynchronousAveraging:
-    """The algorithm, which is one of this family's."""
+    """The algorithm, which is one of this adapter's."""
     algorithm = star_algorithm(scenario)
     assert isinstance(algorithm, SynchronousDescent | SynchronousAveraging)
     return algorithm
@@ -66,14 +72,14 @@ class RoundsCell(LearnerCell):
         """See `LearnerCell.weighting`."""
         return self.method.weighting
 
-    def replay(self, drawn: Sampling | None) -> LearnerReplay:
-        """See `LearnerCell.replay`."""
+    def learner_replay(self, drawn: Sampling | None) -> LearnerReplay:
+        """See `LearnerCell.learner_replay`."""
         return RoundsReplay(self.problem, self.method, self.rule, drawn)
 
-    def replay_plainly(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
-        """See `LearnerCell.replay_plainly`."""
+    def reference_replay(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
+        """See `LearnerCell.reference_replay`."""
         rule = self.rule
-        return replay_rounds_plainly(
+        return reference_replay_rounds(
             self.problem, self.method, events, noise, rule.clip, drawn, rule.order, rule.grid
         )
 
@@ -82,7 +88,7 @@ class RoundsCell(LearnerCell):
         return assess(self)
 
 
-def cell(scenario: Scenario, case: Case, replica: int) -> RoundsCell:
+def cell(scenario: Scenario, case: PreparedData, replica: int) -> RoundsCell:
     """Turn a scenario (without a sweep) and its case into numbers.
 
     Raises
@@ -105,7 +111,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> RoundsCell:
         scenario,
         case,
         problem,
-        stage(scenario, network, plans, method.steps.size, None, problem.dimension),
+        replay_setup(scenario, network, plans, method.steps.size, None, problem.dimension),
         bound,
         rule,
         method,
@@ -149,7 +155,7 @@ def _weighting(scenario: Scenario, network: Network) -> Weighting:
 
 def assess(cell: RoundsCell) -> Assessment:
     """Draw up the facts of one cell."""
-    problem, plan, steps = cell.problem, cell.stage.plan, cell.method.steps
+    problem, plan, steps = cell.problem, cell.setup.plan, cell.method.steps
     facts: dict[str, object] = {
         "owners": problem.owners,
         "records": int(problem.records.sum()),

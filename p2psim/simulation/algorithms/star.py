@@ -14,13 +14,19 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.batches import Sampling
 from p2psim.learning.star.algorithms import AsyncStar, RhoFromH, StarMethod, star_method
 from p2psim.learning.star.problem import LearnerReplay, StarProblem
-from p2psim.learning.star.reference import replay_plainly
+from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.simulation import Network
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, assessment, plan_answers
-from p2psim.simulation.algorithms.replay import Assessment, check_availability, limit_of, privacy_of, stage
+from p2psim.simulation.algorithms.replay import (
+    Assessment,
+    check_availability,
+    limit_of,
+    privacy_of,
+    replay_setup,
+)
 from p2psim.simulation.algorithms.star_setting import (
     arrays,
     identify,
@@ -35,13 +41,13 @@ from p2psim.theory.star import rho_for_h
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 __all__ = ["arrays", "cell", "identify", "links_of"]
 
 
 def algorithm_of(scenario: Scenario) -> AsyncStar:
-    """The algorithm, which is this family's."""
+    """The algorithm, which is this adapter's."""
     algorithm = scenario.learning.algorithm
     assert isinstance(algorithm, AsyncStar)
     return algorithm
@@ -71,14 +77,14 @@ class StarCell(LearnerCell):
         """See `LearnerCell.has_data_dependent_step`."""
         return isinstance(algorithm_of(self.scenario).rho, RhoFromH)
 
-    def replay(self, drawn: Sampling | None) -> LearnerReplay:
-        """See `LearnerCell.replay`."""
+    def learner_replay(self, drawn: Sampling | None) -> LearnerReplay:
+        """See `LearnerCell.learner_replay`."""
         return StarReplay(self.problem, self.method, self.rule, drawn)
 
-    def replay_plainly(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
-        """See `LearnerCell.replay_plainly`."""
+    def reference_replay(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
+        """See `LearnerCell.reference_replay`."""
         rule = self.rule
-        return replay_plainly(
+        return reference_replay(
             self.problem, self.method, events, noise, rule.clip, drawn, rule.order, rule.grid
         )
 
@@ -87,7 +93,7 @@ class StarCell(LearnerCell):
         return assess(self)
 
 
-def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
+def cell(scenario: Scenario, case: PreparedData, replica: int) -> StarCell:
     """Turn a scenario (without a sweep) and its case into numbers.
 
     Raises
@@ -111,7 +117,7 @@ def cell(scenario: Scenario, case: Case, replica: int) -> StarCell:
         scenario,
         case,
         problem,
-        stage(scenario, network, plans, algorithm.horizon, None, problem.dimension),
+        replay_setup(scenario, network, plans, algorithm.horizon, None, problem.dimension),
         bound,
         rule,
         rho,
@@ -161,7 +167,7 @@ _EVENTS_A_COMMIT = {"request": 6, "poll": 4}
 
 def assess(cell: StarCell) -> Assessment:
     """Draw up the facts of one cell."""
-    problem, plan, horizon = cell.problem, cell.stage.plan, cell.horizon
+    problem, plan, horizon = cell.problem, cell.setup.plan, cell.horizon
     steps = star.step_sizes(cell.rho, horizon, problem.l2, problem.records)
     start = float(problem.relative_fitness(np.zeros((1, problem.dimension)))[0])
     facts: dict[str, object] = {
@@ -209,7 +215,7 @@ def assess(cell: StarCell) -> Assessment:
 
 def _weighing(cell: StarCell) -> tuple[np.ndarray, Weighting]:
     """How often each owner answers, and what its answers are multiplied by, in the long run."""
-    frequencies, _ = long_run_frequencies(cell.stage.network)
+    frequencies, _ = long_run_frequencies(cell.setup.network)
     return frequencies, cell.weighting.settled(frequencies)
 
 

@@ -21,7 +21,7 @@ from p2psim.simulation.algorithms.replay import order_of
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import Case
+    from p2psim.simulation.prepared import PreparedData
 
 StarAlgorithm = AsyncStar | SynchronousDescent | SynchronousAveraging
 
@@ -114,7 +114,7 @@ _ANYWHERE = 1e150
 
 
 def rule_of(
-    scenario: Scenario, case: Case, problem: StarProblem, projects: bool = True
+    scenario: Scenario, case: PreparedData, problem: StarProblem, projects: bool = True
 ) -> tuple[float, GradientRule]:
     """Ξ, in the mechanism's norm, and how an owner computes its gradient, at models in Θ or anywhere.
 
@@ -144,7 +144,7 @@ def rule_of(
     return bound, gradient_rule(reach, bound=bound, order=order, grid=grid)
 
 
-def public_bound(case: Case, problem: StarProblem, order: int = 1) -> float:
+def public_bound(case: PreparedData, problem: StarProblem, order: int = 1) -> float:
     """Bound on the norm of a record's gradient on Θ, of order 1 or 2, from the public bounds on x and y.
 
     |∂ℓ/∂z|·B, with ‖x‖ ≤ B in that norm. ‖x‖₁ is at most p·x_max where |x_j| ≤ x_max is known, and ‖x‖₂ at most
@@ -167,7 +167,7 @@ def public_bound(case: Case, problem: StarProblem, order: int = 1) -> float:
     return float(slope[0] * B)
 
 
-def x_bound_of(case: Case, problem: StarProblem, order: int) -> float:
+def x_bound_of(case: PreparedData, problem: StarProblem, order: int) -> float:
     """Public bound on ‖x‖ of order 1 or 2, the intercept counted.
 
     Raises

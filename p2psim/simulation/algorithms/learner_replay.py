@@ -13,11 +13,11 @@ from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
 from p2psim.scenario.record import RecordSection
-from p2psim.simulation.algorithms.replay import Played
+from p2psim.simulation.algorithms.replay import ReplayResult
 from p2psim.simulation.recorder import Marks
 
 
-class StarPlayer:
+class RecordedLearnerReplay:
     """One replica with a central learner.
 
     Parameters
@@ -33,17 +33,17 @@ class StarPlayer:
 
     @property
     def violations(self) -> Violations:
-        """See `Player.violations`."""
+        """See `Replay.violations`."""
         seen = self._replay
         return Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
-        """See `Player.feed`."""
+        """See `Replay.feed`."""
         theta = self._replay.feed(events, noise, marks.places)
         self._kept.append(Recorded(marks.steps, marks.times, theta))
 
-    def finish(self, marks: Marks) -> Played:
-        """See `Player.finish`."""
+    def finish(self, marks: Marks) -> ReplayResult:
+        """See `Replay.finish`."""
         seen = self._replay
         last = np.repeat(seen.model[None], marks.steps.size, axis=0)
         kept = [*self._kept, Recorded(marks.steps, marks.times, last)]
@@ -60,7 +60,7 @@ class StarPlayer:
             if not np.isfinite(one.value).all():
                 at = one.step[~np.isfinite(one.value)][0]
                 raise SimulationError(f"{one.metric} is not finite from step {at} on")
-        return Played(series, recorded.theta)
+        return ReplayResult(series, recorded.theta)
 
 
 def compared_with(

@@ -12,8 +12,8 @@ from p2psim.network.channels import Channel
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.graph import Links, links
 from p2psim.network.simulation import simulate_events
-from p2psim.simulation.algorithms import family_of
-from p2psim.simulation.algorithms.replay import Stage, stage
+from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.replay import ReplaySetup, replay_setup
 from p2psim.simulation.workspace import Workspace
 
 FADING = Channel(loss=EdgeValue(edge="fading"))
@@ -27,18 +27,18 @@ def ring(name: str, values: list[float]) -> Links:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def made(tmp_path_factory: pytest.TempPathFactory) -> ReplaySetup:
     scenario = graph_scenario()
-    workspace = Workspace(tmp_path_factory.mktemp("stage"))
-    return family_of(scenario).cell(scenario, workspace.case(scenario, 0), 0).stage
+    workspace = Workspace(tmp_path_factory.mktemp("setup"))
+    return adapter_of(scenario).cell(scenario, workspace.case(scenario, 0), 0).setup
 
 
-def key(made: Stage, where: Links) -> str:
+def key(made: ReplaySetup, where: Links) -> str:
     network = replace(made.network, links=where)
-    return stage(graph_scenario(), network, made.plan, made.commits, made.time, made.dimension).key
+    return replay_setup(graph_scenario(), network, made.plan, made.commits, made.time, made.dimension).key
 
 
-def test_numbers_of_links_make_another_stage(made: Stage) -> None:
+def test_numbers_of_links_make_another_stage(made: ReplaySetup) -> None:
     """Where only a link's loss differs the events do, and so the stages must."""
     n = made.network.links.agents
     where = [ring("fading", [loss] + [0.0] * (n - 1)) for loss in (0.1, 0.9)]
@@ -51,7 +51,7 @@ def test_numbers_of_links_make_another_stage(made: Stage) -> None:
     assert key(made, where[0]) == key(made, ring("fading", [0.1] + [0.0] * (n - 1)))
 
 
-def test_names_of_numbers_count(made: Stage) -> None:
+def test_names_of_numbers_count(made: ReplaySetup) -> None:
     n = made.network.links.agents
     assert np.array_equal(ring("fading", [0.1] * n).weights, ring("delay", [0.1] * n).weights)
     assert key(made, ring("fading", [0.1] * n)) != key(made, ring("delay", [0.1] * n))
