@@ -27,7 +27,7 @@ privacy: {mechanism: none}
 BOTH = """
 import sys
 import pytest
-from p2psim.cli import main
+from p2psim.cli.main import main
 
 failed = pytest.main(["-q", "-p", "no:cacheprovider", "test_my_part.py"])
 sys.exit(failed or main(["run", "mine.yaml", "--parts", "my_part"]))
