@@ -37,7 +37,7 @@ STUDY: dict[str, Any] = {
 COMMAND = "import sys; {change}; from p2psim.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 #: A worker is a call that cannot be made: it ends with a traceback before it is ready.
-STILLBORN = "from p2psim.study import pool; pool._serve = int"
+STILLBORN = "from p2psim.runs import pool; pool._serve = int"
 
 
 def run(
@@ -93,7 +93,7 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
 
 def test_failed_simulations(tmp_path: Path) -> None:
     change = (
-        "from p2psim.study import simulate; "
+        "from p2psim.simulation import simulate; "
         "simulate.simulate = lambda *given: (_ for _ in ()).throw(ValueError('made up'))"
     )
     done = run(tmp_path, "--progress", "json", "--jobs", "1", change=change)
@@ -109,7 +109,7 @@ def test_a_fault_of_our_own(tmp_path: Path) -> None:
         tmp_path,
         "--progress",
         "json",
-        change="from p2psim import commands; commands._load = lambda *a: 1 / 0",
+        change="import p2psim; p2psim.Scenario.load = lambda *a, **k: 1 / 0",
     )
     (found,) = objects(done)
     assert done.returncode == 1

@@ -2,7 +2,7 @@
 
 The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
 SC 2011). Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the
-stream's key, which is what :func:`p2psim.randomness.generator` yields in the same order; being a function
+stream's key, which is what :func:`p2psim.core.randomness.generator` yields in the same order; being a function
 of the address, it serves a million agents without a million generators. Where the numbers that something takes
 are not known beforehand, it has a series of blocks of its own: (j + 1, series, agent, 0).
 

@@ -154,7 +154,7 @@ def name_of(part: Any) -> str:
     InputError
         If it has none.
     """
-    field = getattr(part, "model_fields", {}).get("kind")
+    field = getattr(part if isinstance(part, type) else type(part), "model_fields", {}).get("kind")
     name = field.default if field is not None else getattr(part, "name", None)
     if not isinstance(name, str) or not name:
         raise InputError(f'{part!r} has no name: give it kind: Literal["NAME"] = "NAME"')

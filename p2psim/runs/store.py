@@ -1,6 +1,6 @@
 """The run folder on disk: whose it is, who may write in it, and how its files come to be.
 
-While a study runs, each finished batch is one directory under ``parts/`` (see :mod:`p2psim.study.parts`). At
+While a study runs, each finished batch is one directory under ``parts/`` (see :mod:`p2psim.runs.parts`). At
 the end everything is written to ``parts/final`` and moved from there; the renaming of that directory is the
 moment in which the study is finished. Killed before, the parts are there to go on from; killed after, the
 next run moves the rest.

@@ -1,9 +1,9 @@
-"""Rules of `p2psim.study.meaning` on agents: how many there are, and what they are called, wherever that is said.
+"""Rules of `p2psim.scenario.rules` on agents: how many there are, and what they are called, wherever that is said.
 
 They judge what is known before any record is read: the number of agents by the topology (a file of links has one) or by
 the data section, and names that no column of a table gives.
 
-Rules of `p2psim.study.meaning` on privacy: which noise, bound, allocation and accountant mean something together.
+Rules of `p2psim.scenario.rules` on privacy: which noise, bound, allocation and accountant mean something together.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

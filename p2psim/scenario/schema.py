@@ -5,7 +5,7 @@ where a list is expected, and dotted keys in the sweep. What sections mean toget
 
 The page ``docs/reference/scenario-language.md``, written from the models.
 
-``python -m p2psim.study.reference`` writes it anew.
+``python -m p2psim.scenario.schema`` writes it anew.
 """
 
 import sys

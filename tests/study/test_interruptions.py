@@ -24,7 +24,7 @@ from p2psim.runs import manifest
 
 #: The command with batches so small that there are many of them.
 COMMAND = (
-    "import sys; from p2psim.study import batches; batches.BATCH_SECONDS = 0.02; "
+    "import sys; from p2psim.runs import batches; batches.BATCH_SECONDS = 0.02; "
     "from p2psim.cli.main import main; sys.exit(main(sys.argv[1:]))"
 )
 
@@ -32,7 +32,7 @@ COMMAND = (
 STOPPING = """
 import os, signal, sys
 from p2psim.cli.main import main
-from p2psim.study import batches, store
+from p2psim.runs import batches, store
 
 batches.BATCH_SECONDS = 0.02
 keep, left = store.add_part, int(sys.argv.pop(1))
@@ -53,7 +53,7 @@ FORKING = """
 import json, os, sys
 import p2psim
 from p2psim.cli.main import main
-from p2psim.study import batches
+from p2psim.runs import batches
 
 first = p2psim.Scenario.load(sys.argv[1], ["replicas=1"])
 p2psim.run(first, sys.argv[2], progress=False)
@@ -299,7 +299,7 @@ def test_the_server_of_workers_does_not_hear_an_interrupt_amid_its_imports():
     """It is started while data are prepared, when Ctrl-C is as likely as ever."""
     script = """
 import os, signal, time
-from p2psim.study import pool
+from p2psim.runs import pool
 if __name__ == "__main__":
     pool.warm_up()
     try:

@@ -29,7 +29,8 @@ GRID = cells(small.scenario())
 SCRIPT = """
 import os, signal, sys
 import numpy as np
-from p2psim.study import batches, simulate
+from p2psim.runs import batches
+from p2psim.simulation import simulate
 
 batches.BATCH_SECONDS = 0.02
 whole, how = simulate.simulate, os.environ["POISON"]

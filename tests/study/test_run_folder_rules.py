@@ -205,7 +205,7 @@ def test_second_run_on_a_folder_refuses(tmp_path: Path) -> None:
 
 def test_killed_holder_lets_go_of_the_lock(tmp_path: Path) -> None:
     script = (
-        "import sys, time\nfrom pathlib import Path\nfrom p2psim.study import store\n"
+        "import sys, time\nfrom pathlib import Path\nfrom p2psim.runs import store\n"
         "with store.lock(Path(sys.argv[1])):\n print('locked', flush=True)\n time.sleep(60)\n"
     )
     holder = subprocess.Popen(

@@ -6,7 +6,7 @@ round moves θ against
     ∇g(θ) + Σ_l (n_l/n)·(Y_l/v_l)·(2(A_l·θ − b_l) + w_l),
 
 Y_l one if owner l answers in time, with probability q_l, independently of all else; v_l makes up for those who do not,
-as `p2psim.theory.forecast.answering` says. Where all answer, noise and direction share eigenvectors, and coordinates
+as `p2psim.theory.forecasts.rounds` says. Where all answer, noise and direction share eigenvectors, and coordinates
 along them do not mix: p modes of one coordinate. Else there is one mode of p.
 
 What answers of a round are multiplied by, when owners answer or not: first and second moments.
