@@ -1,82 +1,68 @@
-"""p2psim: discrete-event simulation of machine learning among parties who do not share their data."""
+"""p2psim: discrete-event simulation of machine learning among parties who do not share their data.
 
-from __future__ import annotations
+What people compose is here, by short names: `Scenario`, `run`, `simulate`, `Network`, and the class of every part that
+a scenario can name.
+"""
+
+from importlib import import_module
 
 from p2psim.core.version import __version__
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from p2psim.core.figures import Figure
-    from p2psim.core.parts import load_parts
-    from p2psim.core.registry import register
-    from p2psim.data.features.maps import Feature
-    from p2psim.data.partitions.base import Partition
-    from p2psim.data.sources.base import DataSource
-    from p2psim.learning.graph.metrics import GraphMetric
-    from p2psim.learning.losses.protocol import Loss
-    from p2psim.learning.metrics import StarMetric
-    from p2psim.network.metrics import NetworkMetric
-    from p2psim.network.topologies.base import Topology
-    from p2psim.privacy.accounting.accountant import Accountant
-    from p2psim.privacy.allocations import Allocation
-    from p2psim.privacy.mechanisms.protocol import Mechanism
-    from p2psim.runs.result import Result
-    from p2psim.runs.runner import run
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.assembly import assemble
-
-__all__ = [
-    "Accountant",
-    "Allocation",
-    "DataSource",
-    "Feature",
-    "Figure",
-    "GraphMetric",
-    "Loss",
-    "Mechanism",
-    "NetworkMetric",
-    "Partition",
-    "Result",
-    "Scenario",
-    "StarMetric",
-    "Topology",
-    "__version__",
-    "assemble",
-    "load_parts",
-    "register",
-    "run",
-]
-
-# Loaded when first used: importing the package must not wait for the libraries that a run needs.
-_HOMES = {
-    "Accountant": "p2psim.privacy.accounting.accountant",
-    "Allocation": "p2psim.privacy.allocations",
-    "DataSource": "p2psim.data.sources.base",
-    "Feature": "p2psim.data.features.maps",
-    "Figure": "p2psim.core.figures",
-    "GraphMetric": "p2psim.learning.graph.metrics",
-    "Loss": "p2psim.learning.losses.protocol",
-    "Mechanism": "p2psim.privacy.mechanisms.protocol",
-    "NetworkMetric": "p2psim.network.metrics",
-    "Partition": "p2psim.data.partitions.base",
-    "Result": "p2psim.runs.result",
-    "Scenario": "p2psim.scenario.model",
-    "StarMetric": "p2psim.learning.metrics",
-    "Topology": "p2psim.network.topologies.base",
-    "assemble": "p2psim.simulation.assembly",
-    "load_parts": "p2psim.core.parts",
-    "register": "p2psim.core.registry",
-    "run": "p2psim.runs.runner",
+# Modules, and what each gives. Loaded when first used: importing the package must not wait for the libraries that a run
+# needs. `__init__.pyi` says the same to type checkers.
+_PUBLIC = {
+    "core.figures": "Figure",
+    "core.parts": "load_parts",
+    "core.registry": "register",
+    "data.features": "ALS PCA Feature Standardise Whiten",
+    "data.groups": "Groups",
+    "data.partitions": "ByColumn Contiguous Dirichlet Equal OfSizes Partition Shards Unbalanced",
+    "data.scaling": "Scale ScaleX ScaleY",
+    "data.section": "DataSection Public",
+    "data.sources.arrays": "Arrays",
+    "data.sources.base": "DataSource",
+    "data.sources.creditcard": "CreditCard",
+    "data.sources.files": "CSVFile ParquetFile",
+    "data.sources.hospital": "Hospital",
+    "data.sources.lending": "Lending",
+    "data.sources.linear_classification": "LinearClassification",
+    "data.sources.linear_regression": "LinearRegression",
+    "data.sources.movielens": "MovieLens100K",
+    "data.sources.packaged": "LendingSmall Medpar Schools",
+    "learning.graph.algorithms": "Averaging CoordinateDescent GossipAdmm ModelPropagation PushSum",
+    "learning.graph.metrics": "GraphMetric",
+    "learning.metrics": "StarMetric",
+    "learning.losses": "Hinge Logistic Loss Squared",
+    "learning.section": "LearningSection Regularizer",
+    "learning.star.algorithms": "AsyncStar SynchronousAveraging SynchronousDescent",
+    "network.availability": "AllOf Always Bernoulli Diurnal Join LearnerOutage Leave Outage Remove Renewal Scripted",
+    "network.channels": "Channel EdgeValue GilbertElliott",
+    "network.exchanges": "Broadcast Gossip Poll Request Round",
+    "network.metrics": "NetworkMetric",
+    "network.section": "Clock Network NetworkSection",
+    "network.simulation": "EventStream simulate_events",
+    "network.topologies": "Complete ErdosRenyi FromFile FromGraph Grid NearestNeighbours RandomRegular Ring ScaleFree "
+    "Similarity SmallWorld Star Topology TwoCluster",
+    "privacy.accounting.accountant": "Accountant",
+    "privacy.allocations": "Allocation Cap Constant Contraction Geometric Horizon Listed Uniform",
+    "privacy.mechanisms": "DiscreteLaplace Gaussian Laplace Mechanism NoNoise",
+    "privacy.section": "AsPrinted Bounds Clip Declared Empirical PrivacySection",
+    "privacy.shares": "Overlap",
+    "runs.in_memory": "Simulation simulate",
+    "runs.result": "Result",
+    "runs.runner": "run",
+    "scenario.model": "Scenario",
+    "scenario.record": "RecordSection",
+    "simulation.assembly": "assemble",
 }
+_HOMES = {name: f"p2psim.{module}" for module, names in _PUBLIC.items() for name in names.split()}
+
+__all__ = ["__version__", *sorted(_HOMES)]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from p2psim.core import registry
@@ -26,6 +27,7 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
     ("topology", "two-cluster"): {"within": 0.5, "between": 0.2},
     ("topology", "knn"): {"neighbours": 5},
     ("topology", "file"): {"path": str(Path(__file__).parent / "network" / "twelve.edges")},
+    ("topology", "networkx"): {"graph": nx.icosahedral_graph()},
     ("topology", "caveman"): {"cliques": 3, "members": 4},
     ("loss", "huber"): {"delta": 0.7},
     ("source", "csv"): {"path": "people.csv", "y": "age"},

@@ -114,7 +114,6 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
 
 def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
     """A short table of results with its flags and notes, and where they are."""
-    from p2psim.report.source import relabelled
     from p2psim.runs.ledger_check import broken_bounds
     from p2psim.scenario.notices import comparability
 
@@ -126,7 +125,7 @@ def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
         print_json({**tree, "notes": notes})
         return
     title = f"{result.described.name}: last recorded values over replicas"
-    print_table(_records(relabelled(table, result.labels)), title)
+    print_table(_records(table), title)
     for note in notes:
         print(f"note: {note}")
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")

@@ -5,9 +5,12 @@ the data and the noise it is enough to recompute every model, by any program.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Raised whenever the meaning of a field or a code changes.
 FORMAT_VERSION: Final = 3
@@ -63,3 +66,22 @@ def join(chunks: Sequence[np.ndarray]) -> np.ndarray:
         events[start : start + chunk.size] = chunk
         start += chunk.size
     return events
+
+
+#: Fields of an event in the order of the columns of ``events.parquet``.
+COLUMNS: Final = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
+
+
+def event_table(events: np.ndarray) -> "pa.Table":
+    """Events as a table with one column per field; kinds and outcomes are words."""
+    import pyarrow as pa
+
+    arrays: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = np.ascontiguousarray(events[name])
+        if name in ("kind", "outcome"):
+            known = pa.array(KINDS if name == "kind" else OUTCOMES, pa.string())
+            arrays[name] = pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), known)
+        else:
+            arrays[name] = pa.array(values)
+    return pa.table(arrays)

@@ -31,10 +31,13 @@ class FileGraph:
         Its nodes are in the order in which the file names them first.
     names : sequence of sequence of str
         Names of the nodes, in that order. Where the format has several (an id, a label), the preferred one is first.
+    key : str
+        The dotted scenario key that errors name.
     """
 
     graph: nx.Graph[Any]
     names: Sequence[Sequence[str]]
+    key: str = KEY
 
     @property
     def agents(self) -> int:
@@ -87,19 +90,19 @@ class FileGraph:
         foreign = [names for names in self.names if set(names) != numbers.keys()]
         if nodes == "names" and labels is not None and not are_numbers(labels) and foreign:
             raise MeaningError(
-                KEY,
+                self.key,
                 "nodes of the graph and owners of the data have different names: "
                 f"{differing(foreign[0], labels)}; nodes: order pairs them by position",
             )
         if len(foreign) == len(self.names):
             stranger = next(name for name in foreign[0] if name not in numbers)
             raise MeaningError(
-                KEY,
+                self.key,
                 f"nodes must be named 0 … {n - 1}, got {stranger!r}; nodes: order numbers them as they occur",
             )
         names = next(names for names in self.names if names not in foreign)
         if nodes == "names" and labels is not None and len(labels) == n:
-            AgentNames(labels).resolve(names, KEY)
+            AgentNames(labels).resolve(names, self.key)
         return [numbers[name] for name in names]
 
 

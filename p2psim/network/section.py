@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options, PerAgent
 from p2psim.network.availability import Always, AnyAvailability, Availability
 from p2psim.network.channels import Channel
@@ -136,15 +137,57 @@ class Network:
     @classmethod
     def of_graph(
         cls,
-        graph: nx.Graph[int],
+        graph: nx.Graph[Any] | Topology,
         exchange: ExchangePattern,
         channel: Channel | None = None,
         availability: AnyAvailability | None = None,
+        *,
+        seed: int = 0,
+        replica: int = 0,
     ) -> Network:
-        """Network on a NetworkX graph with nodes 0 … n − 1 (and −1, the learner); node attribute ``rate`` is read."""
-        arrays = links(graph)
-        rates = np.array([float(graph.nodes[i].get("rate", 1.0)) for i in range(arrays.agents)])
-        return cls(arrays, exchange, channel or Channel(), availability or Always(), rates)
+        """Make a network from a graph of NetworkX or a topology.
+
+        Parameters
+        ----------
+        graph : networkx.Graph or Topology
+            Nodes 0 … n − 1, or nodes of other names, which are numbered in their order and keep their names; and −1
+            where there is a learner. The node attribute ``rate`` is the rate of a clock, one where it is left out.
+        exchange : Request, Poll, Round, Broadcast or Gossip
+        channel : Channel, optional
+            Ideal when left out.
+        availability : optional
+            Everyone is online when left out.
+        seed, replica : int
+            For a topology that draws random numbers: of the same graph as in a scenario.
+
+        Raises
+        ------
+        MeaningError
+            If the graph is no network, or the channel means nothing on it.
+
+        Examples
+        --------
+        >>> import p2psim
+        >>> network = p2psim.Network.of_graph(p2psim.Ring(agents=5), p2psim.Gossip(), p2psim.Channel(loss=0.5))
+        >>> network.links.agents
+        5
+        """
+        channel, availability = channel or Channel(), availability or Always()
+        if isinstance(graph, Topology):
+            arrays = draw_links(graph, Given(), seed=seed, replica=replica, learner=exchange.needs_learner)
+            return cls(arrays, exchange, channel, availability)
+        import networkx as nx
+
+        nodes = [node for node in graph if node != LEARNER]
+        if set(nodes) == set(range(len(nodes))):
+            nodes = sorted(nodes)
+        members = Members(tuple(map(str, nodes)))
+        rates = np.array([float(graph.nodes[node].get("rate", 1.0)) for node in nodes])
+        numbers = {node: number for number, node in enumerate(nodes)}
+        if any(node != number for node, number in numbers.items()):
+            graph = nx.relabel_nodes(graph, numbers)
+        arrays = links(graph, name_of=lambda agent: members.labels[agent])
+        return cls(arrays, exchange, channel, availability, rates, members=members)
 
     @property
     def by_edge(self) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, get_args
+from typing import TYPE_CHECKING, Protocol, get_args
 
 import numpy as np
 
 from p2psim.core.errors import InputError, MeaningError
-from p2psim.core.events import join
+from p2psim.core.events import event_table, join
 from p2psim.core.randomness import Streams
 from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
 from p2psim.network.exchanges.gossip import Gossip
 from p2psim.network.section import Engine, Network
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ENGINES", "EventStream", "Network", "simulate_events"]
 
@@ -58,11 +61,18 @@ class EventStream:
         """All events in one array."""
         return join(list(self))
 
+    def to_frame(self) -> pd.DataFrame:
+        """All events in a table with one row per event, as ``events.parquet`` holds them."""
+        frame: pd.DataFrame = event_table(self.read()).to_pandas()
+        return frame
+
 
 def simulate_events(
     network: Network,
-    streams: Streams,
+    streams: Streams | None = None,
     *,
+    seed: int = 0,
+    replica: int = 0,
     commits: int | None = None,
     time: float | None = None,
     limits: np.ndarray | None = None,
@@ -74,8 +84,10 @@ def simulate_events(
     Parameters
     ----------
     network : Network
-    streams : Streams
-        Random streams of the replica.
+    streams : Streams, optional
+        Random streams of the replica; those of a seed and a replica when left out.
+    seed, replica : int
+        Every random number follows from them.
     commits : int, optional
         End with this many commits.
     time : float, optional
@@ -95,7 +107,16 @@ def simulate_events(
     InputError
         If the run has no end, the engine is unknown, the rates or limits are wrong, the exchange does not fit
         the graph, or the array engine is asked for what it cannot do.
+
+    Examples
+    --------
+    >>> import p2psim
+    >>> network = p2psim.Network.of_graph(p2psim.Ring(agents=5), p2psim.Gossip(), p2psim.Channel(loss=0.5))
+    >>> events = p2psim.simulate_events(network, seed=1, commits=100).to_frame()
+    >>> int((events["kind"] == "commit").sum())
+    100
     """
+    streams = Streams(seed, replica) if streams is None else streams
     n, pattern = network.links.agents, network.exchange
     if commits is None and time is None:
         raise InputError("a run needs an end: a number of commits or a time")

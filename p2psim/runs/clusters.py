@@ -51,7 +51,9 @@ def _workspace(study: str) -> "Workspace":
             _OWN_WORKSPACES[study] = Workspace(Path(directory))
         _OWN_WORKSPACES.move_to_end(study)
         while len(_OWN_WORKSPACES) > _KEPT:
-            shutil.rmtree(_OWN_WORKSPACES.popitem(last=False)[1].directory, ignore_errors=True)
+            last = _OWN_WORKSPACES.popitem(last=False)[1].directory
+            assert last is not None
+            shutil.rmtree(last, ignore_errors=True)
         return _OWN_WORKSPACES[study]
 
 

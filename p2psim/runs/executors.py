@@ -83,6 +83,7 @@ def run_local(
                 break
         else:
             return
+    assert workspace.directory is not None
     yield from run_pool(cells, schedule, workspace.directory, options, workers)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.errors import FolderError, first_line
+from p2psim.core.events import event_table
 from p2psim.runs.seals import DamagedError, opened, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.workspace import read_member, write_archive
@@ -34,8 +35,6 @@ PART_FORMAT = 3
 LISTING = "part.json"
 TABLES = ("metrics", "ledger", "agents", "events")
 ARCHIVES = ("noise", "models")
-#: Fields of an event in the order of the columns of ``events.parquet``.
-EVENT_COLUMNS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
 
 #: Content hash of a cell, and replica: what names one simulation whatever the grid it stands in.
 RunKey = tuple[str, int]
@@ -79,12 +78,7 @@ def encode(finished: Sequence[Finished]) -> EncodedPart:
         At least one.
     """
     outcomes = [run.outcome for run in finished]
-    tables = {
-        "metrics": [_metrics(outcomes)],
-        "ledger": _tables([outcome.ledger for outcome in outcomes]),
-        "agents": _tables([outcome.agents for outcome in outcomes]),
-        "events": [_events(outcome.events) for outcome in outcomes if outcome.events is not None],
-    }
+    tables = tables_of(outcomes)
     files: dict[str, bytes | pa.Buffer] = {
         f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables.items() if pieces
     }
@@ -120,6 +114,16 @@ def encode(finished: Sequence[Finished]) -> EncodedPart:
     files[LISTING] = sealed(json.dumps(listing)).encode()
     problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
     return EncodedPart(files, tuple(run.key for run in finished), problems)
+
+
+def tables_of(outcomes: "Sequence[Outcome]") -> "dict[str, list[pa.Table]]":
+    """Tables of simulations, one after the other: of each kind those whose pieces have the same columns."""
+    return {
+        "metrics": [_metrics(outcomes)],
+        "ledger": _tables([outcome.ledger for outcome in outcomes]),
+        "agents": _tables([outcome.agents for outcome in outcomes]),
+        "events": [event_table(outcome.events) for outcome in outcomes if outcome.events is not None],
+    }
 
 
 def _rows(outcome: "Outcome") -> dict[str, int]:
@@ -214,22 +218,6 @@ def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> "pa.Table":
             arrays[name] = pa.array(values)
         if name in ("agent", "index"):
             arrays[name] = arrays[name].cast(pa.int32())
-    return pa.table(arrays)
-
-
-def _events(events: np.ndarray) -> "pa.Table":
-    import pyarrow as pa
-
-    from p2psim.core.events import KINDS, OUTCOMES
-
-    arrays: dict[str, Any] = {}
-    for name in EVENT_COLUMNS:
-        values = np.ascontiguousarray(events[name])
-        if name in ("kind", "outcome"):
-            known = pa.array(KINDS if name == "kind" else OUTCOMES, pa.string())
-            arrays[name] = pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), known)
-        else:
-            arrays[name] = pa.array(values)
     return pa.table(arrays)
 
 

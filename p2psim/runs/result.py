@@ -28,23 +28,6 @@ if TYPE_CHECKING:
     from p2psim.runs.manifest import Manifest
     from p2psim.scenario.model import Scenario
 
-#: Columns of the ledger that say that a number must not be taken at face value.
-FLAGS = (
-    "bound_violated",
-    "over_budget",
-    "not_private",
-    "public_graph_assumed",
-    "data_dependent_step",
-    "scaled_records",
-    "clairvoyant",
-)
-
-#: Models with a privacy guarantee: the run's own, and the baseline of records that are noised one by one.
-PRIVATE_MODELS = ("main", "local-dp")
-
-#: Metrics of models that owners could have without anybody's help: they are computed without noise.
-OF_NO_RELEASE = ("isolated_fitness",)
-
 
 class Result:
     """The results of a study. Tables are read when first asked for.
@@ -238,34 +221,53 @@ class Result:
             (``global`` and ``local`` models, ``isolated_fitness``) has an infinite ε and the flag ``not_private``, and
             ``local-dp`` the budget. A metric that only single agents have is averaged over them, and its name says so.
         """
-        import numpy as np
-        import pandas as pd
+        from p2psim.runs.summary import summary_of
 
-        keys = ["cell", "model", "metric"]
-        last = self.last_values([*keys, "replica"])
-        levels = np.array([0.25, 0.5, 0.75])
-        groups = last.groupby(keys, observed=True, sort=True)
-        # Between two infinities interpolation gives no number: the lower of them.
-        spread = groups.quantile(levels).fillna(groups.quantile(levels, interpolation="lower")).unstack()
-        spread = spread.reindex(columns=levels)  # where nothing was recorded there are no columns
-        spread.columns = pd.Index(["q25", "median", "q75"])
-        table = spread.reset_index()
-        counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
-        table = table.merge(counts, on=keys)[[*keys, "replicas", "q25", "median", "q75"]]
-        table = table.merge(pd.DataFrame(self._privacy()), on="cell", how="left")
-        open_models = ~table["model"].isin(PRIVATE_MODELS) | table["metric"].str.startswith(OF_NO_RELEASE)
-        table.loc[open_models, ["epsilon spent", "budget"]] = np.inf
-        table.loc[open_models, "flags"] = "not_private"
-        # Every record is noised by itself with the whole budget of its owner, whatever the releases of the run cost.
-        noised = table["model"] == "local-dp"
-        table.loc[noised, "epsilon spent"] = budget = table.loc[noised, "budget"]
-        graph = table.loc[noised, "flags"].str.contains("public_graph_assumed")
-        table.loc[noised, "flags"] = [
-            ", ".join(["not_private"] * bool(np.isinf(eps)) + ["public_graph_assumed"] * bool(given))
-            for eps, given in zip(budget, graph, strict=True)
-        ]
+        last = self.last_values(["cell", "model", "metric", "replica"])
+        notes = [cell.notes for cell in self.described.cells]
+        return self._with_swept(summary_of(last, self.ledger, notes))
+
+    def wide(self) -> "pd.DataFrame":
+        """Recorded values with one column per metric, for pandas' ``groupby``, seaborn and regressions.
+
+        Returns
+        -------
+        DataFrame
+            One row per cell, replica, model, agent and moment: swept columns (numbers, or labels of parts), ``cell``,
+            ``replica``, ``model``, ``agent`` (null for what is of all agents), ``step``, ``time``, and a column per
+            metric, NaN where it was not recorded.
+
+        Examples
+        --------
+        >>> result = p2psim.Result.load("runs/three-banks")  # doctest: +SKIP
+        >>> result.wide().groupby(["privacy.epsilon", "step"])["relative_fitness"].median()  # doctest: +SKIP
+        """
+        from p2psim.runs.summary import wide
+
+        return self._with_swept(wide(self.metrics))
+
+    def to_latex(self) -> str:
+        """Return the summary as a LaTeX table in the style of the package booktabs.
+
+        Examples
+        --------
+        >>> print(p2psim.Result.load("runs/three-banks").to_latex())  # doctest: +SKIP
+        """
+        from p2psim.runs.summary import latex
+
+        return latex(self.summary().drop(columns="cell"))
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
+
+    def _with_swept(self, table: "pd.DataFrame") -> "pd.DataFrame":
+        """Put the swept columns first: numbers, or a label for each part, by which one can group."""
         for position, key in enumerate(self.swept):
+            label = self.labels.get(key, {})
             values = [cell.swept[key] for cell in self.described.cells]
+            values = [label.get(value, value) if isinstance(value, str) else value for value in values]
             table.insert(position, key, [values[number] for number in table["cell"]])
         return table
 
@@ -327,31 +329,7 @@ class Result:
         of_all = rows["agent"].isna()
         rows = rows[of_all] if of_all.any() else rows
         table = first_reached(rows, axis, target, rises(metric) if rising is None else rising)
-        for place, key in enumerate(self.swept):
-            values = [cell.swept[key] for cell in self.described.cells]
-            table.insert(place, key, [values[number] for number in table["cell"]])
-        return table
-
-    def _privacy(self) -> list[dict[str, Any]]:
-        """Largest ε and budget, and flags, of each cell."""
-        ledger = self.ledger
-        epsilons = [
-            str(name) for name in ledger if str(name).startswith("epsilon_") and name != "epsilon_claimed"
-        ]
-        flags = [name for name in FLAGS if name in ledger]
-        rows = []
-        for number in sorted(set(ledger["cell"].tolist())):
-            group = ledger[ledger["cell"] == number]
-            raised = [name for name in flags if group[name].fillna(False).astype(bool).any()]
-            rows.append(
-                {
-                    "cell": number,
-                    "epsilon spent": float(group[epsilons].max().max()) if epsilons else float("nan"),
-                    "budget": float(group["budget"].max()),
-                    "flags": ", ".join((*raised, *self.described.cells[number].notes)),
-                }
-            )
-        return rows
+        return self._with_swept(table)
 
     def plot(self, *args: Any, **kwargs: Any) -> Any:
         """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""

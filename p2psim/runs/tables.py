@@ -19,7 +19,6 @@ import numpy as np
 
 from p2psim.runs.earlier import ROW_GROUP, Earlier
 from p2psim.runs.parts import RunKey, StoredPart
-from p2psim.runs.result import FLAGS
 from p2psim.simulation.outcome import KEY
 
 if TYPE_CHECKING:
@@ -172,6 +171,17 @@ def _recoded(chunk: "pa.Array", dictionary: "pa.Array") -> "pa.DictionaryArray":
 #: Written in the metadata of every table.
 TABLE_FORMAT = 2
 
+#: Columns of the ledger that say that a number must not be taken at face value.
+FLAGS = (
+    "bound_violated",
+    "over_budget",
+    "not_private",
+    "public_graph_assumed",
+    "data_dependent_step",
+    "scaled_records",
+    "clairvoyant",
+)
+
 #: Columns that stand first, and last, in the tables whose columns depend on the scenario.
 _FIRST = {
     "ledger": ("agent", "releases", "lost", "deliveries_lost", "budget", "epsilon_claimed"),
@@ -262,7 +272,7 @@ def _body(name: str, sources: Sequence[StoredPart | Earlier]) -> "tuple[pa.Schem
             else:
                 known.update(source.values(name, field.name))
     merged = pa.unify_schemas(schemas, promote_options="permissive")
-    names = sorted(merged.names, key=lambda column: _rank(name, column))
+    names = sorted(merged.names, key=lambda column: rank(name, column))
     if name not in _FIRST:
         names = merged.names
     fields = []
@@ -275,7 +285,7 @@ def _body(name: str, sources: Sequence[StoredPart | Earlier]) -> "tuple[pa.Schem
     return pa.schema(fields), dictionaries
 
 
-def _rank(table: str, column: str) -> tuple[int, int, str, str]:
+def rank(table: str, column: str) -> tuple[int, int, str, str]:
     """Place of a column: the fixed first ones, then by name (ε before δ of an accountant), then the flags."""
     first, last = _FIRST.get(table, ()), _LAST.get(table, ())
     if column in first:

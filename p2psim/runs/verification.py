@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, SimulationError
-from p2psim.core.events import COMMIT, LEARNER, SEND
+from p2psim.core.events import COLUMNS, COMMIT, LEARNER, SEND
 from p2psim.data.prepare import public_bounds
 from p2psim.network.channels import Channel
 from p2psim.network.graph import Links, from_edges, star_links
@@ -25,7 +25,6 @@ from p2psim.network.verify_state import Resending
 from p2psim.runs.differences import differences
 from p2psim.runs.ledger_check import faults, scenarios_of
 from p2psim.runs.manifest import check_format
-from p2psim.runs.parts import EVENT_COLUMNS
 from p2psim.runs.result import Result
 from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, verify_replica
 from p2psim.simulation.outcome import check_event_format
@@ -203,7 +202,7 @@ def _stream(rows: pd.DataFrame) -> np.ndarray:
         "outcome": {name: code for code, name in enumerate(OUTCOMES)},
     }
     stream = np.zeros(len(rows), EVENT)
-    for name in EVENT_COLUMNS:
+    for name in COLUMNS:
         column = rows[name]
         stream[name] = column.astype(object).map(codes[name]) if name in codes else column
     return stream

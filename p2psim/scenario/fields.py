@@ -116,12 +116,21 @@ def located(fault: Fault, node: Node) -> Fault:
 
 def explicit(value: Any) -> Any:
     """Turn models into dictionaries with every default, tuples into lists, NumPy's scalars into Python's."""
-    return _explicit(value, lambda leaf: leaf.item() if isinstance(leaf, np.generic) else leaf)
+    return _explicit(value, _plain_leaf)
+
+
+def as_given(value: Any) -> Any:
+    """Turn models into dictionaries with what they were given alone: where a key is left out, the scenario decides."""
+    return _explicit(value, _plain_leaf, given=True)
 
 
 def written(value: Any) -> Any:
     """The same of anything in a scenario as it is written to a file."""
     return _explicit(value, _written_leaf)
+
+
+def _plain_leaf(leaf: Any) -> Any:
+    return leaf.item() if isinstance(leaf, np.generic) else leaf
 
 
 def _written_leaf(leaf: Any) -> Any:
@@ -135,17 +144,21 @@ def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], bool]:
     return tuple(kind.model_fields), issubclass(kind, OneOf)
 
 
-def _explicit(value: Any, leaf: Callable[[Any], Any]) -> Any:
+def _explicit(value: Any, leaf: Callable[[Any], Any], given: bool = False) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, BaseModel):
         names, skips = _fields_of(type(value))
+        if given:
+            names = tuple(name for name in names if name == "kind" or name in value.model_fields_set)
         entries = ((name, getattr(value, name)) for name in names)
-        return {name: _explicit(entry, leaf) for name, entry in entries if not skips or entry is not None}
+        return {
+            name: _explicit(entry, leaf, given) for name, entry in entries if not skips or entry is not None
+        }
     if isinstance(value, Mapping):
-        return {str(key): _explicit(entry, leaf) for key, entry in value.items()}
+        return {str(key): _explicit(entry, leaf, given) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_explicit(entry, leaf) for entry in value]
+        return [_explicit(entry, leaf, given) for entry in value]
     return leaf(value)
 
 

@@ -14,7 +14,7 @@ from p2psim.core.registry import AnyOf, on_change
 from p2psim.scenario import yaml
 from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.faults import ordered, path_of, show
-from p2psim.scenario.fields import ScenarioFields, explicit, validated
+from p2psim.scenario.fields import ScenarioFields, as_given, explicit, validated
 from p2psim.scenario.figure import figure_faults
 from p2psim.scenario.nodes import Node, Place, find, from_python, place_of, plain
 from p2psim.scenario.overrides import override
@@ -22,8 +22,35 @@ from p2psim.scenario.partly import further_faults
 from p2psim.scenario.sweep import METHODS, Axis, read_sweep, steps_of, too_many, with_value
 
 
-class Scenario(ScenarioFields, defer_build=False):
-    """A study: what is simulated, how often, and what differs between its cells."""
+class _Composed(type(BaseModel)):  # type: ignore[misc]
+    """Makes ``Scenario(...)`` check and complete what it is given, as reading a file does."""
+
+    def __call__(cls, **keys: Any) -> Any:
+        return cls.from_dict(keys)
+
+
+class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
+    """A study: what is simulated, how often, and what differs between its cells.
+
+    Made from a file (`load`), from text (`parse`), from dictionaries (`from_dict`), or from keyword arguments. Every
+    value may be an object or what a file would say.
+
+    Examples
+    --------
+    >>> import p2psim
+    >>> scenario = p2psim.Scenario(
+    ...     name="ring",
+    ...     network={"topology": p2psim.Ring(agents=5), "exchange": "gossip"},
+    ...     data={"source": p2psim.LinearRegression(dimension=2, points=20)},
+    ...     learning=p2psim.LearningSection(
+    ...         algorithm=p2psim.CoordinateDescent(mu=0.1, commits=50),
+    ...         loss=p2psim.Squared(),
+    ...         regularizer=p2psim.Regularizer(l2=0.01),
+    ...     ),
+    ... )
+    >>> scenario.network.topology.agents
+    5
+    """
 
     @classmethod
     def load(
@@ -77,12 +104,17 @@ class Scenario(ScenarioFields, defer_build=False):
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
         """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
         try:
-            node = from_python(explicit(tree), Place(path))
+            node = from_python(as_given(tree), Place(path))
         except RecursionError:
             raise InputError(
                 Fault("too many mappings and lists stand inside each other", path=path)
             ) from None
         return _build(node, confirm_cells, [])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.to_yaml())}</pre>"
 
     def identity(self) -> str:
         """Hash what a run folder is bound to: all but replicas, engine and the values of the sweep."""

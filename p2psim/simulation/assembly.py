@@ -13,11 +13,11 @@ from p2psim.core.events import LEARNER
 from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
 from p2psim.learning.losses import Loss
-from p2psim.learning.section import LearningSection, Regularizer
+from p2psim.learning.section import Algorithm
 from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Exchange, Request
-from p2psim.network.section import Clock, NetworkSection, Star, links
+from p2psim.network.section import Clock, Star, links
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario.model import Scenario
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def assemble(
     graph: nx.Graph[Any],
     records: Sequence[tuple[np.ndarray, np.ndarray]] | Mapping[Any, tuple[np.ndarray, np.ndarray]],
-    algorithm: AsyncStar,
+    algorithm: Algorithm,
     loss: Loss,
     l2: float,
     *,
@@ -47,31 +47,44 @@ def assemble(
     Parameters
     ----------
     graph : networkx.Graph
-        A star: node −1 is the learner, the others are its owners: 0 … N − 1, or names of any kind. A node's attribute
-        ``rate`` is the rate of its clock; one when left out.
+        Nodes are the owners of the records: 0 … N − 1, or names of any kind. In a star, node −1 is the learner. A
+        node's attribute ``rate`` is the rate of its clock; one when left out.
     records : mapping from node to pair (X, y), or sequence of N pairs
         Of shapes (n_i, p) and (n_i,), as they are: nothing is scaled. In a sequence, those of nodes 0 … N − 1, or of
         named nodes as the graph lists them.
-    algorithm : AsyncStar
-    loss : Squared, Hinge or Logistic
+    algorithm : AsyncStar, CoordinateDescent, Averaging, …
+    loss : Loss
     l2 : float
-        Weight of the regulariser, positive.
+        Weight of the regulariser.
     privacy : PrivacySection, optional
         No noise when left out.
-    exchange, channel, record : optional
-        Request, an ideal channel, and relative fitness at every step when left out.
+    exchange : optional
+        Request of a star when left out; other graphs need one, such as ``Broadcast()`` or ``Gossip()``.
+    channel, record : optional
+        An ideal channel, and relative fitness (of a star) or the objective gap (of a graph) at every step when left
+        out.
     name, seed, replicas
         As in a scenario file.
 
     Returns
     -------
     Scenario
-        For :func:`p2psim.run`. Written down, it holds a digest of the arrays.
+        For :func:`p2psim.run` and :func:`p2psim.simulate`. Written down, it holds a digest of the arrays and the graph.
 
     Raises
     ------
     InputError
-        If the graph is not such a star, or parts contradict each other.
+        If the graph cannot be taken, or parts contradict each other.
+
+    Examples
+    --------
+    >>> import networkx as nx, numpy as np, p2psim
+    >>> records = {name: (np.eye(2), np.ones(2)) for name in ("north", "east", "south")}
+    >>> graph = nx.cycle_graph(["north", "east", "south"])
+    >>> algorithm = p2psim.CoordinateDescent(mu=1.0, commits=30)
+    >>> scenario = p2psim.assemble(graph, records, algorithm, p2psim.Squared(), 0.1, exchange=p2psim.Broadcast())
+    >>> p2psim.simulate(scenario).agents["label"].tolist()
+    ['north', 'east', 'south']
     """
     import networkx as nx
 
@@ -84,33 +97,37 @@ def assemble(
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"two nodes of the graph are called {twice}")
-    numbers = {owner: i for i, owner in enumerate(owners)} | {LEARNER: LEARNER}
-    if LEARNER not in graph or not links(nx.relabel_nodes(graph, numbers)).star:
-        raise InputError("the graph must be a star whose learner is node −1")
+    topology: Any = graph.copy()
+    if LEARNER in graph or isinstance(algorithm, AsyncStar):
+        numbers = {owner: i for i, owner in enumerate(owners)} | {LEARNER: LEARNER}
+        if LEARNER not in graph or not links(nx.relabel_nodes(graph, numbers)).star:
+            raise InputError("the graph must be a star whose learner is node −1")
+        topology = Star(agents=len(owners))
+        exchange = exchange or Request()
+    elif exchange is None:
+        raise InputError("exchange: a graph without a learner needs one, such as Broadcast() or Gossip()")
+    else:
+        for _, table in topology.nodes(data=True):
+            table.pop("rate", None)
     pairs = _in_order(records, owners)
     rates = {
         label: float(graph.nodes[owner].get("rate", 1.0)) for label, owner in zip(labels, owners, strict=True)
     }
-    exchange = exchange or Request()
-    return Scenario.from_dict(
-        {
-            "name": name,
-            "seed": seed,
-            "replicas": replicas,
-            "network": NetworkSection(
-                topology=Star(agents=len(owners)),
-                exchange=exchange,
-                clock=Clock(rate=rates) if exchange.has_clocks and set(rates.values()) != {1.0} else None,
-                channel=channel or Channel(),
-            ),
-            "data": DataSection(
-                source=Arrays.per_agent([X for X, _ in pairs], [y for _, y in pairs], labels)
-            ),
-            "learning": LearningSection(algorithm=algorithm, loss=loss, regularizer=Regularizer(l2=l2)),
-            "privacy": privacy or PrivacySection(mechanism=NoNoise()),
-            "record": record or RecordSection(),
-        }
-    )
+    tree = {
+        "name": name,
+        "seed": seed,
+        "replicas": replicas,
+        "network": {
+            "topology": topology,
+            "exchange": exchange,
+            "clock": Clock(rate=rates) if exchange.has_clocks and set(rates.values()) != {1.0} else None,
+            "channel": channel or Channel(),
+        },
+        "data": DataSection(source=Arrays.per_agent([X for X, _ in pairs], [y for _, y in pairs], labels)),
+        "learning": {"algorithm": algorithm, "loss": loss, "regularizer": {"l2": l2}},
+        "privacy": privacy or PrivacySection(mechanism=NoNoise()),
+    }
+    return Scenario.from_dict(tree if record is None else tree | {"record": record})
 
 
 def _in_order(

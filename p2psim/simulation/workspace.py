@@ -40,12 +40,12 @@ class Workspace:
 
     Parameters
     ----------
-    directory : Path
-        May be shared by several processes.
+    directory : Path or None
+        May be shared by several processes; with None, cases are kept in memory alone.
     """
 
-    def __init__(self, directory: Path):
-        self.directory = Path(directory)
+    def __init__(self, directory: Path | None):
+        self.directory = directory
         self._open: OrderedDict[str, PreparedData] = OrderedDict()
         # Identifiers by the scenario's id; the scenario is kept with them, so that the id stays its own.
         self._known: OrderedDict[tuple[int, int | None], tuple[Scenario, str]] = OrderedDict()
@@ -66,14 +66,14 @@ class Workspace:
         if problem_id in self._open:
             self._open.move_to_end(problem_id)
             return self._open[problem_id]
-        shared = not scenario.data.redrawn
-        if shared and (self.directory / problem_id).is_dir():
-            case = self._read(problem_id)
+        place = None if self.directory is None or scenario.data.redrawn else self.directory / problem_id
+        if place is not None and place.is_dir():
+            case = _read(place)
         else:
             case = _make(problem_id, scenario, replica)
-            if shared:
-                self._write(case)
-                case = self._read(problem_id)
+            if place is not None:
+                _write(case, place)
+                case = _read(place)
         self._open[problem_id] = case
         while len(self._open) > _OPEN:
             self._open.popitem(last=False)
@@ -81,7 +81,7 @@ class Workspace:
 
     def problems(self) -> list[str]:
         """Identifiers of the cases on disk."""
-        if not self.directory.is_dir():
+        if self.directory is None or not self.directory.is_dir():
             return []
         return sorted(
             path.name for path in self.directory.iterdir() if path.is_dir() and "." not in path.name
@@ -97,9 +97,9 @@ class Workspace:
         """
         if problem_id in self._open:
             return self._open[problem_id].arrays
-        if not (self.directory / problem_id).is_dir():
+        if self.directory is None or not (self.directory / problem_id).is_dir():
             raise KeyError(problem_id)
-        return self._read(problem_id).arrays
+        return _read(self.directory / problem_id).arrays
 
     def fitted(self, scenario: Scenario) -> dict[str, Any]:
         """What the preparation found; empty for data that every replica redraws."""
@@ -113,30 +113,31 @@ class Workspace:
                 self._known.popitem(last=False)
         return self._known[key][1]
 
-    def _write(self, case: PreparedData) -> None:
-        """Write aside and rename, so that others find the whole or nothing."""
-        aside = self.directory / f"{case.problem_id}.{uuid.uuid4().hex}"
-        aside.mkdir(parents=True)
-        for name, array in case.arrays.items():
-            np.save(aside / f"{name}.npy", array, allow_pickle=False)
-        known = {key: getattr(case, key) for key in _KNOWN_OF_CASE}
-        (aside / "case.json").write_text(json.dumps(known))
-        try:
-            os.rename(aside, self.directory / case.problem_id)
-        except OSError:
-            if not (self.directory / case.problem_id).is_dir():
-                raise
-            shutil.rmtree(aside)  # someone else was faster; the bytes are the same
 
-    def _read(self, problem_id: str) -> PreparedData:
-        folder = self.directory / problem_id
-        known = json.loads((folder / "case.json").read_text())
-        for key in ("labels", "groups", "warnings"):
-            known[key] = tuple(known[key]) if known[key] is not None else None
-        arrays = {
-            path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in sorted(folder.glob("*.npy"))
-        }
-        return PreparedData(problem_id=problem_id, arrays=arrays, **known)
+def _write(case: PreparedData, place: Path) -> None:
+    """Write aside and rename, so that others find the whole or nothing."""
+    aside = place.with_name(f"{case.problem_id}.{uuid.uuid4().hex}")
+    aside.mkdir(parents=True)
+    for name, array in case.arrays.items():
+        np.save(aside / f"{name}.npy", array, allow_pickle=False)
+    known = {key: getattr(case, key) for key in _KNOWN_OF_CASE}
+    (aside / "case.json").write_text(json.dumps(known))
+    try:
+        os.rename(aside, place)
+    except OSError:
+        if not place.is_dir():
+            raise
+        shutil.rmtree(aside)  # someone else was faster; the bytes are the same
+
+
+def _read(place: Path) -> PreparedData:
+    known = json.loads((place / "case.json").read_text())
+    for key in ("labels", "groups", "warnings"):
+        known[key] = tuple(known[key]) if known[key] is not None else None
+    arrays = {
+        path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in sorted(place.glob("*.npy"))
+    }
+    return PreparedData(problem_id=place.name, arrays=arrays, **known)
 
 
 def _identify(scenario: Scenario, replica: int) -> str:

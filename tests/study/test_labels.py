@@ -52,7 +52,7 @@ def test_tables_and_figures_of_a_run_have_labels_and_files_have_values(tmp_path)
     result = p2psim.run(
         Scenario.parse(VALID.replace(SWEEP, f"sweep:\n  {given}\n")), tmp_path / "run", progress=False
     )
-    assert result.summary()["network.exchange"].iloc[0] == "request"
+    assert result.summary()["network.exchange"].iloc[0] == "request(service=0, busy=refuse)"
     assert set(result.metrics["network.exchange"]) == {
         "request",
         "request(service=exponential=0.5, busy=queue)",

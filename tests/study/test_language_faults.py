@@ -15,7 +15,7 @@ from p2psim.scenario.yaml import read
 
 TOPOLOGIES = (
     "star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, "
-    "similarity, file"
+    "similarity, file, networkx"
 )
 
 

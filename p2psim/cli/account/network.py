@@ -104,7 +104,7 @@ def _each(run: Recounted, found: dict[str, np.ndarray], at: At) -> list[dict[str
 
 def _flags(run: Recounted) -> list[list[str]]:
     """What must be said with the numbers of each agent, as the ledger has it."""
-    from p2psim.runs.result import FLAGS
+    from p2psim.runs.tables import FLAGS
 
     raised = {
         name: run.ledger[name].fillna(False).astype(bool).to_numpy() for name in FLAGS if name in run.ledger

@@ -2,12 +2,14 @@
 
 from typing import Annotated
 
+from pydantic import BeforeValidator
+
 from p2psim.core.options import BY_NAME
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.registry import AnyOf, register_all
 from p2psim.network.graph import Given, Links
 from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.file import FromFile
+from p2psim.network.topologies.file import FromFile, FromGraph, is_graph
 from p2psim.network.topologies.points import NearestNeighbours, Similarity
 from p2psim.network.topologies.random import ErdosRenyi, ScaleFree, SmallWorld, TwoCluster
 from p2psim.network.topologies.random_regular import RandomRegular
@@ -16,18 +18,22 @@ from p2psim.network.topologies.regular import Complete, Grid, Ring, Star
 register_all(
     [
         Star, Complete, Ring, Grid, RandomRegular, ErdosRenyi, SmallWorld, ScaleFree, TwoCluster, NearestNeighbours,
-        Similarity, FromFile,
+        Similarity, FromFile, FromGraph,
     ]
 )  # fmt: skip
 
+#: A graph of NetworkX stands for the topology of it.
+_BY_GRAPH = BeforeValidator(lambda value: {"kind": "networkx", "graph": value} if is_graph(value) else value)
+
 #: Any topology that is registered.
-AnyTopology = Annotated[Topology, AnyOf("topology"), BY_NAME]
+AnyTopology = Annotated[Topology, AnyOf("topology"), BY_NAME, _BY_GRAPH]
 
 __all__ = [
     "AnyTopology",
     "Complete",
     "ErdosRenyi",
     "FromFile",
+    "FromGraph",
     "Grid",
     "NearestNeighbours",
     "RandomRegular",

@@ -1,22 +1,37 @@
-"""A graph from a file."""
+"""Graphs that are given as they are: in a file, or by a Python program, which a scenario file cannot do."""
 
 from __future__ import annotations
 
+import hashlib
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError, first_line
+from p2psim.core.events import LEARNER
 from p2psim.core.paths import DataPath, Seal, checked, sealed
 from p2psim.network.graph import Given, Links, checked_links, links
 from p2psim.network.graph_files import KEY, FileGraph, are_numbers
 from p2psim.network.graph_formats import read_edges, read_gml, read_graphml, read_matrix
 from p2psim.network.topologies.base import Agents, AllowDisconnected, Topology, no_learner, settle
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _SUFFIXES = {
     ".graphml": "graphml",
@@ -28,7 +43,106 @@ _SUFFIXES = {
 }
 
 
-class FromFile(Topology):
+class Written(Topology):
+    """A graph that is written down: nodes with names, which are the agents, and links between them."""
+
+    if TYPE_CHECKING:
+        nodes: Any
+        weight: str
+        allow_disconnected: bool
+
+    @abstractmethod
+    def _contents(self) -> FileGraph | Links:
+        """Return what is written."""
+
+    @property
+    @abstractmethod
+    def _called(self) -> str:
+        """What errors call the graph."""
+
+    _key: ClassVar[str] = KEY
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
+    ) -> Links:
+        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        self.size_and_names()
+        found = self.read(given.labels)
+        settle(found.agents, agents, given, key=self._key)
+        return found
+
+    def read(self, labels: Sequence[str] | None = None) -> Links:
+        """Read the graph.
+
+        Parameters
+        ----------
+        labels : sequence of str, optional
+            The agents' names in the data.
+
+        Raises
+        ------
+        MissingSourceError
+            If there is no such file.
+        MeaningError
+            If it is not of its format, or the graph is directed, has a link of an agent with itself, a weight
+            that is not a positive finite number, an agent without links, or parts that no link joins; no link
+            has the attribute that is asked for; or nodes cannot be paired with agents.
+        """
+        found = self._contents()
+        if isinstance(found, Links):
+            return checked_links(found, self._key, self.allow_disconnected)
+        if labels is not None and are_numbers(labels):  # so that names have nothing to say of their number
+            settle(found.agents, None, Given(len(labels)), key=self._key)
+        import networkx as nx
+
+        agent_of = found.agent_of_node(self.nodes, labels)
+        graph, agents = found.graph, dict(zip(found.graph, agent_of, strict=True))
+        if any(node != agent for node, agent in agents.items()):
+            graph = nx.relabel_nodes(graph, agents)
+        known = {name for *_, table in graph.edges(data=True) for name in table if self.weight != "weight"}
+        if self.weight not in known and self.weight != "weight":
+            raise MeaningError(
+                "network.topology.weight",
+                f"no link of {self._called} has the attribute {self.weight}; they have "
+                f"{', '.join(sorted(known)) or 'none'}",
+            )
+        name = dict(zip(agent_of, found.names[0], strict=True))
+        return links(graph, self._key, self.weight, self.allow_disconnected, name.__getitem__)
+
+    def size_and_names(self) -> tuple[int, tuple[str, ...] | None]:
+        """How many agents there are, and the names of those whom the data does not name; None: 0 … n − 1.
+
+        Raises
+        ------
+        MissingSourceError, MeaningError
+            If the file cannot be read, or holds another number of agents than the scenario says.
+        """
+        found = self._contents()
+        if getattr(self, "agents", None) not in (None, found.agents):
+            message = f"is {self.size}, but {self._called} has {found.agents} nodes"
+            raise MeaningError("network.topology.agents", message)
+        if self.nodes == "order" and isinstance(found, FileGraph):
+            return found.agents, tuple(found.names[0])
+        return found.agents, None
+
+    def check_owners(self, labels: Sequence[str]) -> None:
+        """Raise if there are more nodes than owners, or fewer, and say which names one side alone has.
+
+        Raises
+        ------
+        MeaningError
+        """
+        found = self._contents()
+        if found.agents != len(labels):
+            which = found.differing(labels) if isinstance(found, FileGraph) else some(labels)
+            message = (
+                f"{self._called} has {found.agents} nodes, but the data has {len(labels)} owners: {which}"
+            )
+            raise MeaningError(self._key, message)
+
+
+class FromFile(Written):
     """A graph that a file holds, with its weights; every link once, or in both directions alike."""
 
     kind: Literal["file"] = "file"
@@ -58,82 +172,9 @@ class FromFile(Topology):
     def _seal(cls, value: Any, info: ValidationInfo) -> Any:
         return sealed(value, info)
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
-        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        self.size_and_names()
-        found = self.read(given.labels)
-        settle(found.agents, agents, given, key=KEY)
-        return found
-
-    def read(self, labels: Sequence[str] | None = None) -> Links:
-        """Read the file.
-
-        Parameters
-        ----------
-        labels : sequence of str, optional
-            The agents' names in the data.
-
-        Raises
-        ------
-        MissingSourceError
-            If there is no such file.
-        MeaningError
-            If it is not of its format, or the graph is directed, has a link of an agent with itself, a weight
-            that is not a positive finite number, an agent without links, or parts that no link joins; no link
-            has the attribute that is asked for; or nodes cannot be paired with agents.
-        """
-        found = self._contents()
-        if isinstance(found, Links):
-            return checked_links(found, KEY, self.allow_disconnected)
-        if labels is not None and are_numbers(labels):  # so that names have nothing to say of their number
-            settle(found.agents, None, Given(len(labels)), key=KEY)
-        import networkx as nx
-
-        agent_of = found.agent_of_node(self.nodes, labels)
-        graph, agents = found.graph, dict(zip(found.graph, agent_of, strict=True))
-        if any(node != agent for node, agent in agents.items()):
-            graph = nx.relabel_nodes(graph, agents)
-        known = {name for *_, table in graph.edges(data=True) for name in table if self.weight != "weight"}
-        if self.weight not in known and self.weight != "weight":
-            raise MeaningError(
-                "network.topology.weight",
-                f"no link of {self.path} has the attribute {self.weight}; they have "
-                f"{', '.join(sorted(known)) or 'none'}",
-            )
-        name = dict(zip(agent_of, found.names[0], strict=True))
-        return links(graph, KEY, self.weight, self.allow_disconnected, name.__getitem__)
-
-    def size_and_names(self) -> tuple[int, tuple[str, ...] | None]:
-        """How many agents there are, and the names of those whom the data does not name; None: 0 … n − 1.
-
-        Raises
-        ------
-        MissingSourceError, MeaningError
-            If the file cannot be read, or holds another number of agents than the scenario says.
-        """
-        found = self._contents()
-        if self.agents not in (None, found.agents):
-            message = f"is {self.agents}, but {self.path} has {found.agents} nodes"
-            raise MeaningError("network.topology.agents", message)
-        if self.nodes == "order" and isinstance(found, FileGraph):
-            return found.agents, tuple(found.names[0])
-        return found.agents, None
-
-    def check_owners(self, labels: Sequence[str]) -> None:
-        """Raise if there are more nodes than owners, or fewer, and say which names one side alone has.
-
-        Raises
-        ------
-        MeaningError
-        """
-        found = self._contents()
-        if found.agents != len(labels):
-            which = found.differing(labels) if isinstance(found, FileGraph) else some(labels)
-            message = f"{self.path} has {found.agents} nodes, but the data has {len(labels)} owners: {which}"
-            raise MeaningError(KEY, message)
+    @property
+    def _called(self) -> str:
+        return self.path
 
     def _contents(self) -> FileGraph | Links:
         place = checked(self.path, KEY)
@@ -165,3 +206,108 @@ _READERS: dict[str, tuple[str, Callable[[Path], FileGraph | Links]]] = {
     "gml": ("GML", read_gml),
     "adjacency-csv": ("a matrix", read_matrix),
 }
+
+
+@dataclass(frozen=True, eq=False)
+class GivenGraph:
+    """A copy of a NetworkX graph, compared and written down by a digest of its nodes and links.
+
+    Attributes
+    ----------
+    contents : FileGraph
+    digest : str
+    title : str
+        What tables call it: the graph's own name if it has one.
+    """
+
+    contents: FileGraph
+    digest: str
+    title: str
+
+    @classmethod
+    def of(cls, graph: nx.Graph[Any]) -> GivenGraph:
+        """Copy a graph.
+
+        Raises
+        ------
+        ValueError
+            If two nodes have the same name, or a node is a learner or has a rate, which other keys say.
+        """
+        names = [str(node) for node in graph]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two nodes of the graph are called {twice}")
+        if LEARNER in graph:
+            raise ValueError("the graph has a learner (node −1); p2psim.assemble takes such a star")
+        if any("rate" in table for _, table in graph.nodes(data=True)):
+            raise ValueError("nodes have rates; give them as network.clock.rate, or use p2psim.assemble")
+        links = [(str(a), str(b), sorted(table.items())) for a, b, table in graph.edges(data=True)]
+        digest = hashlib.sha256(repr((graph.is_directed(), names, links)).encode()).hexdigest()
+        title = str(graph.name or f"{len(names)} nodes and {len(links)} links, {digest[:8]}")
+        return cls(FileGraph(graph.copy(), (names,), FromGraph.key), digest, title)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GivenGraph) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def is_graph(value: Any) -> bool:
+    """Whether a value is a graph of NetworkX; does not import it."""
+    return any(kind.__module__.partition(".")[0] == "networkx" for kind in type(value).__mro__)
+
+
+def _only_in_python(value: Any) -> Any:
+    if isinstance(value, GivenGraph):
+        return value
+    if is_graph(value):
+        return GivenGraph.of(value)
+    if isinstance(value, str):
+        raise ValueError(
+            "a graph was given in Python, and only its hash is written here; give the graph again"
+        )
+    raise ValueError("must be a networkx.Graph, from Python; a scenario file can name a graph of kind file")
+
+
+class FromGraph(Written):
+    """A NetworkX graph, from Python only. Its nodes are the agents, by name."""
+
+    key: ClassVar[str] = "network.topology"
+
+    kind: Literal["networkx"] = "networkx"
+    graph: Annotated[
+        InstanceOf[GivenGraph] | None,
+        BeforeValidator(_only_in_python),
+        PlainSerializer(lambda graph: graph.digest, return_type=str),
+        WithJsonSchema({"type": "string", "description": "digest of a graph given in Python"}),
+    ] = Field(None, validate_default=True, description="given in Python only; written down as a digest")
+    weight: str = Field("weight", description="attribute of links that holds W_ij, as of a graph in a file")
+    nodes: Literal["names", "numbers", "order"] = Field(
+        "names",
+        description="which agent a node is, as of a graph in a file; owners without names take the nodes'",
+    )
+    allow_disconnected: AllowDisconnected = False
+
+    _key: ClassVar[str] = key
+
+    @property
+    def _called(self) -> str:
+        return "the graph"
+
+    def _contents(self) -> FileGraph:
+        assert self.graph is not None
+        return self.graph.contents
+
+    def size_and_names(self) -> tuple[int, tuple[str, ...] | None]:
+        """How many agents there are, and the names of those whom the data does not name; None: 0 … n − 1."""
+        names = tuple(self._contents().names[0])
+        numbered = self.nodes == "numbers" or set(names) == set(map(str, range(len(names))))
+        return len(names), None if numbered and self.nodes != "order" else names
+
+    def read(self, labels: Sequence[str] | None = None) -> Links:
+        """Arrays of the graph; without data its nodes are in their own order."""
+        return super().read(self.size_and_names()[1] if labels is None else labels)

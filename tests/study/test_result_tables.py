@@ -1,0 +1,90 @@
+"""Tables of results that people group by, and show in notebooks and papers."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_study import scenario
+
+import p2psim
+from p2psim.runs.summary import latex, wide
+
+EXCHANGES = ["request", {"kind": "request", "busy": "queue", "service": {"exponential": 0.5}}]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    record = {"metrics": ["relative_fitness", "messages"], "every": 10, "events": True}
+    study = scenario(record=record, sweep={"network.exchange": EXCHANGES, "privacy.epsilon": [1, 100]})
+    return p2psim.run(study, tmp_path_factory.mktemp("tables") / "run", progress=False)
+
+
+def test_one_can_group_by_swept_parts(result):
+    labels = ["request(service=0, busy=refuse)", "request(service=exponential=0.5, busy=queue)"]
+    for table in (result.summary(), result.wide(), result.time_to("relative_fitness", 1e9)):
+        assert table["network.exchange"].drop_duplicates().tolist() == labels
+        assert list(table.groupby("network.exchange").groups) == sorted(labels)
+        cells = table.groupby(["network.exchange", "privacy.epsilon"])["cell"].nunique()
+        assert cells.tolist() == [1, 1, 1, 1]
+        assert table["privacy.epsilon"].dtype.kind in "if"
+
+
+def test_wide_holds_what_metrics_hold(result):
+    table = result.wide()
+    assert list(table.columns) == [
+        "network.exchange", "privacy.epsilon", "cell", "replica", "model", "agent", "step", "time",
+        "messages", "relative_fitness",
+    ]  # fmt: skip
+    for metric in ("messages", "relative_fitness"):
+        of_metric = result.metrics[result.metrics["metric"] == metric]
+        assert table[metric].notna().sum() == len(of_metric)
+        assert np.isclose(table[metric].sum(), of_metric["value"].sum())
+    keys = ["cell", "replica", "model", "agent", "step", "time"]
+    assert not table.duplicated(keys).any()
+
+
+def test_wide_keeps_moments_that_repeat_and_agents_apart():
+    metrics = pd.DataFrame(
+        {
+            "cell": 0, "replica": 0, "model": "main", "time": [0.0, 0.0, 1.0, 1.0], "step": [0, 0, 1, 1],
+            "agent": pd.array([None, None, 0, 1], dtype="Int32"), "metric": ["a", "a", "b", "b"],
+            "value": [1.0, 2.0, 3.0, 4.0],
+        }
+    )  # fmt: skip
+    table = wide(metrics)
+    assert sorted(table["a"].dropna()) == [1, 2]
+    assert table.dropna(subset="b").set_index("agent")["b"].to_dict() == {0: 3, 1: 4}
+
+
+def test_a_notebook_shows_the_summary(result):
+    shown = result._repr_html_()
+    assert repr(result).split(":")[0].replace("'", "&#x27;") in shown
+    assert shown.count("<tr") == 1 + len(result.summary())
+
+
+def test_latex_has_a_row_per_row_and_escapes_names(result):
+    text = result.to_latex()
+    rows = text.splitlines()
+    assert rows[0].startswith(r"\begin{tabular}{")
+    assert rows[-1] == r"\end{tabular}"
+    columns = len(rows[0].removeprefix(r"\begin{tabular}{").removesuffix("}"))
+    body = [row for row in rows if row.endswith(r"\\")]
+    assert len(body) == 1 + len(result.summary())
+    assert {row.count(" & ") + 1 for row in body} == {columns} == {len(result.summary().columns) - 1}
+    assert r"relative\_fitness" in text
+    assert not re.search(r"(?<!\\)_", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("50 %_&#$", r"50 \%\_\&\#\$"),
+        (np.inf, r"$\infty$"),
+        (np.nan, "--"),
+        (0.123456, "0.1235"),
+        (1000, "1000"),
+    ],
+)
+def test_latex_of_one_value(value, written):
+    assert latex(pd.DataFrame({"x": [value]})).splitlines()[4] == rf"{written} \\"
