@@ -5,6 +5,7 @@ What a figure says of itself, and those of p2psim, whose code is loaded when one
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -140,6 +141,7 @@ class Figure:
     needs_events: ClassVar[bool] = False
 
     @staticmethod
+    @abstractmethod
     def draw(source: Any) -> dict[str, figure.Figure]:
         """Draw it.
 
@@ -159,7 +161,6 @@ class Figure:
         InputError
             That says what the run lacks.
         """
-        raise NotImplementedError
 
 
 #: All figures that are registered, by name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, Union
@@ -61,17 +62,25 @@ def register(part: _T) -> _T:
         If it is no part, has no name, lacks what its base class wants of it, or a part of this kind and name exists.
     """
     kind, name = kind_of(part), name_of(part)
-    if lacking := sorted(getattr(part, "__abstractmethods__", ())):
-        raise InputError(f"the {kind} {name!r} of {package_of(part)} lacks {', '.join(lacking)}")
     known = _PARTS[kind].get(name)
     if known is not None and not _same(known, part):
         mine, other = package_of(part), package_of(known)
         raise InputError(
             f"the {kind} {name!r} of {mine} cannot be registered: {other} has one of this name; call it otherwise"
         )
+    if lacking := _lacking(part if isinstance(part, type) else type(part)):
+        raise InputError(f"the {kind} {name!r} of {package_of(part)} lacks {', '.join(lacking)}")
     with registering():
         _PARTS[kind][name] = part
     return part
+
+
+def _lacking(part: type) -> list[str]:
+    """Methods that a class does not have; of metrics and figures, too, which nobody instantiates."""
+    if isinstance(part, ABCMeta):
+        return sorted(part.__abstractmethods__)
+    members = {name: member for base in reversed(part.__mro__) for name, member in vars(base).items()}
+    return [name for name, member in members.items() if getattr(member, "__isabstractmethod__", False)]
 
 
 def register_all(parts: Iterable[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ class StarMetric(Metric):
     """Base of metrics of a central learner's models; see `p2psim.core.figures.Metric`."""
 
     @staticmethod
+    @abstractmethod
     def measure(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:
         """Give series of the metric's name.
 
@@ -57,7 +59,6 @@ class StarMetric(Metric):
         Series
             Of finite numbers: one for all owners, with agent None, or one for each.
         """
-        raise NotImplementedError
 
 
 def relative_fitness(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:
@@ -92,4 +93,4 @@ register_all(
 )
 
 #: Metrics of the star that are registered.
-METRICS = Registered(StarMetric)
+METRICS = Registered(StarMetric)  # type: ignore[type-abstract]

@@ -5,6 +5,7 @@ They are read off the events alone, so that recording them changes nothing else.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -59,6 +60,7 @@ class NetworkMetric(Metric):
     most_agents: ClassVar[int | None] = None
 
     @staticmethod
+    @abstractmethod
     def measure(seen: Seen) -> float:
         """Measure the network at one moment.
 
@@ -71,7 +73,6 @@ class NetworkMetric(Metric):
         float
             Finite.
         """
-        raise NotImplementedError
 
     @classmethod
     def refusal(cls, exchange: str, has_clocks: bool) -> str:
@@ -254,4 +255,4 @@ register_all(
 )
 
 #: Metrics of the network that are registered.
-NETWORK_METRICS = Registered(NetworkMetric)
+NETWORK_METRICS = Registered(NetworkMetric)  # type: ignore[type-abstract]

@@ -17,6 +17,7 @@ from p2psim.core.options import per_agent
 from p2psim.learning.batches import batch_of
 from p2psim.learning.section import STARS
 from p2psim.network.members import Members
+from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields
 
 #: Keys of availabilities that may be a mapping from agent to number.
@@ -192,7 +193,10 @@ def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:
     """What an allocation says of its keys."""
-    yield from scenario.privacy.allocation.faults(scenario.learning.algorithm.kind in STARS)
+    allocation = scenario.privacy.allocation
+    yield from allocation.faults(scenario.learning.algorithm.kind in STARS)
+    if allocation.clairvoyant and type(allocation).logarithms is Allocation.logarithms:
+        yield Fault(f"{allocation.kind} is clairvoyant, and its class lacks logarithms", "privacy.allocation")
 
 
 def _overlap(scenario: ScenarioFields) -> Iterator[Fault]:

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numba.core.errors import NumbaError
 
-from p2psim.core.errors import AgentError
+from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, join
 from p2psim.network.exchanges import Gossip, Round
 from p2psim.network.tally import LostReleases
@@ -170,6 +171,11 @@ def sample(
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
     case = workspace.case(scenario, 0)
+    try:
+        scenario.learning.loss.for_kernel()
+    except NumbaError as error:
+        message = f"{scenario.learning.loss.kind} cannot be compiled: {first_line(error)}"
+        raise MeaningError("learning.loss", message) from None
     try:
         cell = adapter_of(scenario).cell(scenario, case, 0)
         facts = cell.assess()

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from own_losses import Huber
 from scipy.optimize import minimize
 
-from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_METRICS, Seen
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together
-from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.optimum import minimise
 from p2psim.learning.star.algorithms import StarMethod
@@ -224,27 +223,6 @@ def test_gaps_below_zero_are_an_error_on_graphs() -> None:
     assert gap(Seen(problem, best, lambda: low * (1 - 1e-6), lambda: low, 0)) == 0.0
     with pytest.raises(SimulationError, match="models are better"):
         gap(Seen(problem, best, lambda: low, lambda: low * (1 + 1e-6), 0))
-
-
-class Uncompiled(Huber):
-    """No compiled form."""
-
-    kind: str = "uncompiled"  # type: ignore[assignment]
-
-    for_kernel = Loss.for_kernel
-
-
-def test_a_loss_without_compiled_form_is_refused() -> None:
-    problem = star_cases.random_problem(Uncompiled(), [5, 9], 3, seed=1)
-    events = star_cases.star_events(2, 5)
-    with pytest.raises(MeaningError, match=r"learning\.loss: uncompiled has no compiled form.*for_kernel"):
-        star_cases.replay_compiled(problem, StarMethod(0.05, 0.5, False), events, np.zeros((5, 3)))
-    graph = graph_cases.problem_of(Uncompiled(), graph_cases.random_links(3, 0), [5, 9, 3], 3, 1.0)
-    with pytest.raises(MeaningError, match=r"learning\.loss: uncompiled has no compiled form"):
-        graph_cases.replayed(
-            graph, GraphRule(), np.zeros((3, 3)), graph_cases.graph_events(graph_cases.random_links(3, 0), 5),
-            np.zeros((5, 3)),
-        )  # fmt: skip
 
 
 _PROCESS = """

@@ -161,15 +161,6 @@ class _Steep(_Loss):
         return self.delta
 
 
-class _Uncompiled(_Loss):
-    """No compiled form."""
-
-    kind: Literal["uncompiled"] = "uncompiled"
-
-    def for_kernel(self) -> ForKernel:
-        return p2psim.Loss.for_kernel(self)
-
-
 class _Wrongly(_Loss):
     """Another loss's compiled form."""
 
@@ -209,7 +200,6 @@ class _Concave(_Loss):
         (_Slope, "not the derivative of values"),
         (_Curved, "above the curvature"),
         (_Steep, "above slope_bound"),
-        (_Uncompiled, "no compiled form"),
         (_Wrongly, "the compiled value differs"),
         (_Minimum, "minimiser"),
         (_Concave, "not convex"),

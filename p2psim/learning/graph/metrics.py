@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -60,6 +61,7 @@ class GraphMetric(Metric):
     of_models: ClassVar[bool] = True
 
     @staticmethod
+    @abstractmethod
     def measure(seen: Seen) -> float | np.ndarray:
         """Measure all models at one moment.
 
@@ -72,7 +74,6 @@ class GraphMetric(Metric):
         float or ndarray, shape (n,)
             Finite; one number an agent where the metric is of each, NaN of an agent for which there is none.
         """
-        raise NotImplementedError
 
 
 class GraphFact(Metric):
@@ -184,4 +185,4 @@ register_all(
 )
 
 #: Metrics of models on a graph, and facts of the graph, that are registered.
-GRAPH_METRICS, GRAPH_FACTS = Registered(GraphMetric), Registered(GraphFact)
+GRAPH_METRICS, GRAPH_FACTS = Registered(GraphMetric), Registered(GraphFact)  # type: ignore[type-abstract]

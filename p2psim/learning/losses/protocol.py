@@ -2,7 +2,7 @@
 
 Scores, labels and values have no unit. Where a method takes arrays, they broadcast to one shape, which the result has.
 A loss of one's own is a subclass of `Loss` that gives its ``kind``, ``intercept``, ``curvature``,
-``slope_bound``, the three functions, and a compiled form (``for_kernel``), without which it cannot be simulated.
+``slope_bound``, the three functions, and a compiled form (``for_kernel``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from p2psim.core.errors import MeaningError
 from p2psim.core.options import Options
 from p2psim.learning.optimum import minimise_smooth
 
@@ -69,19 +68,9 @@ class Loss(Options):
         """Largest |∂ℓ/∂z| of records with the given ‖x‖₁ and label (or its size) while ‖θ‖_∞ ≤ theta_max."""
         return np.full(np.broadcast(x_l1, y).shape, self.slope_bound)
 
+    @abstractmethod
     def for_kernel(self) -> ForKernel:
-        """What compiled kernels know it by; see `p2psim.learning.losses.compiled.compiled_form`.
-
-        Raises
-        ------
-        MeaningError
-            If it has no compiled form.
-        """
-        raise MeaningError(
-            "learning.loss",
-            f"{self.kind} has no compiled form, and cannot be simulated; give its class a method for_kernel "
-            "that returns p2psim.learning.losses.compiled.compiled_form(value, slope, parameters)",
-        )
+        """What compiled kernels know it by; see `p2psim.learning.losses.compiled.compiled_form`."""
 
     def minimise(self, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
         """Minimiser of l2·‖θ‖² + (1/n) Σ ℓ(θᵀx, y) over the box ‖θ‖_∞ ≤ theta_max, shape (p,).
