@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.core.errors import InputError
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, run_batch
+from p2psim.runs.pilot import has_room_for_workers
 from p2psim.runs.pool import run_pool
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def run_local(
         # From the second on: the first batch may have compiled, and does not tell how long the rest takes.
         for number, result in enumerate(here, 1):
             yield result
-            if number > 1 and schedule.left() >= _WORTH_A_POOL:
+            if number > 1 and schedule.left() >= _WORTH_A_POOL and has_room_for_workers():
                 break
         else:
             return

@@ -65,6 +65,44 @@ def available_memory() -> float:
     return max(min(limits), 0.0)
 
 
+#: Bytes of address space that a process takes beyond what it has once a study is read: compiled kernels, tables; and
+#: one with workers, which hands their results on.
+_ALONE, _WITH_WORKERS = 510e6, 860e6
+
+
+def limited_room() -> float:
+    """Bytes of address space that a limit (``ulimit -v``) leaves to this process; infinite without one."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return float("inf")
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return max(soft - pages * resource.getpagesize(), 0)
+    return soft
+
+
+def has_room_for_workers() -> bool:
+    """Whether the limit on address space leaves enough for worker processes."""
+    return limited_room() >= _WITH_WORKERS
+
+
+def refuse_little_room(jobs: int | None) -> None:
+    """Refuse to run where libraries, which end the process without a word or hang, have too little address space.
+
+    Raises
+    ------
+    InputError
+    """
+    several = jobs is not None and jobs > 1
+    room, need = limited_room(), _WITH_WORKERS if several else _ALONE
+    if room < need:
+        whose, cure = (f" for {jobs} workers", "use --jobs 1 or raise") if several else ("", "raise")
+        raise InputError(
+            f"too little memory{whose}: its limit (ulimit -v) leaves {_shown(room)}, and about {_shown(need)} are "
+            f"needed; {cure} the limit"
+        )
+
+
 def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> None:
     """Refuse a study whose cells cannot be in memory, before their data is made.
 

@@ -5,11 +5,13 @@ the parent waits for the rest of the message for ever.
 """
 
 import contextlib
+import math
 import multiprocessing
 import os
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Workers that may end before their first batch, one after the other, before the run stops: the machine is at fault.
 _MOST_STARTUP_FAILURES = 3
+#: Seconds within which a worker must be ready: without enough memory some libraries wait for ever.
+START_SECONDS = 60.0
 #: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
 #: folder first. Each worker takes this process's path before it does anything.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
@@ -107,6 +111,8 @@ class Worker:
     known : set of int
         Positions of the cells that it has been sent. Not the whole grid at the start: of many cells most go to
         one worker only.
+    started : float
+        When, by the monotonic clock.
     """
 
     process: "BaseProcess"
@@ -114,6 +120,12 @@ class Worker:
     ready: bool = False
     items: Sequence[Item] = ()
     known: set[int] = field(default_factory=set)
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def time_left(self) -> float:
+        """Seconds that it has until it must be ready; infinite once it is."""
+        return math.inf if self.ready else max(self.started + START_SECONDS - time.monotonic(), 0.0)
 
     def send(self, items: Sequence[Item], cells: "Sequence[Cell]") -> None:
         """Hand a batch over. That it has died meanwhile is seen when its answer is waited for."""
@@ -188,7 +200,7 @@ def run_pool(
             process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
             try:
                 process.start()
-            except (OSError, EOFError, MemoryError) as error:
+            except (OSError, EOFError, MemoryError, RuntimeError) as error:
                 raise SimulationError(
                     f"a worker process could not be started ({first_line(error)}), perhaps for want of memory; "
                     f"{_GO_ON}"
@@ -221,7 +233,16 @@ def exchange(
                 if not schedule.refill():
                     return
                 continue
-            for ready in wait(list(waiting)):
+            left = min(worker.time_left for worker in waiting.values())
+            heard = wait(list(waiting), None if math.isinf(left) else left)
+            for worker in [one for one in waiting.values() if not heard and not one.time_left]:
+                pool.remove(worker)
+                worker.end()
+                if not pool:
+                    raise SimulationError(
+                        f"no worker process was ready within {START_SECONDS:g} s, perhaps for want of memory; {_GO_ON}"
+                    )
+            for ready in heard:
                 worker = waiting[ready]  # type: ignore[index]
                 try:
                     result = worker.connection.recv()

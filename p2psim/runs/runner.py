@@ -27,7 +27,7 @@ from p2psim.runs.describing import (
 from p2psim.runs.differences import differences
 from p2psim.runs.executors import EXECUTORS, available_cores, refuse_unguarded, run_local
 from p2psim.runs.invocations import InvocationRecorder
-from p2psim.runs.pilot import refuse_excess, refuse_length
+from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
 from p2psim.runs.pool import warm_up
 from p2psim.runs.progress import WAYS, shown
 from p2psim.runs.work import Work
@@ -152,6 +152,8 @@ def run(
         refuse_unguarded()
     grid = cells(scenario, confirm_cells=options.confirm_cells)
     refuse_excess(scenario, grid, options.confirm_cells)
+    if options.executor == "local":
+        refuse_little_room(1 if options.only is not None else options.jobs)
     if options.only is not None:
         for what, given_number, count in zip(
             ("cell", "replica"), options.only, (len(grid), INT32), strict=True
