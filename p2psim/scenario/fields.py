@@ -28,8 +28,8 @@ from p2psim.scenario.faults import faults_of, make_whole
 from p2psim.scenario.figure import Figures
 from p2psim.scenario.nodes import Node, Place, at, place_of, placed, plain
 from p2psim.scenario.notices import PATTERN, checked_name
-from p2psim.scenario.overrides import split
 from p2psim.scenario.record import RecordSection, Replicas
+from p2psim.scenario.sweep import split_key
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
 
@@ -110,7 +110,7 @@ def located(fault: Fault, node: Node) -> Fault:
     """Add to a fault that has a key the place where the key's value stands in a tree."""
     if fault.line or fault.path:
         return fault
-    place = place_of(node, split(fault.key)) if fault.key else Place(node.place.path)
+    place = place_of(node, split_key(fault.key)) if fault.key else Place(node.place.path)
     return replace(fault, path=place.path, line=place.line, column=place.column)
 
 

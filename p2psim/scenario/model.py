@@ -16,10 +16,18 @@ from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.faults import ordered, path_of, show
 from p2psim.scenario.fields import ScenarioFields, as_given, explicit, validated
 from p2psim.scenario.figure import figure_faults
-from p2psim.scenario.nodes import Node, Place, find, from_python, place_of, plain
-from p2psim.scenario.overrides import override
+from p2psim.scenario.nodes import Node, Place, find, from_python, place_of, plain, put
 from p2psim.scenario.partly import further_faults
-from p2psim.scenario.sweep import METHODS, Axis, read_sweep, steps_of, too_many, with_value
+from p2psim.scenario.sweep import (
+    METHODS,
+    Axis,
+    read_sweep,
+    split_key,
+    steps_of,
+    swept_keys,
+    too_many,
+    with_value,
+)
 
 
 class _Composed(type(BaseModel)):  # type: ignore[misc]
@@ -96,7 +104,7 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
         if node.content is None and not faults:
             raise InputError(Fault("is empty; a scenario has name, network, data and learning", path=path))
         if isinstance(node.content, dict):
-            node, wrong = override(node, overrides)
+            node, wrong = _override(node, overrides)
             faults += wrong
         return _build(node, confirm_cells, faults)
 
@@ -222,3 +230,51 @@ def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, l
                 except (AttributeError, LookupError, ValueError):
                     values_of[key].append(plain(value))
     return values_of
+
+
+def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
+    """Put overrides into a scenario as it was written.
+
+    Parameters
+    ----------
+    node : Node
+        The root.
+    overrides : sequence of str
+        ``KEY=VALUE``, in order: a dotted key and a YAML value. Keys are not checked here; when the scenario
+        is, what is wrong with one has the place ``--set KEY``.
+
+    Returns
+    -------
+    node : Node
+    faults : list of Fault
+        Overrides that are not of this form, or would have no effect since the sweep sets their keys in every cell;
+        they are left out.
+    """
+    faults: list[Fault] = []
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        name = f"--set {key}"
+        if not equals or not all(split_key(key)):
+            faults.append(Fault(f"must be KEY=VALUE with a dotted key, got {text!r}", path="--set"))
+            continue
+        try:
+            entry = yaml.read(value, name)
+        except InputError as error:
+            faults += [Fault(fault.message, key, name) for fault in error.faults]
+            continue
+        swept = next((s for s in swept_keys(node) if f"{key}.".startswith(f"{s}.")), None)
+        if swept is not None:
+            cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
+            faults.append(Fault(f"is swept, so this value would be used in no cell; {cure}", key, name))
+            continue
+        steps = split_key(key)
+        seal = (*steps[:-1], "sha256")
+        old = find(node, seal) if steps[-1] == "path" else None
+        try:
+            node = put(node, steps, from_python(plain(entry), Place(name)))
+            if old is not None and not old.place.path.startswith("--set "):  # it was that of another file
+                node = put(node, seal, Node("", old.place))
+        except InputError as error:
+            faults += [Fault(fault.message, key, name) for fault in error.faults]
+    return node, faults

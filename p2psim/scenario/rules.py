@@ -1,26 +1,35 @@
-"""Rules that hold between sections: what is well formed, but means nothing together.
+"""Rules between the sections of a scenario: values that are valid alone and contradict each other.
 
-Each rule is a short function from a scenario (of one cell) to faults with a key. What depends on the data
-itself, such as sizes, is judged where the data is prepared.
+Each rule is a function from a scenario (of one cell) to faults with a key. Rules judge what is known before any record
+is read; what depends on the data itself, such as sizes, is checked where the data is prepared.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from p2psim.core.errors import Fault, MeaningError
+from p2psim.core.agent_names import AgentNames
+from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
 from p2psim.core.figures import meanings
+from p2psim.core.options import per_agent
 from p2psim.core.parts import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
 from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
+from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.faults import unknown
 from p2psim.scenario.fields import ScenarioFields, is_whole
+from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
-from p2psim.scenario.rules_of_agents import AGENT_RULES, PRIVACY_RULES
 
 Rule = Callable[[ScenarioFields], Iterator[Fault]]
+
+#: Agents beyond which names are not judged one by one.
+_MOST_LABELS = 10_000_000
 
 
 def check_consistency(scenario: ScenarioFields) -> list[Fault]:
@@ -28,10 +37,10 @@ def check_consistency(scenario: ScenarioFields) -> list[Fault]:
 
     Of a scenario without some of its sections or keys (see :mod:`p2psim.scenario.partly`), what the others contradict.
     """
-    return list(dict.fromkeys(fault for rule in RULES for fault in _found(rule, scenario)))
+    return list(dict.fromkeys(fault for rule in RULES for fault in _faults_of(rule, scenario)))
 
 
-def _found(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
+def _faults_of(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
     """What a rule finds, or what is wrong with a part of the user's own that it asked."""
     try:
         yield from rule(scenario)
@@ -65,10 +74,8 @@ def _star_learning(scenario: ScenarioFields) -> Iterator[Fault]:
         message = f"{learning.regularizer.l2} is for agents on a graph; {kind} needs a positive number"
         yield Fault(message, "learning.regularizer.l2")
     elif learning.regularizer.l2 == 0:
-        what = (
-            "divides by 2·l2, which" if kind == "async-star" else "has one optimum for a positive l2, which"
-        )
-        yield Fault(f"{kind} {what} must be a positive number, got 0", "learning.regularizer.l2")
+        what = "divides by 2·l2" if kind == "async-star" else "has one optimum for a positive l2"
+        yield Fault(f"{kind} {what}, which must be a positive number, got 0", "learning.regularizer.l2")
     if learning.baselines:
         yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
 
@@ -90,13 +97,13 @@ def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
 def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
     """Only the learner counts answers."""
     algorithm = scenario.learning.algorithm
-    if algorithm.kind != "async-star":
-        return
-    if algorithm.reweight == "estimated" and algorithm.reweight_at == "owner":
-        yield Fault(
-            "estimated counts are the learner's; an owner does not know them",
-            "learning.algorithm.reweight_at",
-        )
+    if (
+        algorithm.kind == "async-star"
+        and algorithm.reweight == "estimated"
+        and algorithm.reweight_at == "owner"
+    ):
+        message = "estimated counts are the learner's; an owner does not know them"
+        yield Fault(message, "learning.algorithm.reweight_at")
 
 
 def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -185,44 +192,136 @@ def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(f"{scope_message(beyond)}; auto takes it where it can", "network.engine")
 
 
+def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Sections must agree on how many agents there are, and name no others."""
+    try:
+        number, names = scenario.network.topology.size_and_names()
+    except MissingSourceError:
+        return  # said where the file is needed: what a finished run was made from may be gone
+    said = dict(_numbers(scenario))
+    for key, other in said.items():
+        if number not in (None, other):
+            yield Fault(f"gives {other} owners, but network.topology asks for {number}", key)
+    number = number if number is not None else next(iter(said.values()), None)
+    if number is None:
+        return
+    holders = scenario.privacy.overlap.holders
+    if holders > number:
+        message = f"must be at most the number of owners, {number}, got {holders}"
+        yield Fault(message, "privacy.overlap.holders")
+    labels = _agent_names(scenario, number, names)
+    if labels is not None:
+        # What the nodes of a file are called, where agents do not have their names yet.
+        ordered = scenario.network.topology.model_copy(update={"nodes": "order"})
+        nodes = ordered.size_and_names()[1] if names is None and scenario.data.source.generated else None
+        joined = None if nodes is None else list(_checks(scenario, nodes))
+        for i, check in enumerate(_checks(scenario, labels)):
+            try:
+                check()
+            except MissingSourceError:
+                pass  # said where the file is needed, too
+            except MeaningError as error:
+                cured = joined is not None and _passes(joined[i])
+                cure = "; network.topology.nodes: order gives agents the names of the file's nodes"
+                yield from (replace(fault, message=fault.message + cure * cured) for fault in error.faults)
+
+
+def _passes(check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except InputError:
+        return False
+    return True
+
+
+def _numbers(scenario: ScenarioFields) -> Iterator[tuple[str, int]]:
+    """Numbers of agents that the data section gives, each by its key."""
+    data = scenario.data
+    if data.groups is not None and data.groups.merge:
+        yield "data.groups.merge", len(data.groups.names)
+        return
+    for key, part in (("data.source", data.source), ("data.partition", data.partition)):
+        agents, sizes = getattr(part, "agents", None), getattr(part, "sizes", None)
+        if isinstance(agents, int):
+            yield f"{key}.agents", agents
+        if isinstance(sizes, list):
+            yield f"{key}.sizes", len(sizes)
+
+
+def _agent_names(scenario: ScenarioFields, number: int, names: Sequence[str] | None) -> Sequence[str] | None:
+    """What agents are called; None where the records say it."""
+    data = scenario.data
+    if data.groups is not None and data.groups.merge:
+        return data.groups.names
+    if data.partition.divides_by is not None if data.partition is not None else not data.source.generated:
+        return None
+    if names is not None:
+        return names
+    # So many do not fit into memory, which is said elsewhere.
+    return [str(i) for i in range(number)] if number <= _MOST_LABELS else None
+
+
+def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callable[[], Any]]:
+    """What names agents, each to be checked by itself."""
+    network, groups = scenario.network, scenario.data.groups
+    of_group = groups.names if groups is not None and not groups.merge else []
+    availability, points = network.availability, getattr(scenario.data.source, "points", None)
+    values = {
+        f"network.availability.{name}": getattr(availability, name, None)
+        for name in ("up", "down", "drop", "phase")
+    }
+    if scenario.privacy.mechanism.is_private:
+        values["privacy.epsilon"] = scenario.privacy.epsilon
+    if network.clock is not None:
+        values["network.clock.rate"] = network.clock.rate
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield partial(_check_mapping, value, labels, of_group, key)
+    if isinstance(points, Mapping):
+        yield partial(per_agent, points, labels, key="data.source.points")
+    if availability.kind == "scripted":
+        yield partial(availability.table, Members(labels))
+
+
+def _check_mapping(
+    value: Mapping[str, float], labels: Sequence[str], groups: Sequence[str], key: str
+) -> None:
+    """Check the names; who is in which group the records say."""
+    if not groups:
+        per_agent(value, labels, key=key)
+    AgentNames(labels).resolve((name for name in value if name not in groups), key)
+
+
 def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     record = scenario.record
     known = meanings_of(scenario)
-    if not known.keys() >= {*record.metrics, *record.per_agent}:
-        load_installed()
+    if not known.keys() >= {*record.metrics, *record.per_agent} and load_installed():
         known = meanings_of(scenario)
-    if not (
-        record.metrics or record.per_agent or record.events or record.noise or record.models or record.data
-    ):
+    kept = (record.metrics, record.per_agent, record.events, record.noise, record.models, record.data)
+    if not any(kept):
         yield Fault("names no metric, and nothing else is kept; relative_fitness is one", "record.metrics")
-    for i, name in enumerate(scenario.record.metrics):
-        if name not in known:
-            yield Fault(unknown("metric", name, list(known)), f"record.metrics.{i}")
-    for i, name in enumerate(scenario.record.per_agent):
-        if name not in known:
-            yield Fault(unknown("metric", name, list(known)), f"record.per_agent.{i}")
-        elif name not in GRAPH_METRICS or not GRAPH_METRICS[name].each:
-            yield Fault(
-                f"{name} is one number for all agents; record it under metrics", f"record.per_agent.{i}"
-            )
+    for key in ("metrics", "per_agent"):
+        for i, name in enumerate(getattr(record, key)):
+            if name not in known:
+                yield Fault(unknown("metric", name, list(known)), f"record.{key}.{i}")
+            elif key == "per_agent" and (name not in GRAPH_METRICS or not GRAPH_METRICS[name].each):
+                message = f"{name} is one number for all agents; record it under metrics"
+                yield Fault(message, f"record.per_agent.{i}")
 
 
 def meanings_of(scenario: ScenarioFields) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
-    return _of_star() if scenario.learning.algorithm.kind in STARS else _of_graph()
+    return _meanings(scenario.learning.algorithm.kind in STARS)
 
 
 def all_meanings() -> dict[str, str]:
     """What can be recorded with any algorithm, and what it means."""
-    return _of_star() | _of_graph()
+    return _meanings(True) | _meanings(False)
 
 
-def _of_star() -> dict[str, str]:
-    return meanings(METRICS, NETWORK_METRICS, SPENDING)
-
-
-def _of_graph() -> dict[str, str]:
-    return meanings(GRAPH_METRICS, GRAPH_FACTS, NETWORK_METRICS, SPENDING)
+def _meanings(star: bool) -> dict[str, str]:
+    of_algorithm = (METRICS,) if star else (GRAPH_METRICS, GRAPH_FACTS)
+    return meanings(*of_algorithm, NETWORK_METRICS, SPENDING)
 
 
 def _sequential(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -292,7 +391,7 @@ RULES: tuple[Rule, ...] = (
     _silence,
     _array_engine,
     *PRIVACY_RULES,
-    *AGENT_RULES,
+    _agents,
     _metrics,
     _sequential,
     _network_metrics,

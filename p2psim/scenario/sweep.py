@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import Fault
 from p2psim.scenario.faults import show, unknown
-from p2psim.scenario.nodes import Node, Place, Steps, at, find, plain, put
+from p2psim.scenario.nodes import Node, Place, Steps, at, find, from_python, plain, put
 
 if TYPE_CHECKING:
     import numpy as np
@@ -246,7 +246,7 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
             return {}, [at(node.content["count"].place, f"{key}.count", said)]
         for point in points[held:]:
             for (name, (_, place)), value in zip(ranges.items(), point, strict=True):
-                values[name].append(_as_node(value, place))
+                values[name].append(from_python(value, place))
     return values, []
 
 
@@ -264,12 +264,6 @@ def _whole(value: Any) -> Any:
 
 def _entries(node: Node, name: str) -> dict[str, Node]:
     return node.content[name].content if name in node.content else {}
-
-
-def _as_node(value: Any, place: Place) -> Node:
-    from p2psim.scenario.nodes import from_python
-
-    return from_python(value, place)
 
 
 def _distinct(method: str, ranges: Sequence[Any], seed: int, count: int) -> list[list[Any]]:
@@ -366,3 +360,20 @@ def _faults_of_values(key: str, node: Node) -> Iterator[Fault]:
     ):
         said = "must have a list for each of keys, equally long; leave values out to draw them anew"
         yield at(entry.place, key, said)
+
+
+#: After these comes a swept key.
+_BEFORE_SWEPT = (
+    "sweep.zip.",
+    *(f"sweep.{method}.{part}." for method in METHODS for part in ("keys", "values")),
+)
+
+
+def split_key(key: str) -> Steps:
+    """Split a dotted key; a swept key is one step, since it is dotted itself, wherever it stands."""
+    for prefix in _BEFORE_SWEPT:
+        if key.startswith(prefix):
+            return (*prefix.rstrip(".").split("."), key.removeprefix(prefix))
+    if key.startswith("sweep.") and key.split(".")[1] not in METHODS:
+        return "sweep", key.removeprefix("sweep.")
+    return tuple(key.split("."))

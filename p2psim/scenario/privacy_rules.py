@@ -1,0 +1,106 @@
+"""Rules on the ``privacy`` section: which noise, bound, allocation and accountant can be combined."""
+
+from collections.abc import Callable, Iterator
+
+from p2psim.core.errors import Fault
+from p2psim.learning.batches import batch_of
+from p2psim.learning.section import STARS
+from p2psim.scenario.fields import ScenarioFields
+
+
+def _noise(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Noise is scaled by a budget and a sensitivity."""
+    privacy = scenario.privacy
+    if not privacy.mechanism.is_private:
+        return
+    for key, what in (
+        ("epsilon", "a budget (.inf is no noise)"),
+        ("sensitivity", "a sensitivity, such as clip"),
+    ):
+        if getattr(privacy, key) is None:
+            yield Fault(f"the {privacy.mechanism.kind} mechanism needs {what}", f"privacy.{key}")
+    if (norm := privacy.mechanism.norm) not in ("l1", "l2"):
+        yield Fault(f"{privacy.mechanism.kind} has the norm {norm!r}; must be l1 or l2", "privacy.mechanism")
+
+
+def _norm(scenario: ScenarioFields) -> Iterator[Fault]:
+    """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
+    sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind in STARS
+    if sensitivity is None:
+        return
+    if sensitivity.kind == "as-printed" and star:
+        yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
+    elif sensitivity.kind == "clip" and sensitivity.norm == "l2":
+        mechanism = scenario.privacy.mechanism
+        if mechanism.is_private and mechanism.norm == "l1":
+            message = f"{mechanism.title} needs l1: beside l2 clipping the loss is up to √p times the claim"
+            hint = ", or give gaussian noise" if star else "; as-printed makes that claim, flagged"
+            yield Fault(message + hint, "privacy.sensitivity.norm")
+
+
+def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Whoever accounts must know the noise, and have the δ that it needs."""
+    privacy = scenario.privacy
+    if not privacy.mechanism.is_private:
+        return
+    from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+    from p2psim.privacy.accounting.noises import Subsampled
+
+    noise = privacy.mechanism.noise
+    if batch_of(scenario.learning.algorithm).kind != "whole":
+        noise = Subsampled(noise, 0.5)
+    named = [(f"privacy.accountant.{i}", name) for i, name in enumerate(privacy.accountant)]
+    named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
+    compose = getattr(privacy.allocation, "composed_by", None)
+    named += [("privacy.allocation.compose", compose)] if compose else []
+    what = "releases of batches of records" if isinstance(noise, Subsampled) else "noise"
+    for key, name in named:
+        if not ACCOUNTANTS[name].supports(noise):
+            able = [other for other, accountant in ACCOUNTANTS.items() if accountant.supports(noise)]
+            message = f"{name} cannot account for {privacy.mechanism.kind} {what}; {', '.join(able)} can"
+            yield Fault(message, key)
+    needing = [name for _, name in named if ACCOUNTANTS[name].needs_delta]
+    if privacy.delta is None and (needing or privacy.mechanism.power != 1):
+        who = f"{needing[0]} needs" if needing else f"{privacy.mechanism.kind} noise needs"
+        yield Fault(f"{who} a δ: give a number between 0 and 1, below 1 over the records", "privacy.delta")
+    if compose and privacy.accountant and compose != privacy.enforcing:
+        message = (
+            f"composes by {compose}, but {privacy.enforcing} enforces the budget: give enforce: {compose}"
+        )
+        yield Fault(message, "privacy.allocation.compose")
+
+
+def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:
+    """What an allocation says of its keys."""
+    yield from scenario.privacy.allocation.faults(scenario.learning.algorithm.kind in STARS)
+
+
+def _overlap(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Who holds the same record is told of a star's owners."""
+    if scenario.privacy.overlap.holders > 1 and scenario.learning.algorithm.kind not in STARS:
+        yield Fault("is for the owners of a star", "privacy.overlap.holders")
+
+
+def _tail(scenario: ScenarioFields) -> Iterator[Fault]:
+    """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
+    if getattr(scenario.privacy.allocation, "tail", None) is None:
+        return
+    network, missing = scenario.network, []
+    if network.exchange.kind != "request":
+        missing.append("exchange: request")
+    if not network.channel.ideal:
+        missing.append("a channel without latency and loss")
+    if not network.availability.ideal:
+        missing.append("availability: always")
+    if missing:
+        yield Fault(f"needs {', '.join(missing)}; elsewhere give releases", "privacy.allocation.tail")
+
+
+PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
+    _noise,
+    _norm,
+    _accountants,
+    _allocation,
+    _overlap,
+    _tail,
+)
