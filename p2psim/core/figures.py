@@ -1,7 +1,4 @@
-"""What a metric says of itself, whatever it measures; and the registered metrics of one kind.
-
-What a figure says of itself, and those of p2psim, whose code is loaded when one is drawn.
-"""
+"""What metrics and figures declare about themselves; the code of a figure is loaded when it is drawn."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
 """Compiled random streams: the same numbers as NumPy's Philox, at any place, without storage.
 
-The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-SC 2011). Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the
-stream's key, which is what :func:`p2psim.core.randomness.generator` yields in the same order; being a function
-of the address, it serves a million agents without a million generators. Where the numbers that something takes
-are not known beforehand, it has a series of blocks of its own: (j + 1, series, agent, 0).
-
-Instructions of the processor that compiled code has no words for.
+The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the stream's key, which
+:func:`p2psim.core.randomness.generator` yields in the same order; being a function of the address, it serves a million
+agents without a million generators. A consumer whose number of draws is not known beforehand has a series of blocks of
+its own: (j + 1, series, agent, 0). Wide multiplication uses an instruction of the processor.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Merging all that a run folder holds into its tables and archives, in one step that happens or does not.
+"""Merging of all that a run folder holds into its tables and archives, in one atomic step.
 
-The last recorded value of one metric in each simulation, read from parts and from tables.
-
-Of a metric that single agents have beside one that is of no agent, the latter; of one that they alone have, the mean
-over them.
+Stopping rules read the last recorded values of a metric here, from parts and from tables: of a metric that is recorded
+for all agents together that value, otherwise the mean over agents.
 """
 
 from __future__ import annotations

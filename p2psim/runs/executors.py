@@ -1,11 +1,7 @@
-"""Who does the batches on this machine: this process, or a pool of processes. See `clusters` for more machines.
+"""Local executors: this process, or a pool of processes; `clusters` has the one for other machines.
 
-All of them return encoded parts, which the parent writes: a worker needs no access to the run folder, and
-there is one place that can fail for want of disk.
-
-Whether the script that asks for worker processes can be imported by them.
-
-Whether a run is writing into a folder.
+All executors return encoded parts, which the parent writes: a worker needs no access to the run folder, and only one
+process can fail for want of disk. Before workers start, a script without a guarded main part is refused.
 """
 
 import ast

@@ -1,8 +1,7 @@
-"""Draws up the ledger, the noise and the table of agents of a recorded replica once more, from its events and data.
+"""Recomputes the ledger, the noise and the agents' table of a recorded replica from its events and data.
 
-What the releases of a finished run cost, drawn up once more, for accountants that its scenario did not name.
-
-Says whose records broke a bound that was claimed, when, and by how much.
+It also computes the cost of a finished run for accountants that its scenario did not name, and reports whose records
+violated a claimed bound, when, and by how much.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
-"""What a study needs of memory and time, estimated from its numbers before anything of that size is made.
+"""Estimates of the memory and the time that a study needs: memory from its numbers, time from a second of it.
 
-The estimates are rough, and below what is needed rather than above: what they refuse cannot run on this machine.
-
-How long a study will take, and how much memory: from a second of it.
-
-The smallest cell warms up; a second simulation of it tells whether whole ones fit into the time that is left. If they
-do, the study's own simulations follow in its own order, so that what its cells share is shared here too. If not, the
-pace of that one simulation has to do. Either way seconds are taken to grow as events do: a guess within a factor of
-about two.
-
-How far the pace varies is seen from stretches of the pilot: on a busy machine they differ, and so will the study. What
-begins later, nobody foretells.
+Estimates of memory are lower bounds: what they refuse cannot run on this machine. For the time, the smallest cell warms
+up, and a second simulation of it shows whether whole simulations fit into the time that is left. If they do, the
+study's own simulations follow in its order, so that what its cells share is shared here too; if not, the pace of that
+simulation is used. Time is taken to grow with the number of events, which is right within a factor of about two. The
+variation of the pace over stretches of the pilot gives the range.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The run folder on disk: whose it is, who may write in it, and how its files come to be.
+"""The run folder on disk: which scenario it belongs to, who may write to it, and how its files are written.
 
-While a study runs, each finished batch is one directory under ``parts/`` (see :mod:`p2psim.runs.parts`). At
-the end everything is written to ``parts/final`` and moved from there; the renaming of that directory is the
-moment in which the study is finished. Killed before, the parts are there to go on from; killed after, the
-next run moves the rest.
-
-Figures that p2psim drew into a run folder: a list of them, so that nothing else is ever removed.
+While a study runs, each finished batch is one directory under ``parts/`` (see :mod:`p2psim.runs.parts`). At the end
+everything is written to ``parts/final`` and moved from there; the renaming of that directory is the moment in which the
+study is finished. A run that is killed before it continues from the parts; one that is killed after it moves the rest.
+A list of the figures that p2psim drew says which may be removed.
 """
 
 import contextlib

@@ -1,10 +1,8 @@
-"""Merging parts and earlier tables into the Parquet files of a run folder.
+"""Merging of parts and earlier tables into the Parquet files of a run folder.
 
-Rows go through memory one row group at a time. The bytes depend on the rows alone: groups have a fixed
-number of rows, text has one sorted dictionary for the whole file, and nothing tells in which batches, on
-how many workers or in how many attempts the rows were made.
-
-Rows of simulations, from wherever they are, in the order of a table: one stream, cut into row groups.
+Rows go through memory one row group at a time, as one stream in the order of the table. The bytes depend on the rows
+alone: groups have a fixed number of rows, text has one sorted dictionary for the whole file, and nothing depends on
+batches, workers or attempts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

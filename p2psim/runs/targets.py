@@ -1,7 +1,4 @@
-"""When a metric first reached a target, in each replica; those that never did are told, not dropped.
-
-How many have reached something by when, if some are watched for a shorter time than others.
-"""
+"""When each replica first reached a target, and the share that has reached it; censored replicas are kept."""
 
 from __future__ import annotations
 

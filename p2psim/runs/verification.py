@@ -1,9 +1,7 @@
-"""Recomputing the recorded simulations of a run folder from their events, noise and data.
+"""Recomputes the recorded simulations of a run folder from their events, noise and data.
 
-What can be checked of a run folder without a part that made it: events as such, and the releases in the ledger.
-
-Who is linked with whom may be known to a missing part alone, so that here everyone counts as a neighbour from whom
-something came or went.
+Without a part that made the results only their events and the releases in the ledger can be checked. The topology may
+be unknown then, so that every agent that exchanged a message with another counts as its neighbour.
 """
 
 from __future__ import annotations

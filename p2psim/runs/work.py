@@ -1,16 +1,11 @@
-"""What of a study is still to be done: a fixed number of replicas, or more of them until each cell has enough.
+"""What of a study is still to be done: a fixed number of replicas, or more until each interval is narrow enough.
 
-When a cell has enough replicas: looks on a fixed schedule, with the chance of error divided among them.
-
-Whoever looks at an interval again and again, and stops when it pleases, is misled more often than the confidence of
-one interval says. Here the k-th look is at an interval of confidence 1 − α_k with α_k = α/(k(k + 1)), and these sum to
-α at most. So the interval at which a cell stops misses the truth with probability α at most, whatever made it stop
-(Boole's inequality; spending of α in the sense of Lan and DeMets, Biometrika 70, 1983). The first look spends half:
-cells of little variance stop at the price of an interval of confidence 1 − α/2. Since the sum has no last term,
-`most` may be raised later at no cost.
-
-A decision needs the values of the replicas alone, so that it is the same for any number of workers and after any
-interruption.
+Checking an interval repeatedly, and stopping when it is narrow, raises the error rate. So check k uses an interval of
+confidence 1 − α_k with α_k = α/(k(k + 1)); these sum to at most α. The interval at which a cell stops misses the truth
+with probability at most α, whatever made it stop (Boole's inequality; spending of α in the sense of Lan and DeMets,
+Biometrika 70, 1983). The first check spends half of α: cells of little variance stop at the price of an interval of
+confidence 1 − α/2. The sum has no last term, so `most` may be raised later at no cost. A decision depends on the values
+of the replicas alone, so it is the same for any number of workers and after any interruption.
 """
 
 from __future__ import annotations

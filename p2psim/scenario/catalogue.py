@@ -1,7 +1,4 @@
-"""What can be named in a scenario: every kind of every part, every choice, every metric.
-
-What the names mean that a key takes and that are no parts of their own.
-"""
+"""The names that a scenario can use: kinds of parts, choices of keys and metrics, each with its meaning."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,10 +1,8 @@
-"""The cells of a study: one scenario for each combination of what is swept; and what hashes they have.
+"""The cells of a study: one scenario for each combination of swept values, with its hashes and labels.
 
-What swept parts are called in tables and figures for people.
-
-A column's value says of a part its kind and the keys that differ from their defaults. It names a cell also in other
-runs, so it may not depend on what else is swept. Beside parts of the same kind that differ in some key, this leaves
-out just what tells them apart where one of them has the default: a label has that key too.
+The value of a swept part in a table names its kind and the keys that differ from their defaults. It names the cell in
+other runs too, so it does not depend on what else is swept. Labels, which people read, add every key in which the swept
+parts of one kind differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""From pydantic's errors to faults with a place, a dotted key and words that say what was expected.
+"""Translation of pydantic's errors into faults with a place, a dotted key and the values that are allowed.
 
-Reading the models' schemas: what a key expects, in words, and what a pydantic location means.
-
-Error messages, the reference page and the list of what can be named all speak from here, so they agree.
+Error messages, the reference page and the catalogue read the models' schemas here, so that they agree.
 """
 
 import difflib

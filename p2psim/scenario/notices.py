@@ -1,10 +1,6 @@
-"""Warnings as a person is told them: each text once, with the cells that it concerns.
+"""What p2psim says beside results: warnings, names that are allowed, differences of a replay, and comparability.
 
-What a study may be called.
-
-What was recorded beside what a replay gives, and how far they are apart.
-
-Which metrics can be compared between the cells of a sweep.
+Each warning is written once, with the cells that it concerns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What can be judged of a scenario that is wrong in some places, so that all of its faults are reported together.
+"""Further faults of a scenario with errors: what can be checked between its valid parts is reported too.
 
-Each part that is well formed is put in its place; one that is not is missing there. A rule that asks for a missing part
-cannot judge, and is left out.
+Valid parts are put in their places; invalid ones are missing there. A rule that reads a missing part is skipped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The ``record`` section of a scenario.
+"""The ``record`` and ``replicas`` sections: metrics that are recorded, how often, and repetitions of each cell.
 
-All metrics that can be recorded, of any algorithm; importing this registers those of p2psim.
-
-How often each cell is repeated: a number, or until an interval is narrow enough.
+Importing this registers the metric of the privacy spent.
 """
 
 from typing import Annotated, Any, Literal

@@ -1,11 +1,8 @@
-"""The language as a JSON Schema, for editors: completion, descriptions and red lines while typing.
+"""The JSON Schema of scenarios for editors, and the reference page; both are generated from the models.
 
-It is pydantic's own schema, with what validators add: a bare name for a part whose defaults do, one entry
-where a list is expected, and dotted keys in the sweep. What sections mean together it cannot say.
-
-The page ``docs/reference/scenario-language.md``, written from the models.
-
-``python -m p2psim.scenario.schema`` writes it anew.
+The schema is pydantic's own with what validators add: a bare name for a part whose defaults do, one entry where a list
+is expected, and dotted keys in the sweep. It cannot express the rules between sections. ``python -m
+p2psim.scenario.schema`` writes the page ``docs/reference/scenario-language.md``.
 """
 
 import sys

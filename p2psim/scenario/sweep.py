@@ -1,13 +1,10 @@
 """The ``sweep`` section: which keys take which values, and how they combine.
 
-Every key of the section is an axis of a grid, except ``zip``, whose keys advance together as one axis, and searches
-(``random``, ``sobol``, ``halton``), whose points are one axis each. Axes are in file order; the last advances fastest.
-
-Points in ranges instead of a grid: random, or of a sequence that fills space evenly.
-
-A search is a sequence of points that depends on its method, seed and keys alone: a larger count keeps the points that
-a smaller one has, and so their cells. A resolved scenario holds the points under ``values``, so that it gives the same
-cells even where another version of a library would draw others; only what is missing there is drawn.
+Every key is an axis of a grid, except ``zip``, whose keys advance together as one axis, and searches (``random``,
+``sobol``, ``halton``), which draw points in ranges and are one axis each. Axes are in file order; the last advances
+fastest. The points of a search depend on its method, seed and keys alone: a larger count keeps the points, and so the
+cells, of a smaller one. A resolved scenario holds the points under ``values``, and only missing ones are drawn, so that
+it gives the same cells with other versions of the libraries.
 """
 
 import json

@@ -1,13 +1,9 @@
-"""Reading YAML 1.2 (core schema) safely, with the place of every key and value.
+"""Reading YAML 1.2 (core schema) safely, with the place of every key and value; and writing it for people.
 
-The parser's events are turned to nodes here, rather than by the library's constructor, for three reasons.
-Scalars follow the core schema exactly: ``1e-5`` is a number, ``yes`` and ``on`` are text, ``1_000`` is text.
-Nothing but plain values can come out: tags are refused. And a file cannot hurt: its size, its depth and what
-its aliases expand to are limited, and duplicate keys are errors instead of one silently winning.
-
-Writing plain values as YAML that people read: sections in blocks, small parts on one line.
-
-Sets of numbers as people write them: ``0-4,7``.
+The parser's events are turned into nodes here, not by the library's constructor, for three reasons. Scalars follow the
+core schema exactly: ``1e-5`` is a number, ``yes`` and ``on`` are text, ``1_000`` is text. Only plain values can result:
+tags are refused. And a file cannot do harm: its size, its depth and what its aliases expand to are limited, and
+duplicate keys are errors. Sets of numbers are written as ranges: ``0-4,7``.
 """
 
 import io
