@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import sys
 
-        from p2psim.core.interrupts import deaf_afterwards, leave_at_once
+        from p2psim.core.interrupts import ignore_interrupts_afterwards, leave_at_once
 
-        with deaf_afterwards(arguments is None):
+        with ignore_interrupts_afterwards(arguments is None):
             arguments = sys.argv[1:] if arguments is None else arguments
             with leave_at_once(INTERRUPTED):
                 from p2psim.cli.streams import lasting_streams, wanted

@@ -52,32 +52,31 @@ class Lognormal(OneOf):
         return random.lognormal(self.location, self.sigma, size)
 
 
-class Weibull(Options):
-    """P(X > x) = exp(−(x/c)^k), with the scale c = mean/Γ(1 + 1/k)."""
+class _WithMean(Options):
+    """A distribution that is given by its mean."""
 
     mean: Positive = Field(description="expected value")
-    shape: Shape = Field(description="k; 1 is the exponential law, below it tails are longer")
 
     @property
     def expected(self) -> float:
         """Expected value."""
         return self.mean
+
+
+class Weibull(_WithMean):
+    """P(X > x) = exp(−(x/c)^k), with the scale c = mean/Γ(1 + 1/k)."""
+
+    shape: Shape = Field(description="k; 1 is the exponential law, below it tails are longer")
 
     def sample(self, random: np.random.Generator, size: int) -> np.ndarray:
         """Independent values, shape (size,)."""
         return self.mean / math.gamma(1 + 1 / self.shape) * random.weibull(self.shape, size)
 
 
-class Gamma(Options):
+class Gamma(_WithMean):
     """Gamma law; with a whole shape k the sum of k exponential times."""
 
-    mean: Positive = Field(description="expected value")
     shape: Shape = Field(description="k; the scale is mean/k")
-
-    @property
-    def expected(self) -> float:
-        """Expected value."""
-        return self.mean
 
     def sample(self, random: np.random.Generator, size: int) -> np.ndarray:
         """Independent values, shape (size,)."""

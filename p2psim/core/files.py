@@ -3,10 +3,10 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 
 def sync(path: Path) -> None:
@@ -47,7 +47,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
 
-def write_directory(path: Path, files: Mapping[str, bytes | Callable[[IO[bytes]], object]]) -> None:
+def write_directory(path: Path, files: Mapping[str, Any]) -> None:
     """Write a directory of files, whole or not at all.
 
     Parameters
@@ -55,7 +55,7 @@ def write_directory(path: Path, files: Mapping[str, bytes | Callable[[IO[bytes]]
     path : Path
         Must not exist.
     files : mapping
-        From file name to its content, or to a function that writes it.
+        From file name to its content: bytes or a buffer.
     """
     temporary = path.with_name(f".{path.name}.aside")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -63,10 +63,7 @@ def write_directory(path: Path, files: Mapping[str, bytes | Callable[[IO[bytes]]
     try:
         for name, content in files.items():
             with open(temporary / name, "wb") as stream:
-                if callable(content):
-                    content(stream)
-                else:
-                    stream.write(content)
+                stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
         os.rename(temporary, path)

@@ -2,8 +2,7 @@
 
 import os
 import signal
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 #: How a process is asked to end: by a service manager, or since its terminal has gone.
@@ -19,7 +18,7 @@ def say_interrupted() -> None:
 
 
 @contextmanager
-def deaf_afterwards(is_last: bool) -> Iterator[None]:
+def ignore_interrupts_afterwards(is_last: bool) -> Iterator[None]:
     """After the block, ignore Ctrl-C, if it is the last that the process does.
 
     The exit code is settled then, and Python gives the signal its deadly default before it has tidied everything up.
@@ -33,22 +32,30 @@ def deaf_afterwards(is_last: bool) -> Iterator[None]:
 
 
 @contextmanager
-def interrupted_afterwards() -> Iterator[None]:
-    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is over: a library would make another error of them."""
-    held: list[int] = []
-    before = {ending: signal.getsignal(ending) for ending in (signal.SIGINT, *ENDINGS)}
-    # Those that end the process at once make no error; nothing is known of handlers that are not of Python.
-    ours = [ending for ending, handler in before.items() if callable(handler)]
-    if threading.current_thread() is not threading.main_thread():  # which alone is interrupted
-        yield
-        return
-    for ending in ours:
-        signal.signal(ending, lambda number, frame: held.append(number))
+def _handled(endings: Iterable[int], handler: Callable[..., object]) -> Iterator[None]:
+    """Set a handler for some signals while the block runs; outside the main thread, which alone gets signals, none."""
+    before = {ending: signal.getsignal(ending) for ending in endings}
+    with suppress(ValueError):
+        for ending in before:
+            signal.signal(ending, handler)
     try:
         yield
     finally:
-        for ending in ours:
-            signal.signal(ending, before[ending])
+        with suppress(ValueError):
+            for ending, earlier in before.items():
+                signal.signal(ending, earlier)
+
+
+@contextmanager
+def interrupted_afterwards() -> Iterator[None]:
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is over: a library would make another error of them."""
+    held: list[int] = []
+    # Those that end the process at once make no error; nothing is known of handlers that are not of Python.
+    ours = [ending for ending in (signal.SIGINT, *ENDINGS) if callable(signal.getsignal(ending))]
+    try:
+        with _handled(ours, lambda number, frame: held.append(number)):
+            yield
+    finally:
         for number in held[:1]:
             signal.raise_signal(number)
 
@@ -64,17 +71,9 @@ def leave_at_once(code: int) -> Iterator[None]:
         say_interrupted()
         os._exit(code)
 
-    before = {ending: signal.getsignal(ending) for ending in (signal.SIGINT, *ENDINGS)}
-    ours = [ending for ending, handler in before.items() if handler in _PYTHONS]
-    with suppress(ValueError):  # not the main thread, which alone is interrupted
-        for ending in ours:
-            signal.signal(ending, leave)
-    try:
+    ours = [ending for ending in (signal.SIGINT, *ENDINGS) if signal.getsignal(ending) in _PYTHONS]
+    with _handled(ours, leave):
         yield
-    finally:
-        with suppress(ValueError):
-            for ending in ours:
-                signal.signal(ending, before[ending])
 
 
 @contextmanager
@@ -83,17 +82,10 @@ def ended_as_interrupted() -> Iterator[None]:
 
     def interrupt(*_: object) -> None:
         # Often several come one after the other: none may disturb the tidying up.
-        for ending in before:
+        for ending in ours:
             signal.signal(ending, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = [ending for ending in ENDINGS if signal.getsignal(ending) is signal.SIG_DFL]
-    with suppress(ValueError):  # not the main thread, which alone is interrupted
-        for ending in before:
-            signal.signal(ending, interrupt)
-    try:
+    ours = [ending for ending in ENDINGS if signal.getsignal(ending) is signal.SIG_DFL]
+    with _handled(ours, interrupt):
         yield
-    finally:
-        with suppress(ValueError):
-            for ending in before:
-                signal.signal(ending, signal.SIG_DFL)

@@ -48,7 +48,7 @@ class CheckReport:
             "events": self.events,
             "memory": self.memory,
             "notes": self.notes,
-            "pilot": self.pilot.as_tree() if self.pilot is not None else None,
+            "pilot": asdict(self.pilot) if self.pilot is not None else None,
             "cells": [
                 {
                     "cell": cell.index,

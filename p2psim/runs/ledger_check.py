@@ -76,11 +76,6 @@ def faults(
     if len(rows) != plan.budget.size:
         yield f"ledger: it has {len(rows)} agents, and {plan.budget.size} take part"
         return
-    recorded = Violations(
-        rows["bound_violated"].to_numpy().astype(np.int64),
-        rows["violation_step"].to_numpy(),
-        rows["violation_size"].to_numpy(),
-    )
     caveats = cell.caveats(
         _violations(scenario, cell, streams, events, noise, releases.places, order)
     ).violations
@@ -92,7 +87,7 @@ def faults(
         releases,
         totals,
         scenario.privacy.accountant,
-        cell.caveats(recorded),
+        cell.caveats(_recorded_violations(rows)),
     )
     drawn_up |= {
         "bound_violated": caveats.found,
@@ -101,6 +96,14 @@ def faults(
     }
     yield from _different("ledger", rows, drawn_up)
     yield from _different("agents", tables["agents"], cell.agents())
+
+
+def _recorded_violations(rows: pd.DataFrame) -> Violations:
+    return Violations(
+        rows["bound_violated"].to_numpy().astype(np.int64),
+        rows["violation_step"].to_numpy(),
+        rows["violation_size"].to_numpy(),
+    )
 
 
 def _violations(
@@ -233,12 +236,8 @@ def _charges(
     setup, streams, engine = cell.setup, streams_of(scenario, replica), scenario.network.engine
     totals = setup.plan.totals(piece.releases for piece in cache.read(setup, streams, engine, False))
     releases = joined([piece.releases for piece in cache.read(setup, streams, engine, False)])
-    broken = Violations(
-        rows["bound_violated"].to_numpy().astype(np.int64),
-        rows["violation_step"].to_numpy(),
-        rows["violation_size"].to_numpy(),
-    )
-    return real_charges(setup.plan, Claims.of(setup.plan, releases, totals), cell.caveats(broken))
+    claims = Claims.of(setup.plan, releases, totals)
+    return real_charges(setup.plan, claims, cell.caveats(_recorded_violations(rows)))
 
 
 def broken_bounds(ledger: pd.DataFrame) -> list[str]:

@@ -13,9 +13,9 @@ import resource
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.learning.section import STARS
@@ -247,10 +247,6 @@ class Pilot:
     most_seconds: float
     jobs: int
     memory: int
-
-    def as_tree(self) -> dict[str, Any]:
-        """Everything as plain values."""
-        return asdict(self)
 
 
 def estimate_runtime(

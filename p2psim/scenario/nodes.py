@@ -66,12 +66,7 @@ def plain(node: Node) -> Any:
 
 def from_python(value: Any, place: Place) -> Node:
     """Turn dictionaries, lists and scalars into nodes that all stand at one place."""
-    if isinstance(value, Mapping):
-        entries = {str(key): from_python(entry, place) for key, entry in value.items()}
-        return Node(entries, place, dict.fromkeys(entries, place))
-    if isinstance(value, list | tuple):
-        return Node([from_python(entry, place) for entry in value], place)
-    return Node(value, place)
+    return placed(value, None, place)
 
 
 def find(node: Node, steps: Sequence[str]) -> Node | None:
@@ -119,14 +114,12 @@ def placed(value: Any, origin: Node | None, place: Place) -> Node:
         Of what encloses it.
     """
     place = origin.place if origin is not None else place
-    if isinstance(value, dict):
-        keys = {key: origin.keys.get(key, place) if origin is not None else place for key in value}
-        return Node(
-            {key: placed(entry, origin and origin.child(key), place) for key, entry in value.items()},
-            place,
-            keys,
-        )
-    if isinstance(value, list):
+    places = origin.keys if origin is not None else {}
+    if isinstance(value, Mapping):
+        named = {str(key): entry for key, entry in value.items()}
+        entries = {key: placed(entry, origin and origin.child(key), place) for key, entry in named.items()}
+        return Node(entries, place, {key: places.get(key, place) for key in entries})
+    if isinstance(value, list | tuple):
         return Node(
             [placed(entry, origin and origin.child(str(i)), place) for i, entry in enumerate(value)], place
         )

@@ -11,7 +11,7 @@ import small_study as small
 from ruamel.yaml import YAML
 
 import p2psim
-from p2psim.runs.progress import Tally
+from p2psim.runs.progress import ProgressCount
 from p2psim.scenario.cells import cells
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_scenarios() -> None:
 
 def test_lines_of_progress() -> None:
     (line,) = blocks("json")
-    assert list(json.loads(line)) == list(Tally(1).as_tree())
+    assert list(json.loads(line)) == list(ProgressCount(1).as_tree())
 
 
 @pytest.fixture(scope="module")
