@@ -6,7 +6,7 @@ a scenario can name.
 
 from importlib import import_module
 
-from p2psim.core.version import __version__
+from p2psim.core import __version__
 
 # Modules, and what each gives. Loaded when first used: importing the package must not wait for the libraries that a run
 # needs. `__init__.pyi` says the same to type checkers.

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterator
 
 from p2psim.cli.subcommands import ANY, Commands, add_command, number, whole
+from p2psim.core import __version__
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
-from p2psim.core.version import __version__
 
 
 def parser() -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from p2psim.core.version import __version__
+from p2psim.core import __version__
 
 #: How an invocation ended whose process was ended before it could say anything.
 KILLED = "killed"

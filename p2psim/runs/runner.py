@@ -19,12 +19,12 @@ from p2psim.runs.clusters import connect, run_dask
 from p2psim.runs.describing import (
     describe,
     describe_failures,
+    differences,
     resolved_text,
     version_warnings,
     with_stops,
     without_empty,
 )
-from p2psim.runs.differences import differences
 from p2psim.runs.executors import EXECUTORS, available_cores, refuse_unguarded, run_local
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room

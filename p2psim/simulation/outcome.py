@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.core import __version__
 from p2psim.core.errors import FolderError
 from p2psim.core.randomness import Streams
-from p2psim.core.version import __version__
 from p2psim.learning.metrics import Series
 
 if TYPE_CHECKING:

@@ -1,3 +1,0 @@
-"""The version of p2psim."""
-
-__version__ = "0.1.0"
