@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from p2psim.core.errors import Fault
 from p2psim.learning.batches import batch_of
 from p2psim.learning.section import STARS
+from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields
 
 
@@ -72,7 +73,10 @@ def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:
     """What an allocation says of its keys."""
-    yield from scenario.privacy.allocation.faults(scenario.learning.algorithm.kind in STARS)
+    allocation = scenario.privacy.allocation
+    yield from allocation.faults(scenario.learning.algorithm.kind in STARS)
+    if allocation.clairvoyant and type(allocation).logarithms is Allocation.logarithms:
+        yield Fault(f"{allocation.kind} is clairvoyant, and its class lacks logarithms", "privacy.allocation")
 
 
 def _overlap(scenario: ScenarioFields) -> Iterator[Fault]:
