@@ -1,9 +1,9 @@
 """What `import p2psim` gives, for type checkers."""
 
+from p2psim.core import __version__ as __version__
 from p2psim.core.figures import Figure as Figure
 from p2psim.core.parts import load_parts as load_parts
 from p2psim.core.registry import register as register
-from p2psim.core.version import __version__ as __version__
 from p2psim.data.features import ALS as ALS
 from p2psim.data.features import PCA as PCA
 from p2psim.data.features import Feature as Feature
