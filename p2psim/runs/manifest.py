@@ -17,7 +17,7 @@ from p2psim.core.paths import fault_of
 from p2psim.core.printing import plain
 from p2psim.runs.invocations import Invocation, from_tree, to_tree
 from p2psim.runs.parts import RunKey
-from p2psim.runs.seals import DamagedError, opened, sealed
+from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.scenario.yaml import from_ranges, to_ranges
 from p2psim.simulation.outcome import arithmetic
@@ -302,7 +302,9 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
             )
             for entry in tree["warnings"]
         },
-        files={name: (entry["bytes"], entry["sha256"]) for name, entry in tree["files"].items()},
+        files={
+            name: (entry["bytes"], entry["sha256"]) for name, entry in of_one_folder(tree["files"]).items()
+        },
         fitted=_of_each(tree["preparation"], [cell["content"] for cell in tree["cells"]]),
         made_by=tree["made_by"],
         invocations=tuple(from_tree(entry) for entry in tree.get("invocations", ())),

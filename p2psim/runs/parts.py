@@ -20,7 +20,7 @@ import numpy as np
 
 from p2psim.core.errors import FolderError, first_line
 from p2psim.core.events import event_table
-from p2psim.runs.seals import DamagedError, opened, sealed
+from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.workspace import read_member, write_archive
 
@@ -292,7 +292,7 @@ def read_part(path: Path) -> StoredPart:
     listing_path = path / LISTING
     try:
         with opened(listing_path) as listing:
-            version, entries, _ = listing["format"], listing["files"], listing["sha256"]
+            version, entries, _ = listing["format"], of_one_folder(listing["files"]), listing["sha256"]
             runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
             warnings = {
                 message: Warned(sum(times.values()), frozenset(times))

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _NUMBER, _AGENT, _LINK, _SIMULATION = 8, 1000, 80, 100
 #: Events that a study may have without being asked for again: a month of one processor.
 MOST_EVENTS = 10**13
+#: Seconds that the records and tables of an agent take to prepare, about; and that preparing may take without being
+#: asked for again.
+_PREPARATION, MOST_PREPARATION = 1e-4, 300.0
 _CONFIRM = "--confirm-cells accepts any size"
 
 
@@ -98,7 +101,7 @@ def refuse_little_room(jobs: int | None) -> None:
 
 
 def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> None:
-    """Refuse a study whose cells cannot be in memory, before their data is made.
+    """Refuse a study whose cells cannot be in memory, or take too long to prepare, before their data is made.
 
     Raises
     ------
@@ -118,6 +121,11 @@ def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> 
             said = (
                 f"{worst.what} would take about {_shown(worst.size)}, and {_shown(room)} of memory are free"
             )
+            faults[scenario.locate(Fault(f"{said}; {_CONFIRM}", key))] = None
+    for cell in () if faults else grid:
+        agents, key = _agents(cell.scenario)
+        if (seconds := _PREPARATION * agents) > MOST_PREPARATION:
+            said = f"{agents:,} agents would take about {time_in_words(seconds)} to prepare, before anything runs"
             faults[scenario.locate(Fault(f"{said}; {_CONFIRM}", key))] = None
     if faults:
         raise InputError(*faults)
@@ -156,14 +164,19 @@ def refuse_length(
         raise InputError(scenario.locate(Fault(said, "replicas")))
 
 
+def _agents(scenario: Scenario) -> tuple[int, str]:
+    """Agents of a cell, 1 where only the data says it, and the key that gives their number."""
+    topology = scenario.network.topology
+    agents, said = topology.size, getattr(scenario.data.source, "agents", None)
+    if agents is None and said is not None:
+        return said, "data.source.agents"
+    return agents or 1, "network.topology.shape" if topology.kind == "grid" else "network.topology.agents"
+
+
 def _needs(scenario: Scenario) -> list[Need]:
     """What one cell needs that its numbers say, without its data."""
     topology, source = scenario.network.topology, scenario.data.source
-    where = "network.topology.shape" if topology.kind == "grid" else "network.topology.agents"
-    agents = topology.size
-    if agents is None and (said := getattr(source, "agents", None)) is not None:
-        agents, where = said, "data.source.agents"
-    agents = agents or 1
+    agents, where = _agents(scenario)
     links = min(topology.link_ends(agents), float(agents) * agents)
     needs = [
         Need(_AGENT * agents, f"{agents:,} agents", {where: agents}),

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,19 @@ def opened(path: Path) -> Iterator[dict[str, Any]]:
 
 def _hash(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
+
+
+def of_one_folder(files: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is listed of files, if each is called by a name alone: a path would lead out of the folder.
+
+    Raises
+    ------
+    ValueError
+        If one is not.
+    """
+    if any(name in ("", "..") or Path(name).name != name or "\0" in name for name in files):
+        raise ValueError("a path is listed, not a name")
+    return files
 
 
 def print_of(path: Path) -> Print:

@@ -58,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("star", "network.topology.agents", 9223372036854775807),
         ("star", "network.topology.agents", 10**9),
         ("star", "data.source.dimension", 10**6),
+        ("graph", "network.topology.shape", "{kind: grid, shape: [2000, 2000]}"),
         ("star", "data.source.points", 10**9),
         ("star", "learning.algorithm.horizon", 9223372036854775807),
         ("graph", "network.topology.shape", "{kind: grid, shape: [1000000, 1000000]}"),
