@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError
 from p2psim.core.options import AS_LIST, AS_TUPLE, Fraction, Options
@@ -345,7 +345,7 @@ class Result:
 class PlotOptions(Options):
     """Arguments of ``p2psim.report.draw``, as far as their types go."""
 
-    kind: Annotated[tuple[str, ...], AS_TUPLE, AS_LIST] | None = None
+    kind: Annotated[tuple[str, ...], Field(min_length=1), AS_TUPLE, AS_LIST] | None = None
     metric: str | None = None
     folder: Annotated[
         Any, AfterValidator(lambda value: value if value is None else path_of("folder", value))
