@@ -35,9 +35,10 @@ _PUBLIC = {
     "learning.losses": "Hinge Logistic Loss Squared",
     "learning.section": "LearningSection Regularizer",
     "learning.star.algorithms": "AsyncStar SynchronousAveraging SynchronousDescent",
-    "network.availability": "AllOf Always Bernoulli Diurnal Join LearnerOutage Leave Outage Remove Renewal Scripted",
-    "network.channels": "Channel EdgeValue GilbertElliott",
-    "network.exchanges": "Broadcast Gossip Poll Request Round",
+    "network.availability": "AllOf Always Availability Bernoulli Diurnal Join LearnerOutage Leave Outage Remove "
+    "Renewal Scripted",
+    "network.channels": "Blackout Channel ChannelEffect Delivery EdgeValue GilbertElliott",
+    "network.exchanges": "Broadcast Exchange Gossip Poll Request Round",
     "network.metrics": "NetworkMetric",
     "network.section": "Clock Network NetworkSection",
     "network.simulation": "EventStream simulate_events",

@@ -54,6 +54,7 @@ from p2psim.learning.star.algorithms import SynchronousAveraging as SynchronousA
 from p2psim.learning.star.algorithms import SynchronousDescent as SynchronousDescent
 from p2psim.network.availability import AllOf as AllOf
 from p2psim.network.availability import Always as Always
+from p2psim.network.availability import Availability as Availability
 from p2psim.network.availability import Bernoulli as Bernoulli
 from p2psim.network.availability import Diurnal as Diurnal
 from p2psim.network.availability import Join as Join
@@ -63,10 +64,14 @@ from p2psim.network.availability import Outage as Outage
 from p2psim.network.availability import Remove as Remove
 from p2psim.network.availability import Renewal as Renewal
 from p2psim.network.availability import Scripted as Scripted
+from p2psim.network.channels import Blackout as Blackout
 from p2psim.network.channels import Channel as Channel
+from p2psim.network.channels import ChannelEffect as ChannelEffect
+from p2psim.network.channels import Delivery as Delivery
 from p2psim.network.channels import EdgeValue as EdgeValue
 from p2psim.network.channels import GilbertElliott as GilbertElliott
 from p2psim.network.exchanges import Broadcast as Broadcast
+from p2psim.network.exchanges import Exchange as Exchange
 from p2psim.network.exchanges import Gossip as Gossip
 from p2psim.network.exchanges import Poll as Poll
 from p2psim.network.exchanges import Request as Request

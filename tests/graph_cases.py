@@ -15,7 +15,7 @@ from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Loss, Squared
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.section import Links, links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.model import Scenario
@@ -87,7 +87,7 @@ def graph_events(
     where: Links,
     commits: int,
     seed: int = 0,
-    exchange: ExchangePattern | None = None,
+    exchange: Exchange | None = None,
     channel: Channel | None = None,
     limits: np.ndarray | None = None,
     goes_on: bool = False,

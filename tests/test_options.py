@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import per_agent
 from p2psim.network.channels import Channel
-from p2psim.network.exchanges import Exchange
+from p2psim.network.exchanges import AnyExchange
 from p2psim.network.section import Clock
 
 LABELS, GROUPS = ("north", "south", "west"), ("large", "small", "small")
@@ -110,13 +110,13 @@ class TestParts:
             Channel().loss = 0.5  # type: ignore[misc]
 
     def test_a_name_stands_for_a_part_with_its_defaults(self) -> None:
-        exchange = TypeAdapter(Exchange)
+        exchange = TypeAdapter(AnyExchange)
         assert exchange.validate_python("poll") == exchange.validate_python({"kind": "poll"})
 
     @pytest.mark.parametrize("kind", ["polling", "Poll", "", "pull"])
     def test_an_unknown_kind_is_no_default(self, kind: str) -> None:
         with pytest.raises(ValidationError, match="'request', 'poll', 'round', 'broadcast', 'gossip'"):
-            TypeAdapter(Exchange).validate_python(kind)
+            TypeAdapter(AnyExchange).validate_python(kind)
 
     @pytest.mark.parametrize(
         "keys",
@@ -129,9 +129,9 @@ class TestParts:
     )
     def test_an_unknown_choice_is_no_default(self, keys: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
-            TypeAdapter(Exchange).validate_python(keys)
+            TypeAdapter(AnyExchange).validate_python(keys)
 
     @pytest.mark.parametrize("response", [1.5, {"uniform": [1.5, 2.0]}])
     def test_a_response_longer_than_the_interval_never_answers(self, response: Any) -> None:
         with pytest.raises(ValidationError, match="would supersede every answer"):
-            TypeAdapter(Exchange).validate_python({"kind": "poll", "interval": 1.0, "response": response})
+            TypeAdapter(AnyExchange).validate_python({"kind": "poll", "interval": 1.0, "response": response})

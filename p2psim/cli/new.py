@@ -119,7 +119,13 @@ def _question(text: str) -> str:
 
 
 #: Kinds that a file can be written of, and the keys with which its test makes the part.
-TEMPLATES: Mapping[str, str] = {"topology": "agents=9, reach=2", "loss": "delta=0.5"}
+TEMPLATES: Mapping[str, str] = {
+    "topology": "agents=9, reach=2",
+    "loss": "delta=0.5",
+    "exchange": "reverse=True",
+    "channel": "most=0.2, jitter=0.5",
+    "availability": "up=2.0, down=3.0",
+}
 
 _TEST = '''"""Whether the part keeps the protocol of its kind."""
 

@@ -22,6 +22,9 @@ class Options(BaseModel):
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False
     )
 
+    #: Keys that say nothing where they are None: they are then left out of resolved scenarios.
+    unsaid: ClassVar[tuple[str, ...]] = ()
+
 
 class OneOf(Options):
     """A part that wants exactly one of some keys; the others are null, which says nothing.

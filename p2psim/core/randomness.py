@@ -26,6 +26,7 @@ PURPOSES = (
     "backoff",
     "retransmit",
     "acknowledgement",
+    "effects",
     "response",
     "service",
     "availability",

@@ -17,6 +17,7 @@ KINDS: Mapping[str, str] = {
     "topology": "network.topology",
     "exchange": "network.exchange",
     "availability": "network.availability",
+    "channel": "network.channel.effects",
     "loss": "learning.loss",
     "source": "data.source",
     "feature": "data.features",
@@ -187,10 +188,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class AnyOf:
-    """Metadata of a type: any registered part of a kind, as a union that ``kind`` tells apart."""
+    """Metadata of a type: any registered part of a kind, as a union that ``kind`` tells apart; but some names."""
 
-    def __init__(self, kind: str):
-        self._kind = kind
+    def __init__(self, kind: str, but: tuple[str, ...] = ()):
+        self._kind, self._but = kind, but
         self._built: tuple[Any, ...] = ()
         _UNIONS.append(self)
 
@@ -202,7 +203,7 @@ class AnyOf:
     @property
     def parts(self) -> tuple[Any, ...]:
         """What is registered now."""
-        return tuple(_PARTS[self._kind].values())
+        return tuple(part for name, part in _PARTS[self._kind].items() if name not in self._but)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Build the schema of the union of what is registered now."""

@@ -10,12 +10,10 @@ from pydantic import Field
 
 from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options, PerAgent
-from p2psim.network.availability import Always, AnyAvailability, Availability
-from p2psim.network.channels import Channel
-from p2psim.network.exchanges import Exchange
-from p2psim.network.exchanges.gossip import Gossip
-from p2psim.network.exchanges.poll import Poll
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.core.registry import place_of
+from p2psim.network.availability import Always, AnyAvailability
+from p2psim.network.channels import Channel, GilbertElliott, NoRetransmission
+from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Given, Links, from_edges, links
 from p2psim.network.members import Members
 from p2psim.network.topologies import (
@@ -69,29 +67,62 @@ __all__ = [
     "Star",
     "Topology",
     "TwoCluster",
+    "beyond_arrays",
     "draw_links",
     "from_edges",
     "is_redrawn",
     "links",
+    "scope_message",
 ]
 
 Engine = Literal["auto", "simpy", "array"]
+
+
+def beyond_arrays(exchange: Exchange, channel: Channel, availability: AnyAvailability) -> list[str]:
+    """Keys of a scenario whose values the array engine cannot follow; empty where it makes all events.
+
+    Independent losses and missed wakes are only masks. What takes time, or depends on what happened before, needs
+    SimPy, and so do parts from outside p2psim, which have no compiled form.
+    """
+    needs_simpy = {
+        "exchange": exchange.array_code is None or place_of(exchange) is not None,
+        "channel.latency": channel.latency != 0,
+        "channel.airtime": channel.airtime != 0,
+        "channel.bandwidth": channel.bandwidth is not None,
+        "channel.loss": isinstance(channel.loss, GilbertElliott),
+        "channel.retransmit": not isinstance(channel.retransmit, NoRetransmission),
+        "channel.effects": bool(channel.effects),
+        "availability": availability.has_spans or place_of(availability) is not None,
+    }
+    return [f"network.{key}" for key, needs in needs_simpy.items() if needs]
+
+
+def scope_message(beyond: list[str]) -> str:
+    """Why the array engine is refused."""
+    return (
+        "the array engine knows no service or response time, latency, airtime, bursts of losses, retransmission, "
+        f"channel effects, agents that are away for spans of time, nor parts of your own; given by {', '.join(beyond)}"
+    )
 
 
 class NetworkSection(Options):
     """Who wakes, who hears whom, and when."""
 
     topology: AnyTopology = Field(description="who is linked with whom")
-    exchange: Exchange = Field(description="what happens when an agent wakes")
+    exchange: AnyExchange = Field(description="what happens when an agent wakes")
     clock: Annotated[Clock | None, BY_NAME] = Field(
         None, description="when agents wake; a Poisson clock of rate 1 when absent"
     )
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
-    availability: Availability = Field(Always(), description="who is there")
+    availability: AnyAvailability = Field(Always(), description="who is there")
     engine: Engine = Field(
         "auto",
         description="auto takes the array engine where messages take no time, and are lost independently if at all",
     )
+
+    def beyond_arrays(self) -> list[str]:
+        """Keys because of which SimPy makes the events; empty where the array engine can."""
+        return beyond_arrays(self.exchange, self.channel, self.availability)
 
 
 @dataclass(frozen=True)
@@ -102,10 +133,10 @@ class Network:
     ----------
     links : Links
         From :func:`p2psim.network.section.links`.
-    exchange : ExchangePattern
+    exchange : Exchange
     channel : Channel
-    availability : Always or Absence
-        Who is there.
+    availability : Availability or Always
+        When agents are online.
     rates : ndarray, shape (n,), optional
         Wakes of each agent per unit of time, positive; one each when left out.
     goes_on : bool
@@ -121,7 +152,7 @@ class Network:
     """
 
     links: Links
-    exchange: ExchangePattern
+    exchange: Exchange
     channel: Channel = field(default_factory=Channel)
     availability: AnyAvailability = field(default_factory=Always)
     rates: np.ndarray | None = None
@@ -138,7 +169,7 @@ class Network:
     def of_graph(
         cls,
         graph: nx.Graph[Any] | Topology,
-        exchange: ExchangePattern,
+        exchange: Exchange,
         channel: Channel | None = None,
         availability: AnyAvailability | None = None,
         *,
@@ -188,16 +219,6 @@ class Network:
             graph = nx.relabel_nodes(graph, numbers)
         arrays = links(graph, name_of=lambda agent: members.labels[agent])
         return cls(arrays, exchange, channel, availability, rates, members=members)
-
-    @property
-    def by_edge(self) -> bool:
-        """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
-        return isinstance(self.exchange, Gossip) and self.exchange.mode == "edge"
-
-    @property
-    def polled(self) -> float | None:
-        """Interval at which the learner asks everyone, where that is fixed."""
-        return self.exchange.interval if isinstance(self.exchange, Poll) else None
 
     def shares(self) -> np.ndarray:
         """Share of its ticks at which each agent is there, shape (n,); NaN where it cannot be said beforehand.

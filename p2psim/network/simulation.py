@@ -10,9 +10,7 @@ import numpy as np
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import event_table, join
 from p2psim.core.randomness import Streams
-from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
-from p2psim.network.exchanges.gossip import Gossip
-from p2psim.network.section import Engine, Network
+from p2psim.network.section import Engine, Network, beyond_arrays, scope_message
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +141,7 @@ def simulate_events(
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
         )
-    if network.updates == "hear" and not isinstance(pattern, Gossip):
+    if network.updates == "hear" and not pattern.updates_on_hearing:
         raise MeaningError(
             "network.exchange", "an algorithm that updates models when they are heard needs exchange: gossip"
         )

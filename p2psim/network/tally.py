@@ -41,7 +41,6 @@ from p2psim.core.events import (
     SPENT,
     WAKE,
 )
-from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.graph import Links
 from p2psim.network.simulation import Network
 
@@ -301,16 +300,13 @@ class LostReleases:
 
     def __init__(self, network: Network, limits: np.ndarray | None = None):
         links, exchange = network.links, network.exchange
-        self._receivers = (
-            np.diff(links.indptr) if isinstance(exchange, Broadcast) else np.ones(links.agents, int)
-        )
+        self._receivers = np.diff(links.indptr) if exchange.tells_all else np.ones(links.agents, int)
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
-        tells = isinstance(exchange, Gossip) and exchange.mode == "push" and network.updates == "wake"
         releases = limits is None or bool(limits.any())
-        if isinstance(exchange, Gossip) and not network.by_edge and not tells and releases:
+        hears = not exchange.needs_learner and exchange.needs_delivery(network.updates)
+        if hears and not exchange.by_edge and releases:
             # Messages name no release: it is in the version of the model.
-
             self._tally = Tally(links)
 
     def read(self, events: np.ndarray) -> None:

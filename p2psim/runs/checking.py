@@ -54,6 +54,9 @@ class CheckReport:
                     "cell": cell.index,
                     "content": cell.content,
                     "swept": dict(cell.swept),
+                    "engine": "simpy"
+                    if cell.scenario.network.engine == "simpy" or cell.scenario.network.beyond_arrays()
+                    else "array",
                     "labels": list(labels),
                     **asdict(fact),
                 }
@@ -83,6 +86,7 @@ class CheckReport:
             f"{self.path}: {counted(len(self.cells), 'cell')} × {self._replicas()}, about "
             f"{self.events:,} events; about {self.memory / 1e6:,.1f} MB a process beside the libraries"
         )
+        print(self._engine())
         print(self._time())
         for warning in warnings_of(self.cells, self.facts):
             complain(warning, "warning")
@@ -95,6 +99,15 @@ class CheckReport:
         if longest > each:
             print(f"… and up to {counted(longest - each, 'more agent')} in each cell; --json has all")
         print(f"\n{self.scenario.to_yaml()}", end="")
+
+    def _engine(self) -> str:
+        """What makes the events, and which keys ask for SimPy."""
+        beyond = [cell.scenario.network.beyond_arrays() for cell in self.cells]
+        needs = list(dict.fromkeys(key for keys in beyond for key in keys))
+        if self.scenario.network.engine == "simpy" or not needs:
+            return f"engine: {'simpy' if self.scenario.network.engine == 'simpy' else 'array'}"
+        cells = "" if all(beyond) else f" in {counted(sum(map(bool, beyond)), 'cell')}, array in the others"
+        return f"engine: simpy{cells}, because of {', '.join(needs)}"
 
     def _time(self) -> str:
         """How long it will take, or why that is not told."""

@@ -139,21 +139,24 @@ def _written_leaf(leaf: Any) -> Any:
 
 
 @cache
-def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], bool]:
-    """Names of a model's fields, and whether those that are None say nothing."""
-    return tuple(kind.model_fields), issubclass(kind, OneOf)
+def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of a model's fields, and of those that say nothing where they are None."""
+    names = tuple(kind.model_fields)
+    return names, names if issubclass(kind, OneOf) else getattr(kind, "unsaid", ())
 
 
 def _explicit(value: Any, leaf: Callable[[Any], Any], given: bool = False) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, BaseModel):
-        names, skips = _fields_of(type(value))
+        names, unsaid = _fields_of(type(value))
         if given:
             names = tuple(name for name in names if name == "kind" or name in value.model_fields_set)
         entries = ((name, getattr(value, name)) for name in names)
         return {
-            name: _explicit(entry, leaf, given) for name, entry in entries if not skips or entry is not None
+            name: _explicit(entry, leaf, given)
+            for name, entry in entries
+            if entry is not None or name not in unsaid
         }
     if isinstance(value, Mapping):
         return {str(key): _explicit(entry, leaf, given) for key, entry in value.items()}

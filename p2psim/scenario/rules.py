@@ -18,9 +18,10 @@ from p2psim.core.parts import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
-from p2psim.network.compiled_engine.common import beyond_arrays, scope_message
+from p2psim.network.availability import Scripted
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.network.section import scope_message
 from p2psim.scenario.faults import unknown
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
@@ -59,9 +60,10 @@ def _star(scenario: ScenarioFields) -> Iterator[Fault]:
         return
     if network.topology.kind != "star":
         yield Fault(f"{kind} needs a star, got {network.topology.kind}", "network.topology")
-    if network.exchange.kind not in STARS[kind]:
+    exchange = network.exchange
+    if not exchange.needs_learner or exchange.in_rounds != ("round" in STARS[kind]):
         needs = " or ".join(STARS[kind])
-        yield Fault(f"{kind} needs {needs}, got {network.exchange.kind}", "network.exchange")
+        yield Fault(f"{kind} needs {needs}, got {exchange.kind}", "network.exchange")
 
 
 def _star_learning(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -122,18 +124,18 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     kind = learning.algorithm.kind
     if kind in STARS:
         return
-    if network.exchange.kind not in ("broadcast", "gossip"):
-        yield Fault(f"{kind} needs broadcast or gossip, got {network.exchange.kind}", "network.exchange")
-    meets = network.exchange.kind == "gossip"
-    joins = meets and getattr(network.exchange, "mode", "") == "edge"
+    exchange = network.exchange
+    if exchange.needs_learner:
+        yield Fault(f"{kind} needs broadcast or gossip, got {exchange.kind}", "network.exchange")
+    joins = exchange.by_edge
     if kind == "gossip-admm" and not joins:
         yield Fault("gossip-admm is for links that wake: {kind: gossip, mode: edge}", "network.exchange")
     if kind != "gossip-admm" and joins:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, "network.exchange.mode")
-    if kind in ("averaging", "push-sum") and network.exchange.kind == "broadcast":
+    if kind in ("averaging", "push-sum") and not (exchange.needs_learner or exchange.updates_on_hearing):
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", "network.exchange")
-    if kind == "push-sum" and getattr(network.exchange, "mode", "push") != "push":
+    if kind == "push-sum" and getattr(exchange, "mode", "push") != "push":
         yield Fault("push-sum needs no answers: it takes push", "network.exchange.mode")
 
 
@@ -187,7 +189,7 @@ def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
 def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
     """The array engine makes the events of networks where nothing takes time."""
     network = scenario.network
-    beyond = beyond_arrays(network.exchange, network.channel, network.availability)
+    beyond = network.beyond_arrays()
     if network.engine == "array" and beyond:
         yield Fault(f"{scope_message(beyond)}; auto takes it where it can", "network.engine")
 
@@ -279,7 +281,7 @@ def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callabl
             yield partial(_check_mapping, value, labels, of_group, key)
     if isinstance(points, Mapping):
         yield partial(per_agent, points, labels, key="data.source.points")
-    if availability.kind == "scripted":
+    if isinstance(availability, Scripted):
         yield partial(availability.table, Members(labels))
 
 

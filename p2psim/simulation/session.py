@@ -64,10 +64,10 @@ class EventCache:
                 network.links,
                 plan.limits,
                 network.goes_on,
-                network.by_edge,
+                network.exchange.by_edge,
                 network.channel.resending,
                 np.inf if setup.time is None else setup.time,
-                network.polled,
+                network.exchange.polled,
             )
             if check
             else None

@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError
 
 from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, join
-from p2psim.network.exchanges import Gossip, Round
+from p2psim.network.exchanges import Gossip
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
@@ -229,7 +229,7 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
     if limits is None or network.goes_on:
         return []
     if setup.commits is not None:
-        is_round = isinstance(network.exchange, Round)
+        is_round = network.exchange.in_rounds
         # As floats: of agents without a limit it is the largest integer.
         most = float(limits.max() if is_round else limits.sum(dtype=float))
         return [] if most >= setup.commits else [_message(f"commit {most:,.0f} of {setup.commits:,}", setup)]

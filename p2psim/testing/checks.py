@@ -17,6 +17,7 @@ from p2psim.core.registry import kind_of, name_of, parts
 from p2psim.learning.graph.metrics import GraphMetric
 from p2psim.learning.metrics import StarMetric
 from p2psim.network.metrics import NetworkMetric
+from p2psim.testing.network_parts import check_availability, check_channel, check_exchange
 from p2psim.testing.parts import (
     check_accountant,
     check_allocation,
@@ -57,6 +58,9 @@ def _faults(part: Any, method: str) -> Iterator[str]:
 #: Checks of a kind: a function that yields what is wrong with a part.
 CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "topology": check_topology,
+    "exchange": check_exchange,
+    "channel": check_channel,
+    "availability": check_availability,
     "loss": check_loss,
     "feature": check_feature,
     "partition": check_partition,

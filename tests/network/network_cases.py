@@ -11,7 +11,7 @@ from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.section import Complete, Given, Links, Ring, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
@@ -36,7 +36,7 @@ def complete(agents: int) -> Links:
 
 def play(
     where: Links,
-    exchange: ExchangePattern,
+    exchange: Exchange,
     channel: Channel | None = None,
     rates: np.ndarray | None = None,
     seed: int = 0,
@@ -59,7 +59,7 @@ def play(
     return stream.read(), stream.ended
 
 
-def is_edge(exchange: ExchangePattern) -> bool:
+def is_edge(exchange: Exchange) -> bool:
     """Whether links wake."""
     return isinstance(exchange, Gossip) and exchange.mode == "edge"
 

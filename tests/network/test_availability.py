@@ -37,7 +37,6 @@ from p2psim.network.availability import (
     AllOf,
     Always,
     AnyAvailability,
-    Availability,
     Bernoulli,
     Diurnal,
     Join,
@@ -51,7 +50,7 @@ from p2psim.network.availability import (
 from p2psim.network.availability.absence import Depends, tilted
 from p2psim.network.availability.renewal import Lognormal, Weibull
 from p2psim.network.availability.schedules import Interval
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.members import Members
 from p2psim.network.section import Links
 from p2psim.network.simulation import simulate_events
@@ -80,7 +79,7 @@ KINDS: dict[str, AnyAvailability] = {
     ),
     "learner": LearnerOutage(up=3.0, down=1.0, messages="held"),
 }
-EXCHANGES: dict[str, tuple[Links, ExchangePattern]] = {
+EXCHANGES: dict[str, tuple[Links, Exchange]] = {
     "request": (star(AGENTS), Request(service=Distribution(exponential=0.3))),
     "request, queued": (star(AGENTS), Request(service=0.4, busy="queue", served_clock="stops")),
     "poll": (star(AGENTS), Poll(response=Distribution(exponential=0.5))),
@@ -328,7 +327,7 @@ def test_an_index_that_is_the_label_of_another_agent_is_refused_in_spans(
 )
 def test_what_means_nothing_is_refused(part: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(Availability).validate_python(part)
+        TypeAdapter(AnyAvailability).validate_python(part)
 
 
 def test_unknown_names_and_numbers_are_refused() -> None:

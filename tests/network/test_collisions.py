@@ -32,7 +32,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
 from p2psim.network.channels import Fresh, GilbertElliott, Same
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.section import links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
@@ -41,7 +41,7 @@ TIME = 12.0
 #: Two intervals that touch may overlap by rounding.
 TOUCH = 1e-9
 
-PATTERNS: list[ExchangePattern] = [
+PATTERNS: list[Exchange] = [
     Gossip(),
     Gossip(mode="push-pull"),
     Broadcast(),
@@ -51,7 +51,7 @@ PATTERNS: list[ExchangePattern] = [
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> tuple[Links, ExchangePattern]:
+def networks(draw: st.DrawFn) -> tuple[Links, Exchange]:
     pattern = draw(st.sampled_from(PATTERNS))
     if pattern.needs_learner:
         return star(draw(st.integers(1, 6))), pattern
@@ -117,7 +117,7 @@ def disturbers(one: Sent, receiver: int, sent: list[Sent], channel: Channel, whe
 @settings(max_examples=150, deadline=None)
 @given(networks(), radios())
 def test_heard_is_what_nothing_else_in_earshot_overlaps(
-    network: tuple[Links, ExchangePattern], channel: Channel
+    network: tuple[Links, Exchange], channel: Channel
 ) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
@@ -138,7 +138,7 @@ def test_heard_is_what_nothing_else_in_earshot_overlaps(
 
 @settings(max_examples=60, deadline=None)
 @given(networks(), radios())
-def test_senders_keep_the_rules_of_access(network: tuple[Links, ExchangePattern], channel: Channel) -> None:
+def test_senders_keep_the_rules_of_access(network: tuple[Links, Exchange], channel: Channel) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
     sent = transmissions(events, channel.airtime)
@@ -165,7 +165,7 @@ def test_senders_keep_the_rules_of_access(network: tuple[Links, ExchangePattern]
 @settings(max_examples=40, deadline=None)
 @given(networks(), radios(collision="aloha", while_sending="wait"))
 def test_who_waits_sends_in_order_and_as_soon_as_it_can(
-    network: tuple[Links, ExchangePattern], channel: Channel
+    network: tuple[Links, Exchange], channel: Channel
 ) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
@@ -180,9 +180,7 @@ def test_who_waits_sends_in_order_and_as_soon_as_it_can(
 
 @settings(max_examples=60, deadline=None)
 @given(networks(), radios(collision="carrier-sense", shared=True, while_sending="wait"))
-def test_who_hears_all_others_never_collides(
-    network: tuple[Links, ExchangePattern], channel: Channel
-) -> None:
+def test_who_hears_all_others_never_collides(network: tuple[Links, Exchange], channel: Channel) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
     assert COLLISION not in events["outcome"]
@@ -229,7 +227,7 @@ class TestBandwidth:
         assert (drops["version"] >= 0).all()
 
 
-ANYTHING: list[tuple[Links, ExchangePattern]] = [
+ANYTHING: list[tuple[Links, Exchange]] = [
     (star(4), Request()),
     (star(4), Request(service=Distribution(exponential=0.2), busy="queue")),
     (star(4), Poll(interval=0.5, response=Distribution(exponential=0.5))),
@@ -269,7 +267,7 @@ def channels(draw: st.DrawFn, star: bool) -> Channel:
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(ANYTHING), st.sampled_from([None, 3]))
 def test_whatever_the_channel_does_the_stream_holds(
-    data: st.DataObject, network: tuple[Links, ExchangePattern], limit: int | None
+    data: st.DataObject, network: tuple[Links, Exchange], limit: int | None
 ) -> None:
     where, pattern = network
     channel = data.draw(channels(where.star))

@@ -42,10 +42,10 @@ from p2psim.core.events import (
     SPENT,
     SUPERSEDED,
 )
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.verify import EventChecker, EventsError, verify
 
-EXCHANGES: dict[str, tuple[Links, ExchangePattern]] = {
+EXCHANGES: dict[str, tuple[Links, Exchange]] = {
     "request": (star(4), Request()),
     "request, refused": (star(4), Request(service=0.3)),
     "request, queued": (star(4), Request(service=Distribution(exponential=0.2), busy="queue")),

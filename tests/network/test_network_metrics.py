@@ -15,7 +15,7 @@ from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, LearnerOutage, Renewal
 from p2psim.network.channels.draws import Airtime
 from p2psim.network.channels.retransmission import Fresh, Same
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.metrics import NETWORK_METRICS, Seen, gini
 from p2psim.network.metrics_reference import PlainReading, in_words
 from p2psim.network.section import Links
@@ -28,7 +28,7 @@ LOSSY = Channel(latency=Distribution(exponential=0.4), loss=0.25)
 AGAIN = LOSSY.model_copy(update={"retransmit": Same(limit=2, backoff=0.3, acknowledge=0.2)})
 FRESH = LOSSY.model_copy(update={"retransmit": Fresh(limit=2, backoff=Distribution(exponential=0.3))})
 RADIO = Channel(airtime=0.2, bandwidth=10.0, collision="aloha", while_sending="skip", loss=0.1)
-CASES: dict[str, tuple[Links, ExchangePattern, Any]] = {
+CASES: dict[str, tuple[Links, Exchange, Any]] = {
     "request": (star(5), Request(service=Distribution(exponential=0.2)), AWAY),
     "queue": (star(5), Request(service=0.3, busy="queue"), AWAY),
     "outage": (star(5), Request(service=0.1, busy="queue"), LearnerOutage(up=2.0, down=1.0)),
@@ -50,13 +50,13 @@ CASES: dict[str, tuple[Links, ExchangePattern, Any]] = {
 CHANNELS = {"again": AGAIN, "again, request": AGAIN, "fresh": FRESH, "radio": RADIO}
 
 
-def stream(case: str, seed: int = 0) -> tuple[np.ndarray, Links, ExchangePattern]:
+def stream(case: str, seed: int = 0) -> tuple[np.ndarray, Links, Exchange]:
     links, exchange, availability = CASES[case]
     network = Network(links, exchange, CHANNELS.get(case, LOSSY), availability)
     return simulate_events(network, Streams(seed), time=60.0).read(), links, exchange
 
 
-def names_for(exchange: ExchangePattern) -> list[str]:
+def names_for(exchange: Exchange) -> list[str]:
     """Metrics that say something of an exchange."""
     has = {"request": isinstance(exchange, Request), "clock": exchange.has_clocks, "": True}
     return [name for name, metric in NETWORK_METRICS.items() if has[metric.needs]]
@@ -130,7 +130,7 @@ def test_every_attempt_counts_where_messages_are_sent_again() -> None:
 )
 @pytest.mark.parametrize("availability", [Always(), Renewal(up=4.0, down=2.0, messages="held")])
 def test_nothing_is_wasted_before_it_has_failed(
-    links: Links, exchange: ExchangePattern, availability: Always | Renewal
+    links: Links, exchange: Exchange, availability: Always | Renewal
 ) -> None:
     """Where no message is ever lost all releases arrive, or are on their way, at every moment."""
     slow = Channel(latency=Distribution(exponential=1.0))

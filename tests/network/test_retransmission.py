@@ -32,7 +32,7 @@ from p2psim.core.events import COLLISION, KINDS, LOSS, OFFLINE, OK, RETRY, UNACK
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import EdgeValue, Fresh, GilbertElliott, Same
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
 from p2psim.network.verify_state import Resending
@@ -124,7 +124,7 @@ class TestSame:
 
 class TestFresh:
     @pytest.mark.parametrize("pattern", [Request(service=0.1), Poll(interval=5.0, response=0.1)])
-    def test_each_answer_again_is_a_new_release_for_the_same_query(self, pattern: ExchangePattern) -> None:
+    def test_each_answer_again_is_a_new_release_for_the_same_query(self, pattern: Exchange) -> None:
         loss, limit = 0.4, 2
         channel = Channel(loss=loss, retransmit=Fresh(limit=limit, backoff=0.2))
         events, _ = play(star(4), pattern, channel, time=2000.0, seed=6)
@@ -218,7 +218,7 @@ def second_answer_to_heard(events: np.ndarray) -> None:
     events["kind"][drop], events["outcome"][drop] = DELIVER, OK
 
 
-BREAKS: list[tuple[str, Links, ExchangePattern, Channel, Callable[[np.ndarray], None], str]] = [
+BREAKS: list[tuple[str, Links, Exchange, Channel, Callable[[np.ndarray], None], str]] = [
     ("why", ring(4), Gossip(), AGAIN, put(RETRY, 3, "outcome", lambda _: OK), "not why a message"),
     (
         "acknowledgement of what has not arrived",
@@ -261,7 +261,7 @@ class TestChecker:
     def test_broken_stream_is_refused(
         self,
         where: Links,
-        pattern: ExchangePattern,
+        pattern: Exchange,
         channel: Channel,
         mutate: Callable[[np.ndarray], None],
         message: str,

@@ -24,7 +24,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Fresh, GilbertElliott, Same
-from p2psim.network.exchanges.protocol import ExchangePattern
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
 
@@ -40,7 +40,7 @@ RADIOS = {
     "fresh": Channel(airtime=0.02, collision="aloha", loss=0.3, retransmit=Fresh()),
 }
 LOSSY = Channel(latency=Distribution(exponential=0.5), loss=0.5)
-CASES: dict[str, tuple[Links, ExchangePattern]] = {
+CASES: dict[str, tuple[Links, Exchange]] = {
     "request": (star(5), Request(service=0.05)),
     "request, queued": (star(2), Request(service=0.01, busy="queue")),
     "poll": (star(5), Poll(response=Distribution(exponential=3.0))),

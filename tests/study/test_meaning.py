@@ -40,8 +40,8 @@ from p2psim.network.metrics import NETWORK_METRICS
         (
             [("loss: 0.25}", "loss: 0.25}\n  engine: array")],
             "9:11: network.engine: the array engine knows no service or response time, latency, airtime, bursts of "
-            "losses, retransmission, nor agents that are away for spans of time; given by "
-            "network.exchange, network.channel.latency; auto takes it where it can",
+            "losses, retransmission, channel effects, agents that are away for spans of time, nor parts of your own; "
+            "given by network.exchange, network.channel.latency; auto takes it where it can",
         ),
         (
             [("loss: 0.25}", "loss: 1.0}")],

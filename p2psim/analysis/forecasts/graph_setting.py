@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.algorithms import Averaging, CoordinateDescent
 from p2psim.learning.graph.optimum import (
@@ -111,6 +112,7 @@ def _too_large(most: int, what: str, number: int) -> MeaningError:
 def _check(scenario: Scenario) -> None:
     """Refuse what has no forecast: its steps would depend on the past."""
     algorithm, network = scenario.learning.algorithm, scenario.network
+    refuse_unknown(network)
     exchange, channel, availability = network.exchange, network.channel, network.availability
     if isinstance(algorithm, CoordinateDescent):
         if not isinstance(exchange, Broadcast):

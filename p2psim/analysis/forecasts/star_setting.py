@@ -17,6 +17,7 @@ import numpy as np
 from p2psim.analysis.forecasts.exchange import EXCHANGED
 from p2psim.analysis.forecasts.walks import RoundsWalk, StarWalk, Walk
 from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.section import STARS
 from p2psim.learning.star.algorithms import AsyncStar
@@ -33,6 +34,7 @@ from p2psim.theory.forecasts.linear_star import LinearStar, LocalModel, linear_s
 from p2psim.theory.forecasts.star_path import path
 
 if TYPE_CHECKING:
+    from p2psim.network.section import NetworkSection
     from p2psim.privacy.plan import Plan
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.prepared import PreparedData
@@ -192,6 +194,7 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting
             "learning.loss",
             f"{loss.kind} has no curvature to forecast with; take logistic",
         )
+    refuse_unknown(scenario.network)
     cell = adapter_of(scenario).cell(scenario, case, replica)
     assert isinstance(cell, LearnerCell)
     found = list(reasons(cell))
@@ -204,6 +207,24 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting
     if not known:
         found.append("how often owners are there is not known beforehand: taken as always")
     return Setting(cell, model_of(cell), frequencies, arrival, cell.weighting, tuple(found))
+
+
+def refuse_unknown(network: NetworkSection) -> None:
+    """Refuse a network with parts that forecasts know nothing of.
+
+    Raises
+    ------
+    MeaningError
+        Naming the first of them: an effect of the channel, or an exchange or an availability from outside p2psim.
+    """
+    availability, known = network.availability, "forecasts know nothing of the"
+    for effect in network.channel.effects or ():
+        raise MeaningError("network.channel.effects", f"{known} channel effect {effect.kind}")
+    if place_of(network.exchange) is not None:
+        raise MeaningError("network.exchange", f"{known} exchange {network.exchange.kind}")
+    for part in (availability, *getattr(availability, "parts", ())):
+        if place_of(part) is not None:
+            raise MeaningError("network.availability", f"{known} availability {part.kind}")
 
 
 def arrivals(cell: LearnerCell) -> tuple[np.ndarray, np.ndarray, bool, list[str]]:

@@ -1,23 +1,19 @@
-"""Who is there, and when: one kind a file, or a family of kinds."""
+"""When agents are online."""
 
 from typing import Annotated
 
-from pydantic import Field
-
 from p2psim.core.options import BY_NAME
-from p2psim.network.availability.absence import Absence, Misses
+from p2psim.core.registry import AnyOf
+from p2psim.network.availability.absence import Availability, Misses
 from p2psim.network.availability.departures import Join, Leave, Remove
 from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
 from p2psim.network.availability.schedules import Diurnal, Scripted
 from p2psim.network.availability.simple import AllOf, Always, Bernoulli
 
-AnyAvailability = (
-    Always | Bernoulli | Renewal | Outage | LearnerOutage | Diurnal | Scripted | Leave | Join | Remove | AllOf
-)
-Availability = Annotated[AnyAvailability, Field(discriminator="kind"), BY_NAME]
+#: Any kind of availability that is registered.
+AnyAvailability = Annotated[Availability | Always, AnyOf("availability"), BY_NAME]
 
 __all__ = [
-    "Absence",
     "AllOf",
     "Always",
     "AnyAvailability",

@@ -5,8 +5,9 @@ Absence that depends on what an agent is: on its degree, its records, or its dat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,12 +24,28 @@ if TYPE_CHECKING:
 KEY = "network.availability"
 
 
-class Absence(Options):
-    """What happens while an agent is away, and when it comes back; each kind says when that is.
+class Availability(Options):
+    """Base of all kinds of availability: when agents are offline, and what happens meanwhile.
+
+    A kind of your own is a subclass with a ``kind``, keys of its own, and ``start``, ``misses`` or both.
 
     An agent that is away does not wake, send or commit. Its Poisson clock ticks on, unheard: having no memory, one that
     stood still meanwhile would give the same law of wakes.
+
+    Attributes
+    ----------
+    kind : str
+        The name, as ``kind: Literal["pareto"] = "pareto"``.
+    ideal : bool
+        Whether nobody is ever offline and no wake is missed.
+    has_spans : bool
+        Whether agents are offline for spans of time; otherwise they only miss wakes.
     """
+
+    part_kind: ClassVar[str] = "availability"
+
+    # Subclasses declare it with a Literal.
+    kind: Any
 
     messages: Literal["lost", "held"] = Field(
         "lost", description="what becomes of a message that reaches an agent that is away"
@@ -36,30 +53,39 @@ class Absence(Options):
     rejoin: Literal["stale", "reset", "fetch"] = Field(
         "stale", description="which model an agent has when it comes back"
     )
-    #: Whether nobody is ever away and no wake is missed.
     ideal: ClassVar[bool] = False
-    #: Whether agents are away for spans of time; otherwise they only miss wakes.
     has_spans: ClassVar[bool] = True
 
+    @abstractmethod
     def start(self, world: RunningNetwork, streams: Streams) -> None:
-        """Begin to change who is there (`Presence.alternate`), with draws from ``streams``; called before time runs."""
-        raise NotImplementedError
+        """Begin to change who is online: call ``world.presence.alternate`` for agents; called once, before time runs.
 
-    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
-        """For each agent, whether it misses its next wake; None where no wake of an agent that is there is missed."""
+        Parameters
+        ----------
+        world : RunningNetwork
+            ``world.links`` and ``world.members`` say who the agents are.
+        streams : Streams
+            The only source of random numbers: ``streams.generator("availability", agent)`` is the stream of an agent.
+        """
+
+    def misses(self, world: RunningNetwork, streams: Streams) -> Sequence[Callable[[], bool]] | None:
+        """For each agent, a function that says whether it misses its next wake; called once for each of its wakes.
+
+        None where no wake of an agent that is online is missed. Parameters are those of ``start``.
+        """
         return None
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
-        """Share of its ticks that each agent is there for in the long run, shape (n,).
+        """Share of its ticks that each agent hears in the long run, shape (n,), between 0 and 1.
 
-        NaN where it changes with time for good, or cannot be said.
+        NaN where it changes with time for good, or cannot be said, as here.
 
         Raises
         ------
         MeaningError
             If a value names no agent and no group, or needs what is not known of the agents.
         """
-        raise NotImplementedError
+        return np.full(links.agents, np.nan)
 
 
 class Misses:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from p2psim.core.distributions import Quantity, sample
 from p2psim.core.randomness import Streams
-from p2psim.network.availability.absence import KEY, Absence
+from p2psim.network.availability.absence import KEY, Availability
 from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
@@ -37,7 +37,7 @@ def _turn_once(part: Leave | Join, begins: bool, world: RunningNetwork, streams:
         world.presence.alternate((agent,), begins, iter((float(after),)))
 
 
-class Leave(Absence):
+class Leave(Availability):
     """A share of the agents goes for good, each after a time of its own."""
 
     kind: Literal["leave"] = "leave"
@@ -48,12 +48,8 @@ class Leave(Absence):
         """Schedule the departures."""
         _turn_once(self, True, world, streams)
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
-        """None can be said."""
-        return np.full(links.agents, np.nan)
 
-
-class Join(Absence):
+class Join(Availability):
     """A share of the agents comes late, each after a time of its own; ``rejoin`` says with what model."""
 
     kind: Literal["join"] = "join"
@@ -64,12 +60,8 @@ class Join(Absence):
         """Schedule the arrivals."""
         _turn_once(self, False, world, streams)
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
-        """None can be said."""
-        return np.full(links.agents, np.nan)
 
-
-class Remove(Absence):
+class Remove(Availability):
     """A share of the agents is removed for good at one moment: an attack on those that count most."""
 
     kind: Literal["remove"] = "remove"
@@ -108,7 +100,7 @@ class Remove(Absence):
         """None can be said."""
         if self.by == "records":
             members.number("records", f"{KEY}.by")
-        return np.full(links.agents, np.nan)
+        return super().shares(members, links)
 
 
 #: Beyond so many agents betweenness is estimated from as many sources, drawn once and for all.

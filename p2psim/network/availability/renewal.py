@@ -20,7 +20,7 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Few, OneOf, Options, PerAgent, Positive
 from p2psim.core.randomness import Streams
-from p2psim.network.availability.absence import KEY, Absence, Depends, tilted
+from p2psim.network.availability.absence import KEY, Availability, Depends, tilted
 from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
@@ -121,7 +121,7 @@ def spans(
     return begins_up, durations()
 
 
-class Renewal(Absence, OneOf):
+class Renewal(Availability, OneOf):
     """Each agent is there for a random time, away for a random time, and so on; stationary from the start on."""
 
     kind: Literal["renewal"] = "renewal"
@@ -169,7 +169,7 @@ class Renewal(Absence, OneOf):
         return up / (up + down)
 
 
-class Outage(Absence, OneOf):
+class Outage(Availability, OneOf):
     """All agents of a group are away at the same times: a network or a region fails."""
 
     kind: Literal["outage"] = "outage"
@@ -218,7 +218,7 @@ class Outage(Absence, OneOf):
         return np.full(links.agents, self.up / (self.up + self.mean_down))
 
 
-class LearnerOutage(Absence):
+class LearnerOutage(Availability):
     """The learner of a star is away now and then: nobody is served, and what is sent to it is lost."""
 
     kind: Literal["learner"] = "learner"

@@ -21,7 +21,7 @@ from p2psim.core.options import OneOf, Options, Positive, SharePerAgent, Whole
 from p2psim.core.paths import DataPath, checked
 from p2psim.core.randomness import Streams
 from p2psim.core.text_tables import as_wide, header_of, lines_of, number, shown
-from p2psim.network.availability.absence import KEY, Absence
+from p2psim.network.availability.absence import KEY, Availability
 from p2psim.network.graph import Links
 from p2psim.network.members import Members
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Diurnal(Absence):
+class Diurnal(Availability):
     """Each agent is there for the same part of every period: [phase, phase + participation) of it."""
 
     kind: Literal["diurnal"] = "diurnal"
@@ -79,7 +79,7 @@ class Interval(Options):
     )
 
 
-class Scripted(Absence, OneOf):
+class Scripted(Availability, OneOf):
     """Agents are there, or away, in the spans of a table; agents that it does not name are there all the time."""
 
     kind: Literal["scripted"] = "scripted"

@@ -7,6 +7,7 @@ Several reasons to be away at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -16,7 +17,8 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import AS_TUPLE, BY_NAME, OneOf, Options, SharePerAgent
 from p2psim.core.randomness import Streams
-from p2psim.network.availability.absence import KEY, Absence, Depends, Misses, tilted
+from p2psim.core.registry import AnyOf, register, register_all
+from p2psim.network.availability.absence import KEY, Availability, Depends, Misses, tilted
 from p2psim.network.availability.departures import Join, Leave, Remove
 from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
 from p2psim.network.availability.schedules import Diurnal, Scripted
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 class Always(Options):
     """Everyone is there all the time."""
 
+    part_kind: ClassVar[str] = "availability"
+
     kind: Literal["always"] = "always"
     ideal: ClassVar[bool] = True
     has_spans: ClassVar[bool] = False
@@ -39,16 +43,15 @@ class Always(Options):
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Nobody ever leaves."""
 
-    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
+    def misses(self, world: RunningNetwork, streams: Streams) -> None:
         """No wake is missed."""
-        return None
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """All of its ticks."""
         return np.ones(links.agents)
 
 
-class Bernoulli(Absence, OneOf):
+class Bernoulli(Availability, OneOf):
     """An agent misses each wake with a probability of its own; it still hears messages.
 
     Under ``poll`` the queries are what wakes: an owner that misses one does not answer it.
@@ -87,14 +90,13 @@ class Bernoulli(Absence, OneOf):
         return 1 - self.chances(members, links)
 
 
-Part = Annotated[
-    Bernoulli | Renewal | Outage | LearnerOutage | Diurnal | Scripted | Leave | Join | Remove,
-    Field(discriminator="kind"),
-    BY_NAME,
-]
+register_all([Always, Bernoulli, Renewal, Outage, LearnerOutage, Diurnal, Scripted, Leave, Join, Remove])
+
+Part = Annotated[Availability, AnyOf("availability", but=("always", "all-of")), BY_NAME]
 
 
-class AllOf(Absence):
+@register
+class AllOf(Availability):
     """An agent is there when each of several parts says so, and misses a wake when any does.
 
     Parts of the same kind draw from streams of their own. What happens to messages and on coming back is said here, not
@@ -113,11 +115,11 @@ class AllOf(Absence):
         for number, part in enumerate(self.parts):
             part.start(world, _of_part(streams, number))
 
-    def misses(self, world: RunningNetwork, streams: Streams) -> list[Misses] | None:
+    def misses(self, world: RunningNetwork, streams: Streams) -> Sequence[Callable[[], bool]] | None:
         """A wake is missed if any part has it missed."""
         lists = [part.misses(world, _of_part(streams, number)) for number, part in enumerate(self.parts)]
         given = [one for one in lists if one is not None]
-        return [_Any([one[agent] for one in given]) for agent in range(world.links.agents)] if given else None
+        return [_any([one[agent] for one in given]) for agent in range(world.links.agents)] if given else None
 
     def shares(self, members: Members, links: Links) -> np.ndarray:
         """The product, since parts are independent."""
@@ -133,12 +135,6 @@ def _of_part(streams: Streams, number: int) -> Streams:
     return replace(streams, variants={**streams.variants, "availability": variant})
 
 
-class _Any(Misses):
+def _any(parts: Sequence[Callable[[], bool]]) -> Callable[[], bool]:
     """Whether any of several has a wake missed; each is asked, so that all advance alike."""
-
-    def __init__(self, parts: list[Misses]):
-        self._parts = parts
-
-    def __call__(self) -> bool:
-        """Whether any part has the next wake missed."""
-        return max([part() for part in self._parts])
+    return lambda: max([part() for part in parts])

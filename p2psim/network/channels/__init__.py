@@ -5,7 +5,18 @@ A channel is opened on a world and gives a medium (:mod:`p2psim.network.channels
 
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.channels.effects import Blackout, ChannelEffect, Delivery
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import Fresh, NoRetransmission, Same
 
-__all__ = ["Channel", "EdgeValue", "Fresh", "GilbertElliott", "NoRetransmission", "Same"]
+__all__ = [
+    "Blackout",
+    "Channel",
+    "ChannelEffect",
+    "Delivery",
+    "EdgeValue",
+    "Fresh",
+    "GilbertElliott",
+    "NoRetransmission",
+    "Same",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Fraction, NonNegative, Options, Positive
 from p2psim.network.channels.draws import EdgeValue, Latency, airtime_of, open_latency
+from p2psim.network.channels.effects import Effects, Fates
 from p2psim.network.channels.loss import Loss, loses_all, open_loss
 from p2psim.network.channels.medium import Ends, Medium
 from p2psim.network.channels.retransmission import Fresh, NoRetransmission, Retransmission, Retransmit, Same
@@ -70,6 +71,11 @@ class Channel(Options):
         16, description="of carrier-sense: after so many vain attempts the message is dropped"
     )
     retransmit: Retransmit = Field(NoRetransmission(), description="whether what was lost is sent again")
+    effects: Effects | None = Field(
+        None, description="what else loses or delays deliveries, in order: parts of your own"
+    )
+
+    unsaid: ClassVar[tuple[str, ...]] = ("effects",)
 
     @model_validator(mode="after")
     def _is_random(self) -> Self:
@@ -83,7 +89,8 @@ class Channel(Options):
     @property
     def ideal(self) -> bool:
         """Whether every message arrives in the moment in which it is sent."""
-        return self.latency == 0 and self.loss == 0 and self.airtime == 0 and self.bandwidth is None
+        takes_no_time = self.latency == 0 and self.airtime == 0 and self.bandwidth is None
+        return takes_no_time and self.loss == 0 and not self.effects
 
     @property
     def fresh(self) -> Fresh | None:
@@ -108,8 +115,11 @@ class Channel(Options):
         Raises
         ------
         MeaningError
-            If links lack an attribute that the channel takes, or fresh answers are asked for where nobody answers.
+            If links lack an attribute that the channel takes, fresh answers are asked for where nobody answers, or an
+            effect means nothing on these links.
         """
+        for effect in self.effects or ():
+            effect.open(links)
         if isinstance(self.latency, EdgeValue):
             self.latency.column(links, "network.channel.latency", float("inf"))
         if isinstance(self.loss, EdgeValue):
@@ -140,10 +150,12 @@ class Channel(Options):
             return IdealMedium(ends)
         airtime = airtime_of(self.airtime, self.bandwidth, vectors)
         delays, losses = open_latency(self.latency, world), open_loss(self.loss, world)
-        constant = self.latency if isinstance(self.latency, float) and self.loss == 0 else None
+        fates = Fates(world, self.effects) if self.effects else None
+        is_alike = self.loss == 0 and fates is None
+        constant = self.latency if isinstance(self.latency, float) and is_alike else None
         longest = airtime.loaded
         if self.collision == "none" or longest == 0:
-            return QuietMedium(world, ends, airtime, delays, losses, constant)
+            return QuietMedium(world, ends, airtime, delays, losses, constant, fates)
         from p2psim.network.channels.interference import Air
         from p2psim.network.channels.radio import Access, CarrierSense, RadioMedium, Slots
 
@@ -160,4 +172,6 @@ class Channel(Options):
         if self.collision == "carrier-sense":
             backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
             access = CarrierSense(world, air, backoff, self.attempts)
-        return RadioMedium(world, ends, airtime, delays, losses, air, access, self.while_sending, constant)
+        return RadioMedium(
+            world, ends, airtime, delays, losses, air, access, self.while_sending, constant, fates
+        )

@@ -61,6 +61,8 @@ class Transmission(Carried):
         How often the sender has found the medium busy.
     slot : int
         Number of the slot that it takes, where there are slots.
+    lane : int
+        As in `Medium.carry`.
     start, end : float
         When it is on the air, once it is.
     before, others : tuple of int
@@ -70,7 +72,7 @@ class Transmission(Carried):
     """
 
     # What most transmissions leave as it is stands here: a message is made faster so.
-    tries = slot = 0
+    tries = slot = lane = 0
     length = start = end = 0.0
     fates: list[tuple[float, bool]] | None = None
     before: tuple[int, ...] = ()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from p2psim.core.events import LOSS, NONE
 from p2psim.network.channels.draws import Airtime, Delays
+from p2psim.network.channels.effects import Fates
 from p2psim.network.channels.loss import Losses
 from p2psim.network.simpy_engine.timers import NORMAL, Later
 
@@ -140,6 +141,8 @@ class QuietMedium:
     airtime, delays, losses : callable
     constant : float, optional
         Delay of all messages, where it is one and none is lost: a message is then one event, whoever hears it.
+    fates : Fates, optional
+        What effects do to deliveries.
     """
 
     def __init__(
@@ -150,7 +153,9 @@ class QuietMedium:
         delays: Delays,
         losses: Losses,
         constant: float | None,
+        fates: Fates | None = None,
     ):
+        self._env, self._fates = world.env, fates
         self._schedule, self._ends = world.env.schedule, ends
         self._airtime, self._delays, self._losses, self._constant = airtime, delays, losses, constant
 
@@ -174,6 +179,8 @@ class QuietMedium:
         for receiver in receivers:
             delay = airtime + self._delays(sender, receiver, lane)
             is_lost = self._losses(sender, receiver, lane)
+            if self._fates is not None:
+                delay, is_lost = self._fates.of(sender, receiver, lane, self._env.now, delay, is_lost)
             self.end_later(Carried(sender, (receiver,), seq, version, release, heard, lost), delay, is_lost)
 
     def end_later(self, one: Carried, delay: float, is_lost: bool) -> None:

@@ -17,6 +17,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE
 from p2psim.core.times import ROUNDING
 from p2psim.network.channels.draws import Airtime, Delays, Draws
+from p2psim.network.channels.effects import Fates
 from p2psim.network.channels.interference import Air, Transmission
 from p2psim.network.channels.loss import Losses
 from p2psim.network.channels.medium import Carried, Ends, QuietMedium
@@ -106,6 +107,8 @@ class RadioMedium:
         What becomes of a message whose sender is still busy with another one.
     constant : float, optional
         Delay of all messages, where it is one and none is lost, so that neither need be asked for.
+    fates : Fates, optional
+        What effects do to deliveries.
     """
 
     def __init__(
@@ -119,13 +122,15 @@ class RadioMedium:
         access: Access | None,
         while_sending: str,
         constant: float | None,
+        fates: Fates | None = None,
     ):
+        self._fates = fates
         self._env, self._present = world.env, world.present
         self._queue, self._numbers = world.env._queue, world.env._eid
         self._ends = ends
         self._airtime, self._delays, self._losses = airtime, delays, losses
         self._arrives_at_once = constant == 0
-        self._quiet = QuietMedium(world, ends, airtime, delays, losses, constant)
+        self._quiet = QuietMedium(world, ends, airtime, delays, losses, constant, fates)
         self._air, self._begin_on_air, self._is_plain = air, air.begin, air.is_plain
         self._access = access
         self._one_by_one, self._skips = while_sending != "overlap", while_sending == "skip"
@@ -155,6 +160,7 @@ class RadioMedium:
             return
         one = Transmission(sender, receivers, seq, version, release, heard, lost)
         one.length = length
+        one.lane = lane
         if not self._arrives_at_once:
             delays, losses = self._delays, self._losses
             one.fates = [
@@ -224,6 +230,9 @@ class RadioMedium:
         is_clear = self._is_plain and not one.others
         for place, receiver in enumerate(one.receivers):
             delay, is_lost = fates[place] if fates is not None else _AT_ONCE
+            if self._fates is not None:
+                begin = self._env.now - one.length
+                delay, is_lost = self._fates.of(sender, receiver, one.lane, begin, delay, is_lost)
             if not is_clear and not air.hears(one, receiver):
                 ends.fail(sender, receiver, *message, COLLISION)
             elif delay:

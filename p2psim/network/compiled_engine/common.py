@@ -1,24 +1,14 @@
-"""What the patterns of the array engine share: how events are written, how messages end, and the counters of a run.
-
-What the array engine can make: networks in which messages take no time, and are lost or not independently.
-"""
+"""What the patterns of the array engine share: how events are written, how messages end, and the counters of a run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LOSS, NONE, OK
 from p2psim.core.philox import uniform
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import NoRetransmission
-
-if TYPE_CHECKING:
-    from p2psim.network.availability import AnyAvailability
-    from p2psim.network.channels import Channel
-    from p2psim.network.exchanges.protocol import ExchangePattern
 
 RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED = 0, 1, 2, 3
 
@@ -99,29 +89,3 @@ def end_message(out, at, seq, now, receiver, sender, link, version, sent, releas
             return False
     put(out, at, seq, now, DELIVER, receiver, sender, version, sent, release, OK)
     return True
-
-
-def beyond_arrays(exchange: ExchangePattern, channel: Channel, availability: AnyAvailability) -> list[str]:
-    """Keys of a scenario whose values the array engine cannot follow; empty where it makes all events.
-
-    Independent losses and missed wakes are only masks. What takes time, or depends on what happened before, needs
-    SimPy.
-    """
-    needs_simpy = {
-        "exchange": exchange.array_code is None,
-        "channel.latency": channel.latency != 0,
-        "channel.airtime": channel.airtime != 0,
-        "channel.bandwidth": channel.bandwidth is not None,
-        "channel.loss": isinstance(channel.loss, GilbertElliott),
-        "channel.retransmit": not isinstance(channel.retransmit, NoRetransmission),
-        "availability": availability.has_spans,
-    }
-    return [f"network.{key}" for key, needs in needs_simpy.items() if needs]
-
-
-def scope_message(beyond: list[str]) -> str:
-    """Why the array engine is refused."""
-    return (
-        "the array engine knows no service or response time, latency, airtime, bursts of losses, retransmission, nor "
-        f"agents that are away for spans of time; given by {', '.join(beyond)}"
-    )

@@ -13,14 +13,14 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.events import NONE, SPENT
-from p2psim.core.options import Options
 from p2psim.network.drawing import BLOCK
+from p2psim.network.exchanges.protocol import Exchange
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Broadcast(Options):
+class Broadcast(Exchange):
     """On waking, an agent updates its model (a release) and sends it once, to all its neighbours.
 
     The send is one event; each neighbour that it reaches is one delivery.
@@ -28,17 +28,12 @@ class Broadcast(Options):
 
     kind: Literal["broadcast"] = "broadcast"
 
-    has_clocks: ClassVar[bool] = True
-    needs_learner: ClassVar[bool] = False
+    tells_all: ClassVar[bool] = True
 
     @property
     def array_code(self) -> int | None:
         """Code in the array engine."""
         return 1
-
-    def needs_delivery(self, _: str) -> bool:
-        """Whether there is no commit without a message that arrives."""
-        return False
 
     def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
@@ -54,7 +49,7 @@ def hear(*_: int) -> None:
     """Do nothing yet: a neighbour's model is used when the agent next wakes."""
 
 
-class Gossip(Options):
+class Gossip(Exchange):
     """On waking, an agent turns to one neighbour.
 
     What follows depends on whether the algorithm updates a model when its agent wakes (``updates: wake`` of the
@@ -89,13 +84,17 @@ class Gossip(Options):
         "uniform", description="how the neighbour is drawn: each alike, or in proportion to the link's weight"
     )
 
-    has_clocks: ClassVar[bool] = True
-    needs_learner: ClassVar[bool] = False
+    updates_on_hearing: ClassVar[bool] = True
 
     @property
     def array_code(self) -> int | None:
         """Code in the array engine."""
         return ARRAY_CODES[self.mode]
+
+    @property
+    def by_edge(self) -> bool:
+        """Whether links wake."""
+        return self.mode == "edge"
 
     def needs_delivery(self, updates: str) -> bool:
         """Whether there is no commit without a message that arrives."""

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from p2psim.core.distributions import Quantity, least
-from p2psim.core.options import Options, Positive
+from p2psim.core.options import Positive
+from p2psim.network.exchanges.protocol import Exchange
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Poll(Options):
+class Poll(Exchange):
     """The learner broadcasts its model at regular intervals; who hears it answers after a random delay.
 
     Queries leave at times interval, 2·interval, …. An owner that hears a query drops the answer that it still
@@ -28,11 +29,12 @@ class Poll(Options):
 
     has_clocks: ClassVar[bool] = False
     needs_learner: ClassVar[bool] = True
+    events_per_commit: ClassVar[int] = 4
 
     @property
-    def array_code(self) -> int | None:
-        """Only SimPy runs this."""
-        return None
+    def polled(self) -> float:
+        """Interval of the queries."""
+        return self.interval
 
     @model_validator(mode="after")
     def _can_answer(self) -> Poll:
@@ -42,10 +44,6 @@ class Poll(Options):
                 "queries, so that the next query would supersede every answer"
             )
         return self
-
-    def needs_delivery(self, _: str) -> bool:
-        """Whether there is no commit without a message that arrives."""
-        return True
 
     def start(self, world: RunningNetwork) -> None:
         """Start the learner's rounds."""

@@ -1,43 +1,92 @@
-"""What an exchange pattern must offer, and what it may ask of the world.
+"""What an exchange is.
 
 What owners answer to a learner's queries, and again with a new release where the channel asks for that.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from p2psim.core.events import LEARNER
+from p2psim.core.options import Options
 from p2psim.network.channels.draws import Draws
 
 if TYPE_CHECKING:
     from p2psim.network.spec import Ended, RunningNetwork
 
 
-class ExchangePattern(Protocol):
-    """A frozen part of the scenario that, once started, acts on the world until the run is over.
+class Exchange(Options):
+    """Base of all exchanges: what agents do when their clock ticks, or a message reaches them.
 
-    ``start`` is called once, before time runs. It starts clocks (:meth:`RunningNetwork.start_clocks`) or processes of
-    its own (``world.env.process``) and reacts to what they and the channel tell it. It writes nothing itself:
-    the world's ``wake``, ``send``, ``commit`` and ``drop`` do. A message sent with :meth:`RunningNetwork.send` ends for
-    each receiver in just one call, to ``heard`` or to ``lost``, whatever the channel does in between; so
-    channels can delay, lose and collide without a pattern knowing.
+    An exchange of your own is a subclass with a ``kind``, keys of its own, and ``start``. It writes no events itself:
+    ``wake``, ``send``, ``commit`` and ``drop`` of the running network do, and see that they keep the event format. A
+    message that was sent ends for each receiver in just one call, to ``heard`` or to ``lost``, whatever the channel
+    does in between, so that an exchange need not know of delays, losses and collisions. An agent commits because of its
+    own wake, or of a message that it has just heard, whose sender is then the peer of the commit.
+
+    Attributes
+    ----------
+    kind : str
+        The name, as ``kind: Literal["lazy"] = "lazy"``.
+    has_clocks : bool
+        Whether agents wake by clocks of their own.
+    needs_learner : bool
+        Whether it is for a star: a central learner and its owners.
+    in_rounds : bool
+        Of a star, whether the learner makes one commit of all answers to a query, and not one of each.
+    tells_all : bool
+        Whether a release is sent to all neighbours of its agent; otherwise it is sent to one.
+    updates_on_hearing : bool
+        Whether agents can update a model when they hear another one (``updates: hear`` of the network), as averaging
+        does.
+    events_per_commit : int
+        Of a star, events for each commit, to estimate the size of a run by.
     """
 
-    #: Whether agents wake by clocks of their own.
-    has_clocks: ClassVar[bool]
-    #: Whether the pattern is one of a central learner and its owners.
-    needs_learner: ClassVar[bool]
+    part_kind: ClassVar[str] = "exchange"
+
+    # Subclasses declare it with a Literal.
+    kind: Any
+
+    has_clocks: ClassVar[bool] = True
+    needs_learner: ClassVar[bool] = False
+    in_rounds: ClassVar[bool] = False
+    tells_all: ClassVar[bool] = False
+    updates_on_hearing: ClassVar[bool] = False
+    events_per_commit: ClassVar[int] = 6
 
     @property
     def array_code(self) -> int | None:
-        """Code of the pattern in the array engine, None where only SimPy can run it as configured."""
+        """Code in the compiled engine; None where only SimPy can run it as configured, as every one of your own."""
+        return None
+
+    @property
+    def by_edge(self) -> bool:
+        """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
+        return False
+
+    @property
+    def polled(self) -> float | None:
+        """Interval at which the learner asks everyone, where that is fixed."""
+        return None
 
     def needs_delivery(self, updates: str) -> bool:
         """Whether there is no commit without a message that arrives; ``updates`` as in the network."""
+        return self.needs_learner or updates == "hear"
 
+    @abstractmethod
     def start(self, world: RunningNetwork) -> None:
-        """Begin to act on the world."""
+        """Begin to act on the running network; called once, before time runs.
+
+        Start clocks (``world.start_clocks(tick)``) or processes of your own (``world.env.process(...)``), which react
+        to what they and the channel tell them. Random numbers come from ``world.draws`` or ``world.streams`` alone,
+        each agent's from its own stream: purposes are those of `p2psim.core.randomness.PURPOSES`, such as ``peers``.
+
+        Parameters
+        ----------
+        world : RunningNetwork
+        """
 
 
 _TO_LEARNER = (LEARNER,)

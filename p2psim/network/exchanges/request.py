@@ -9,14 +9,13 @@ from pydantic import Field
 
 from p2psim.core.distributions import Quantity
 from p2psim.core.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
-from p2psim.core.options import Options
-from p2psim.network.exchanges.protocol import Answers
+from p2psim.network.exchanges.protocol import Answers, Exchange
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Request(Options):
+class Request(Exchange):
     """An owner asks when its clock ticks; the learner serves one at a time (F Algorithm 1).
 
     The learner sends its model, the owner computes for the service time and answers with a release, the learner
@@ -33,17 +32,12 @@ class Request(Options):
         "runs", description="whether the ticks of the owner that is being served are refused or queued too"
     )
 
-    has_clocks: ClassVar[bool] = True
     needs_learner: ClassVar[bool] = True
 
     @property
     def array_code(self) -> int | None:
         """Code in the array engine; a service that takes time needs SimPy."""
         return 0 if self.service == 0 else None
-
-    def needs_delivery(self, _: str) -> bool:
-        """Whether there is no commit without a message that arrives."""
-        return True
 
     def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""

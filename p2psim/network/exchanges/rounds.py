@@ -10,8 +10,8 @@ from pydantic import Field
 
 from p2psim.core.distributions import Quantity
 from p2psim.core.events import LEARNER, NEIGHBOURS, NONE, OFFLINE, SUPERSEDED
-from p2psim.core.options import Options, Positive
-from p2psim.network.exchanges.protocol import Answers
+from p2psim.core.options import Positive
+from p2psim.network.exchanges.protocol import Answers, Exchange
 
 if TYPE_CHECKING:
     import simpy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Round(Options):
+class Round(Exchange):
     """The learner broadcasts its model, waits for the answers, and then makes one step of all of them: a commit.
 
     A round begins an interval after the one before at the earliest, and when that has closed. It closes when nothing of
@@ -38,6 +38,7 @@ class Round(Options):
 
     has_clocks: ClassVar[bool] = False
     needs_learner: ClassVar[bool] = True
+    in_rounds: ClassVar[bool] = True
 
     @property
     def array_code(self) -> int | None:

@@ -169,7 +169,6 @@ def answering(network: Network) -> Answering:
     Losses of the query and of the answer are independent. An answer that comes after the deadline is not used.
     """
     channel, exchange, lacking = network.channel, network.exchange, []
-    assert isinstance(exchange, Round)
     shares = network.shares()
     known = not np.isnan(shares).any()
     heard, used = shares if known else np.ones(shares.size), np.ones(shares.size)
@@ -181,8 +180,12 @@ def answering(network: Network) -> Answering:
         lacking.append("collisions and airtime are not in it")
     if channel.retransmit.kind != "none":
         lacking.append("what is sent again is not in it")
+    if channel.effects:
+        lacking.append("channel effects are not in it")
     draws = 0
-    if exchange.deadline is not None:
+    if not isinstance(exchange, Round):
+        lacking.append(f"how {exchange.kind} gathers answers is not in it")
+    elif exchange.deadline is not None:
         chance, draws = _within(exchange.response, exchange.deadline)
         used = used * chance
         if channel.latency != 0:

@@ -161,10 +161,6 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
     return rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
 
 
-#: Events of one served request, and of one answered query of a poll.
-_EVENTS_A_COMMIT = {"request": 6, "poll": 4}
-
-
 def assess(cell: StarCell) -> Assessment:
     """Draw up the facts of one cell."""
     problem, plan, horizon = cell.problem, cell.setup.plan, cell.horizon
@@ -209,7 +205,7 @@ def assess(cell: StarCell) -> Assessment:
             floor, filling = _noise(cell, steps * reweights, moved, hessians, frequencies)
             facts |= {"noise floor of ψ": floor, "box filling": filling}
             warnings += _filling_warnings(filling) + _floor_warnings(floor, start)
-    events = horizon * _EVENTS_A_COMMIT[cell.scenario.network.exchange.kind]
+    events = horizon * cell.scenario.network.exchange.events_per_commit
     return assessment(cell, facts, events, private, warnings)
 
 

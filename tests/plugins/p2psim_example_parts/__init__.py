@@ -9,7 +9,10 @@ from p2psim_example_parts import (
     halving,
     histogram,
     huber,
+    jamming,
     median_accuracy,
+    pareto,
+    round_robin,
     staircase,
 )
 
@@ -22,6 +25,9 @@ __all__ = [
     "halving",
     "histogram",
     "huber",
+    "jamming",
     "median_accuracy",
+    "pareto",
+    "round_robin",
     "staircase",
 ]
