@@ -27,7 +27,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COLLISION
 from p2psim.core.randomness import Streams
 from p2psim.network.channels import GilbertElliott, Same
-from p2psim.network.drawing import BLOCK
+from p2psim.network.channels.draws import BLOCK
 from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
 

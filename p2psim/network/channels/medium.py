@@ -176,11 +176,12 @@ class QuietMedium:
             one = Carried(sender, receivers, seq, version, release, heard, lost)
             self.end_later(one, airtime + self._constant, False)
             return
+        fates = self._fates
         for receiver in receivers:
             delay = airtime + self._delays(sender, receiver, lane)
             is_lost = self._losses(sender, receiver, lane)
-            if self._fates is not None:
-                delay, is_lost = self._fates.of(sender, receiver, lane, self._env.now, delay, is_lost)
+            if fates is not None:
+                delay, is_lost = fates.of(sender, receiver, lane, self._env.now, delay, is_lost)
             self.end_later(Carried(sender, (receiver,), seq, version, release, heard, lost), delay, is_lost)
 
     def end_later(self, one: Carried, delay: float, is_lost: bool) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.events import NONE, SPENT
-from p2psim.network.drawing import BLOCK
+from p2psim.network.channels.draws import BLOCK
 from p2psim.network.exchanges.protocol import Exchange
 
 if TYPE_CHECKING:

@@ -54,6 +54,48 @@ class Round(Exchange):
         world.env.process(_Rounds(self, world).go_on())
 
 
+class Beat:
+    """Beginnings of rounds: multiples of the interval, as long as rounds close in time.
+
+    A round that closes late begins the next one at once. If its deadline closed it, multiples of the deadline are
+    added; otherwise all are counted from then on.
+
+    Parameters
+    ----------
+    interval : float
+    deadline : float, optional
+    """
+
+    def __init__(self, interval: float, deadline: float | None):
+        from p2psim.core.times import is_past  # compiled: not wanted by who only reads a scenario
+
+        self._is_past = is_past
+        self._interval, self._deadline = interval, deadline or 0.0
+        self._is_slow = self._deadline > interval
+        self._since, self._rounds, self._late = 0.0, 0, 0
+
+    def _at(self, rounds: int, late: int) -> float:
+        return self._since + (rounds * self._interval + late * self._deadline)
+
+    def next(self, now: float, timed_out: bool) -> float:
+        """When the next round begins, if the last one closed now; ``timed_out``: by its deadline."""
+        if timed_out and self._is_slow:
+            self._late += 1
+        else:
+            self._rounds += 1
+        begins = self._at(self._rounds, self._late)
+        if self._is_past(now, begins):
+            self._since, self._rounds, self._late = now, 0, 0
+            return now
+        return max(begins, now)
+
+    def deadline(self) -> float:
+        """When the round that has begun closes at the latest."""
+        if self._deadline == self._interval:
+            return self._at(self._rounds + 1, self._late)
+        return self._at(self._rounds, self._late + 1)
+
+
 class _Rounds:
     """The round that is open, and what each owner still owes."""
 
@@ -74,8 +116,6 @@ class _Rounds:
 
     def go_on(self) -> Generator[simpy.Event, Any, None]:
         """Hold one round after the other."""
-        from p2psim.network.exchanges.beat import Beat  # compiled: not wanted by who only reads a scenario
-
         world, env, beat = self._world, self._world.env, Beat(self._interval, self._deadline)
         timed_out = False
         while True:

@@ -30,8 +30,8 @@ from p2psim.core.events import (
 )
 from p2psim.core.randomness import Streams
 from p2psim.core.times import until
+from p2psim.network.channels.draws import Drawing
 from p2psim.network.clock_heap import ticks
-from p2psim.network.drawing import Drawing
 from p2psim.network.members import Members
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
