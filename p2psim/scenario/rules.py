@@ -120,17 +120,14 @@ def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of agents who learn their own models each."""
-    network, learning = scenario.network, scenario.learning
-    kind = learning.algorithm.kind
+    exchange, kind = scenario.network.exchange, scenario.learning.algorithm.kind
     if kind in STARS:
         return
-    exchange = network.exchange
     if exchange.needs_learner:
         yield Fault(f"{kind} needs broadcast or gossip, got {exchange.kind}", "network.exchange")
-    joins = exchange.by_edge
-    if kind == "gossip-admm" and not joins:
+    if kind == "gossip-admm" and not exchange.by_edge:
         yield Fault("gossip-admm is for links that wake: {kind: gossip, mode: edge}", "network.exchange")
-    if kind != "gossip-admm" and joins:
+    if kind != "gossip-admm" and exchange.by_edge:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, "network.exchange.mode")
     if kind in ("averaging", "push-sum") and not (exchange.needs_learner or exchange.updates_on_hearing):
