@@ -19,9 +19,9 @@ export IPYTHONDIR := $(XDG_CACHE_HOME)/ipython
 export JUPYTER_RUNTIME_DIR := $(XDG_CACHE_HOME)/jupyter
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick lint docs notebooks benchmark clean
+.PHONY: help demo test test-quick test-room lint docs notebooks benchmark clean
 
-help: ## Show what can be made
+help: ## List the targets with what each does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
@@ -47,6 +47,9 @@ test: $(VENV)/.installed-test ## Install, fetch a data set, run all tests, slow 
 
 test-quick: $(VENV)/.installed-test ## Run the tests without the slow verification
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not verification'
+
+test-room: $(VENV)/.installed-test ## Run the tests of one room: make test-room ROOM=network
+	$(BIN)/python -m pytest -n auto -m 'not verification' tests/$(ROOM)
 
 lint: $(VENV)/.installed-test ## Run ruff and mypy
 	$(BIN)/python -m ruff check .
