@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import pytest
+from numba.core import event
 
 import p2psim
 from p2psim.core import compiled
@@ -26,6 +27,20 @@ def fresh(number: int) -> Any:
         return total
 
     return numba.njit(wave)
+
+
+class Begun(event.Listener):
+    """Starts a timer when the compilation begins, however slow the machine is."""
+
+    def __init__(self, timer: threading.Timer):
+        self.timer = timer
+
+    def on_start(self, event: Any) -> None:
+        if self.timer.ident is None:
+            self.timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Nothing."""
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -45,8 +60,8 @@ def test_an_interrupt_waits_for_the_end_of_the_compilation(
         for number, delay in enumerate((0.002, 0.01, 0.03, 0.06)):
             kernel = fresh(10 * ending + number)
             timer = threading.Timer(delay, os.kill, (os.getpid(), ending))
-            timer.start()
-            with pytest.raises(KeyboardInterrupt):
+            begun = Begun(timer)
+            with event.install_listener("numba:compiler_lock", begun), pytest.raises(KeyboardInterrupt):
                 _ = kernel(1.0), time.sleep(5)
             assert kernel.signatures
             assert kernel(1.0) == pytest.approx(kernel.py_func(1.0))
