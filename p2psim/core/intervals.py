@@ -23,10 +23,6 @@ class Interval:
         """Whether the interval has ends."""
         return bool(np.isfinite(self.low) and np.isfinite(self.high))
 
-    def excludes(self, value: float) -> bool:
-        """Whether a value lies outside."""
-        return self.known and not self.low <= value <= self.high
-
 
 def mean_interval(values: np.ndarray, confidence: float = 0.95) -> Interval:
     """Mean of independent values, with Student's t interval: exact for normal ones, else as their number grows.
