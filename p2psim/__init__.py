@@ -29,7 +29,7 @@ _PUBLIC = {
     "data.sources.linear_regression": "LinearRegression",
     "data.sources.movielens": "MovieLens100K",
     "data.sources.packaged": "LendingSmall Medpar Schools",
-    "learning.graph.algorithms": "Averaging CoordinateDescent GossipAdmm ModelPropagation PushSum",
+    "learning.graph.algorithms": "Averaging CoordinateDescent GossipAdmm GossipAlgorithm ModelPropagation PushSum",
     "learning.graph.metrics": "GraphMetric",
     "learning.metrics": "StarMetric",
     "learning.losses": "Hinge Logistic Loss Squared",

@@ -39,6 +39,7 @@ from p2psim.data.sources.packaged import Schools as Schools
 from p2psim.learning.graph.algorithms import Averaging as Averaging
 from p2psim.learning.graph.algorithms import CoordinateDescent as CoordinateDescent
 from p2psim.learning.graph.algorithms import GossipAdmm as GossipAdmm
+from p2psim.learning.graph.algorithms import GossipAlgorithm as GossipAlgorithm
 from p2psim.learning.graph.algorithms import ModelPropagation as ModelPropagation
 from p2psim.learning.graph.algorithms import PushSum as PushSum
 from p2psim.learning.graph.metrics import GraphMetric as GraphMetric

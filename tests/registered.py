@@ -44,6 +44,7 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
         "parts": ({"kind": "bernoulli", "drop": 0.2}, {"kind": "leave", "after": 2.0})
     },
     ("availability", "pareto"): {"up": 3.0, "down": 2.0},
+    ("algorithm", "gossip-sgd"): {"commits": 9, "learning_rate": 0.1},
     ("loss", "huber"): {"delta": 0.7},
     ("source", "csv"): {"path": "people.csv", "y": "age"},
     ("source", "parquet"): {"path": "people.parquet", "y": "age"},

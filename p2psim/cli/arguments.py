@@ -264,7 +264,9 @@ def _add_language(commands: Commands) -> None:
     new = add_command(commands, "new", "start a scenario from a shipped one, or a part of your own")
     new.add_argument("name", metavar="NAME", help="the file becomes NAME.yaml; of a part NAME.py")
     new.add_argument(
-        "--part", metavar="KIND", help="write a part of this kind that works, and its test: topology or loss"
+        "--part",
+        metavar="KIND",
+        help="write a part of this kind that works, and its test: topology, loss, exchange, …",
     )
     new.add_argument(
         "--from", dest="template", metavar="TEMPLATE", default="three_banks", help="see p2psim list"

@@ -118,13 +118,14 @@ def _question(text: str) -> str:
     return first.removeprefix("#").strip() if first.startswith("#") else ""
 
 
-#: Kinds that a file can be written of, and the keys with which its test makes the part.
-TEMPLATES: Mapping[str, str] = {
-    "topology": "agents=9, reach=2",
-    "loss": "delta=0.5",
-    "exchange": "reverse=True",
-    "channel": "most=0.2, jitter=0.5",
-    "availability": "up=2.0, down=3.0",
+#: Kinds that a file can be written of, and two choices of keys with which its test makes the part.
+TEMPLATES: Mapping[str, tuple[str, str]] = {
+    "topology": ("", "agents=9, reach=2"),
+    "loss": ("", "delta=0.5"),
+    "exchange": ("", "reverse=True"),
+    "channel": ("", "most=0.2, jitter=0.5"),
+    "availability": ("", "up=2.0, down=3.0"),
+    "algorithm": ("commits=50", "time=3.0, learning_rate=0.5"),
 }
 
 _TEST = '''"""Whether the part keeps the protocol of its kind."""
@@ -135,8 +136,8 @@ from p2psim.testing import check_part
 
 
 def test_{module}() -> None:
-    check_part({name}())
     check_part({name}({keys}))
+    check_part({name}({others}))
 '''
 
 
@@ -175,7 +176,7 @@ def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
     text = (files("p2psim.testing") / "templates" / f"{kind}.txt").read_text(encoding="utf-8")
     for word, value in (("__NAME__", name), ("__CLASS__", class_name), ("__MODULE__", module)):
         text = text.replace(word, value)
-    test = _TEST.format(module=module, name=class_name, keys=TEMPLATES[kind])
+    test = _TEST.format(module=module, name=class_name, keys=TEMPLATES[kind][0], others=TEMPLATES[kind][1])
     written = {Path(folder) / f"{module}.py": text, Path(folder) / f"test_{module}.py": test}
     for path in written:
         if path.exists():

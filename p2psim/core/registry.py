@@ -18,6 +18,7 @@ KINDS: Mapping[str, str] = {
     "exchange": "network.exchange",
     "availability": "network.availability",
     "channel": "network.channel.effects",
+    "algorithm": "learning.algorithm",
     "loss": "learning.loss",
     "source": "data.source",
     "feature": "data.features",

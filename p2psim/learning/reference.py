@@ -21,6 +21,7 @@ import numpy as np
 from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
 from p2psim.learning.batches import POISSON, Sampling
 from p2psim.learning.graph.admm import AdmmRule
+from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.star.problem import StarProblem
@@ -297,6 +298,37 @@ def reference_average(start: np.ndarray, events: Iterable[np.void]) -> Iterator[
             heard[seq] = sent[cause]
         elif event["kind"] == COMMIT:
             x[i] = (x[i] + heard[cause]) / 2
+            yield x.copy()
+
+
+def reference_gossip(
+    algorithm: GossipAlgorithm,
+    problem: GraphProblem,
+    rule: GraphRule,
+    start: np.ndarray,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    sampling: Sampling | None = None,
+) -> Iterator[np.ndarray]:
+    """All models of an algorithm of one's own after every commit; the arguments are those of `reference_replay`."""
+    events = list(events)
+    x = np.array(start, dtype=float)
+    sent: dict[int, np.ndarray] = {}
+    heard: dict[int, np.ndarray] = {}
+    first = first_rows(events, COMMIT, problem.agents)
+    yield x.copy()
+    for event in events:
+        i, seq, cause, release = (int(event[name]) for name in ("agent", "seq", "cause", "release"))
+        if event["kind"] == SEND and event["version"] >= 0:
+            sent[seq] = x[i].copy()
+        elif event["kind"] == DELIVER and cause in sent:
+            heard[seq] = sent[cause]
+        elif event["kind"] == COMMIT:
+            x[i] = at = np.array(algorithm.mix(x[i].copy(), heard[cause].copy()))
+            if release >= 0:
+                g = mean_gradient(problem, i, at, rule.clip, release, sampling, rule.order)
+                g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * at
+                x[i] = algorithm.step(at, g, release)
             yield x.copy()
 
 

@@ -10,10 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.options import AS_LIST, BY_NAME, NonNegative, Options
+from p2psim.core.registry import AnyOf, register_all
 from p2psim.learning.graph.algorithms import (
     Averaging,
     CoordinateDescent,
     GossipAdmm,
+    GossipAlgorithm,
     ModelPropagation,
     PushSum,
 )
@@ -46,6 +48,20 @@ class LocalPrivacy(Options):
 
 Baseline = Annotated[LocalModels | GlobalModel | LocalPrivacy, Field(discriminator="kind"), BY_NAME]
 
+register_all(
+    [
+        AsyncStar,
+        SynchronousDescent,
+        SynchronousAveraging,
+        CoordinateDescent,
+        ModelPropagation,
+        GossipAdmm,
+        Averaging,
+        PushSum,
+    ]
+)
+
+#: Any algorithm that is registered.
 Algorithm = Annotated[
     AsyncStar
     | SynchronousDescent
@@ -54,8 +70,9 @@ Algorithm = Annotated[
     | ModelPropagation
     | GossipAdmm
     | Averaging
-    | PushSum,
-    Field(discriminator="kind"),
+    | PushSum
+    | GossipAlgorithm,
+    AnyOf("algorithm"),
     BY_NAME,
 ]
 

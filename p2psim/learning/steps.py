@@ -20,7 +20,25 @@ from p2psim.core.options import BY_NAME, Count, Options, Positive
 from p2psim.core.paths import DataPath, Seal, sealed
 
 
-class RunEnd(Options):
+class LearningAlgorithm(Options):
+    """Base of all algorithms.
+
+    Attributes
+    ----------
+    kind : str
+        Its name.
+    adapter : str
+        Module of `p2psim.simulation.algorithms` that turns it into numbers.
+    """
+
+    # Algorithms declare them with a Literal and a description of their own.
+    kind: Any
+
+    part_kind: ClassVar[str] = "algorithm"
+    adapter: ClassVar[str] = "graph"
+
+
+class RunEnd(LearningAlgorithm):
     """What algorithms on a graph have in common: their ends, of which just one is given."""
 
     updates_per_agent: Positive | None = Field(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.learning.section import STARS
+from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
 from p2psim.runs.invocations import peak_memory
 from p2psim.scenario.record import fewest, most
 
@@ -183,7 +184,7 @@ def _needs(scenario: Scenario) -> list[Need]:
         Need(_LINK * links, f"{links:,.0f} links", {where: agents}),
     ]
     algorithm = scenario.learning.algorithm
-    if algorithm.kind in ("synchronous-descent", "synchronous-averaging"):
+    if isinstance(algorithm, SynchronousDescent | SynchronousAveraging):
         # A step size of each round.
         horizon = algorithm.horizon
         needs.append(Need(_NUMBER * horizon, f"{horizon:,} rounds", {"learning.algorithm.horizon": horizon}))

@@ -15,9 +15,11 @@ from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceErr
 from p2psim.core.figures import meanings
 from p2psim.core.options import per_agent
 from p2psim.core.parts import load_installed
+from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
+from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.network.availability import Scripted
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
@@ -100,7 +102,7 @@ def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
     """Only the learner counts answers."""
     algorithm = scenario.learning.algorithm
     if (
-        algorithm.kind == "async-star"
+        isinstance(algorithm, AsyncStar)
         and algorithm.reweight == "estimated"
         and algorithm.reweight_at == "owner"
     ):
@@ -130,7 +132,8 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     if kind != "gossip-admm" and exchange.by_edge:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, "network.exchange.mode")
-    if kind in ("averaging", "push-sum") and not (exchange.needs_learner or exchange.updates_on_hearing):
+    hears = getattr(scenario.learning.algorithm, "updates", "wake") == "hear"
+    if hears and not (exchange.needs_learner or exchange.updates_on_hearing):
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", "network.exchange")
     if kind == "push-sum" and getattr(exchange, "mode", "push") != "push":
         yield Fault("push-sum needs no answers: it takes push", "network.exchange.mode")
@@ -152,6 +155,9 @@ def _graph_learning(scenario: ScenarioFields) -> Iterator[Fault]:
     if scenario.privacy.mechanism.is_private and allocation.for_stars:
         message = f"{allocation.kind} is for a star, whose horizon it divides by; give another allocation, such as cap"
         yield Fault(message, "privacy.allocation")
+    if isinstance(learning.algorithm, GossipAlgorithm) and scenario.privacy.when_spent == "anchored":
+        message = f"{kind} has no anchor; give silent or coast"
+        yield Fault(message, "privacy.when_spent")
     if scenario.record.by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
 

@@ -20,6 +20,7 @@ from p2psim.network.metrics import NetworkMetric
 from p2psim.testing.network_parts import check_availability, check_channel, check_exchange
 from p2psim.testing.parts import (
     check_accountant,
+    check_algorithm,
     check_allocation,
     check_feature,
     check_loss,
@@ -61,6 +62,7 @@ CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "exchange": check_exchange,
     "channel": check_channel,
     "availability": check_availability,
+    "algorithm": check_algorithm,
     "loss": check_loss,
     "feature": check_feature,
     "partition": check_partition,

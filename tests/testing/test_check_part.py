@@ -1,5 +1,6 @@
 """`check_part` passes every part that ships and those of the example package, and says what is wrong with bad ones."""
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ sys.path.append(str(PLUGINS))
 
 with let_in("p2psim_example_parts"):
     from p2psim_example_parts.caveman import Caveman
+    from p2psim_example_parts.gossip_sgd import GossipSgd
     from p2psim_example_parts.huber import Huber
 
 
@@ -34,6 +36,7 @@ def example_parts() -> Iterator[None]:
 GOOD = [
     Ring(), Complete(), Grid(shape=(3, 4)), RandomRegular(degree=3), SmallWorld(neighbours=4, rewire=0.5),
     Caveman(cliques=3, members=4), Huber(), Huber(delta=0.1),
+    GossipSgd(commits=9, learning_rate=0.1), GossipSgd(time=2.0, learning_rate=3.0, decay=0.5),
     *(loss() for name, loss in registry.parts("loss").items() if name in ("squared", "hinge", "logistic")),
 ]  # fmt: skip
 
@@ -232,3 +235,39 @@ def test_a_name_that_exists_names_both_packages() -> None:
         p2psim.core.errors.InputError, match=r"'ring' of .* cannot be registered: p2psim has one"
     ):
         registry.register(Again)
+
+
+class _Drifts(p2psim.GossipAlgorithm):
+    """An algorithm whose methods misbehave in turn."""
+
+    kind: Literal["drifts"] = "drifts"
+    fault: str = Field("", description="what is wrong")
+
+    def mix(self, own: np.ndarray, received: np.ndarray) -> np.ndarray:
+        if self.fault == "shape":
+            return np.zeros(own.size + 1)
+        if self.fault == "changes":
+            own += received
+            return own
+        return received + (next(_COUNT) if self.fault == "memory" else 0)
+
+    def step(self, at: np.ndarray, gradient: np.ndarray, updates: int) -> np.ndarray:
+        return at * np.nan if self.fault == "nan" else at
+
+
+_COUNT = itertools.count()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("shape", "mix(own, received) of models of shape (1,) gives"),
+        ("changes", "mix(own, received) changes its arguments"),
+        ("memory", "mix(own, received) gives another model for the same arguments"),
+        ("nan", "step(at, gradient, updates) of models of shape (1,) gives"),
+    ],
+)
+def test_algorithms_that_are_no_functions_of_their_arguments(fault: str, said: str) -> None:
+    registry.register(_Drifts)
+    assert said in wrong_with(_Drifts(commits=5, fault=fault))
+    check_part(_Drifts(commits=5))

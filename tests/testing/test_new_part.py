@@ -21,7 +21,7 @@ network:
   availability: %(availability)s
 data: {source: {kind: linear-regression, agents: 9, points: 12, dimension: 2}}
 learning:
-  algorithm: {kind: coordinate-descent, mu: 1.0, updates_per_agent: 5}
+  algorithm: {kind: %(algorithm)s, updates_per_agent: 5}
   loss: %(loss)s
   regularizer: {l2: 0.1}
 privacy: {mechanism: none}
@@ -38,6 +38,7 @@ sys.exit(failed or main(["run", "mine.yaml", "--parts", "my_part"]))
 """
 
 SHIPPED = {
+    "algorithm": "coordinate-descent, mu: 1.0",
     "topology": "ring",
     "loss": "squared",
     "exchange": "broadcast",
@@ -58,7 +59,8 @@ def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my-part", "--part", kind]) == 0
-    (tmp_path / "mine.yaml").write_text(SCENARIO % (SHIPPED | {kind: "my-part"}))
+    exchange = {"exchange": "gossip"} if kind == "algorithm" else {}
+    (tmp_path / "mine.yaml").write_text(SCENARIO % (SHIPPED | exchange | {kind: "my-part"}))
     ran = python("-c", BOTH, folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

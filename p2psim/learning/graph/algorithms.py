@@ -31,6 +31,7 @@ Push-sum (Kempe, Dobra, Gehrke 2003): averaging by messages that need no answer.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -135,3 +136,64 @@ class PushSum(RunEnd):
     mu: ClassVar[float] = 1.0
     touches_data: ClassVar[bool] = False
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
+
+
+class GossipAlgorithm(RunEnd):
+    """Base of an algorithm of your own, in which agents on a graph send each other their models.
+
+    The exchange is ``gossip``, with ``push``, ``pull`` or ``push-pull``. An agent that hears another's model updates
+    its own: it goes to `mix`, takes there the mean gradient of its records, and goes to `step`. The sender's model is
+    that of the moment in which it was sent. Keys of the algorithm are fields, each with a description.
+
+    The methods see no records. What an agent learns from its data is the mean gradient alone: p2psim computes it, clips
+    each record's gradient where the scenario says so, adds the noise of the release, and accounts for it, with the
+    sensitivity of ``privacy.sensitivity`` over the records of the agent or of its batch. So an update is
+    post-processing of releases, whatever the methods do. They must be functions of their arguments:
+    models of different agents and replicas go through them in any order.
+
+    Attributes
+    ----------
+    mu : float
+        μ of Q_L, which ``objective`` measures; a field or a class variable.
+    """
+
+    start: Start = Field(Zero(), description="the agents' first models")
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
+
+    mu: ClassVar[float] = 1.0
+    touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "hear"
+
+    @abstractmethod
+    def mix(self, own: np.ndarray, received: np.ndarray) -> np.ndarray:
+        """Model at which the gradient is taken.
+
+        Parameters
+        ----------
+        own, received : ndarray, shape (p,)
+            The agent's model, and the one that it has heard. Neither may be changed.
+
+        Returns
+        -------
+        ndarray, shape (p,)
+            It is the agent's new model where it may make no more releases and goes on without its data.
+        """
+
+    @abstractmethod
+    def step(self, at: np.ndarray, gradient: np.ndarray, updates: int) -> np.ndarray:
+        """The agent's new model.
+
+        Parameters
+        ----------
+        at : ndarray, shape (p,)
+            Where the gradient was taken. It may not be changed.
+        gradient : ndarray, shape (p,)
+            Mean gradient of the agent's records or its batch, clipped, with noise, and the exact gradient of its
+            regulariser, 2·λ_i·at.
+        updates : int
+            Updates of this agent with a gradient so far, from 0.
+
+        Returns
+        -------
+        ndarray, shape (p,)
+        """

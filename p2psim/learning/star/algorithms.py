@@ -10,14 +10,14 @@ W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine L
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.options import Count, Options, Positive, Step
 from p2psim.learning.batches import Batch, Whole
-from p2psim.learning.steps import Fresh, Staleness, Weighting
+from p2psim.learning.steps import Fresh, LearningAlgorithm, Staleness, Weighting
 
 
 class RhoFromH(Options):
@@ -30,10 +30,11 @@ def _number_or_part(value: Any) -> str:
     return "part" if isinstance(value, dict | RhoFromH) else "number"
 
 
-class AsyncStar(Options):
+class AsyncStar(LearningAlgorithm):
     """A central learner and N owners, one answer at a time (F Algorithm 1)."""
 
     kind: Literal["async-star"] = "async-star"
+    adapter: ClassVar[str] = "star"
     horizon: Count = Field(description="T, the number of answers to apply")
     rho: Annotated[
         Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("part")], Discriminator(_number_or_part)
@@ -98,10 +99,11 @@ _REWEIGHT = Field(
 Reweight = Annotated[Literal["none", "known", "estimated", "answered"], _REWEIGHT]
 
 
-class SynchronousDescent(Options):
+class SynchronousDescent(LearningAlgorithm):
     """Gradient descent in rounds (W Algorithm 1); its models are not projected."""
 
     kind: Literal["synchronous-descent"] = "synchronous-descent"
+    adapter: ClassVar[str] = "rounds"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     rho: Step = Field(description="step parameter ρ")
     theta_max: Positive = _THETA_MAX
@@ -112,10 +114,11 @@ class SynchronousDescent(Options):
     reweight: Reweight = "none"
 
 
-class SynchronousAveraging(Options):
+class SynchronousAveraging(LearningAlgorithm):
     """Projected subgradient descent in rounds, whose model is an average of the iterates (W Algorithm 2)."""
 
     kind: Literal["synchronous-averaging"] = "synchronous-averaging"
+    adapter: ClassVar[str] = "rounds"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     c1: Step = Field(description="c₁: the step of round k is c₁/√k")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")

@@ -1,6 +1,6 @@
 """Adapters of algorithms: each turns a scenario into numbers, and replays events.
 
-An adapter is a module with the functions of `AlgorithmAdapter`; `ADAPTERS` names that of each algorithm.
+An adapter is a module with the functions of `AlgorithmAdapter`; an algorithm names its own.
 """
 
 from __future__ import annotations
@@ -35,20 +35,7 @@ class AlgorithmAdapter(Protocol):
         """Return who is linked with whom in a replica."""
 
 
-#: Module of the adapter of each algorithm.
-ADAPTERS = {
-    "async-star": "star",
-    "synchronous-descent": "rounds",
-    "synchronous-averaging": "rounds",
-    "coordinate-descent": "graph",
-    "model-propagation": "graph",
-    "gossip-admm": "graph",
-    "averaging": "graph",
-    "push-sum": "graph",
-}
-
-
 def adapter_of(scenario: Scenario) -> AlgorithmAdapter:
     """Adapter of a scenario's algorithm."""
-    name = ADAPTERS[scenario.learning.algorithm.kind]
+    name = scenario.learning.algorithm.adapter
     return cast(AlgorithmAdapter, import_module(f"p2psim.simulation.algorithms.{name}"))

@@ -15,10 +15,11 @@ from p2psim.core.events import EVENT, SEND
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import batch_of, sampling
-from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, PushSum
+from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, GossipAlgorithm, PushSum
 from p2psim.learning.graph.metrics import GRAPH_FACTS
 from p2psim.learning.reference import (
     reference_average,
+    reference_gossip,
     reference_push_sum,
     reference_replay,
     reference_replay_admm,
@@ -103,6 +104,8 @@ class GraphCell(GraphNumbers):
         if isinstance(algorithm, PushSum):
             return reference_push_sum(start, events), 1
         drawn = sampling(batch_of(algorithm), problem.records, streams.key("batches"))
+        if isinstance(algorithm, GossipAlgorithm):
+            return reference_gossip(algorithm, problem, self.rule, start, events, noise, drawn), 1
         if isinstance(algorithm, GossipAdmm):
             rule = admm_rule(algorithm, self.rule, problem)
             # An own model and a copy.

@@ -14,9 +14,11 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import batch_of, sampling
 from p2psim.learning.graph.admm import AdmmReplay
-from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, PushSum
+from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, GossipAlgorithm, PushSum
 from p2psim.learning.graph.averaging import AveragingReplay, PushSumReplay
+from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GRAPH_METRICS
+from p2psim.learning.graph.problem import LearnedModels
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.network.section import Given, Links, draw_links
 from p2psim.network.spectrum import spectral_facts
@@ -99,10 +101,7 @@ class RecordedGraphReplay:
         problem = cell.problem
 
         def objective() -> float:
-            # Averaging does not know what the others minimise.
-            if isinstance(replay, AveragingReplay | PushSumReplay):
-                return problem.objective(replay.theta)
-            return replay.objective
+            return replay.objective if isinstance(replay, LearnedModels) else problem.objective(replay.theta)
 
         models = baseline_models(cell)
         facts = lambda: spectral_facts(cell.links)  # noqa: E731
@@ -135,7 +134,7 @@ class RecordedGraphReplay:
         return ReplayResult(series, models)
 
 
-ModelReplay = GraphReplay | AdmmReplay | AveragingReplay | PushSumReplay
+ModelReplay = GraphReplay | AdmmReplay | AveragingReplay | PushSumReplay | GossipReplay
 
 
 def _replay(cell: GraphNumbers, streams: Streams, track: bool) -> ModelReplay:
@@ -145,6 +144,8 @@ def _replay(cell: GraphNumbers, streams: Streams, track: bool) -> ModelReplay:
         return AveragingReplay(cell.start)
     if isinstance(algorithm, PushSum):
         return PushSumReplay(cell.start)
+    if isinstance(algorithm, GossipAlgorithm):
+        return GossipReplay(algorithm, cell.problem, cell.rule, cell.start, drawn)
     if isinstance(algorithm, GossipAdmm):
         rule = admm_rule(algorithm, cell.rule, cell.problem)
         return AdmmReplay(cell.problem, rule, cell.start, cell.anchor, track, drawn)

@@ -14,6 +14,7 @@ from p2psim.learning.graph.algorithms import (
     Averaging,
     CoordinateDescent,
     GossipAdmm,
+    GossipAlgorithm,
     ModelPropagation,
     PushSum,
     penalty,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from p2psim.simulation.algorithms.replay import ReplaySetup
     from p2psim.simulation.prepared import PreparedData
 
-OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum
+OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum | GossipAlgorithm
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,19 @@ class GraphNumbers:
 
 
 def algorithm_of(scenario: Scenario) -> OnGraph:
-    """The algorithm, which is one of this adapter's."""
+    """The algorithm, which is one of this adapter's.
+
+    Raises
+    ------
+    MeaningError
+        If it is from outside p2psim and has another base class than `GossipAlgorithm`.
+    """
     algorithm = scenario.learning.algorithm
-    assert isinstance(algorithm, OnGraph)
+    if not isinstance(algorithm, OnGraph):
+        raise MeaningError(
+            "learning.algorithm",
+            f"{algorithm.kind} cannot be simulated: its base class must be p2psim.GossipAlgorithm",
+        )
     return algorithm
 
 

@@ -1,0 +1,87 @@
+"""An algorithm from outside p2psim, used from a scenario file by every way in."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+PLUGINS = Path(__file__).parents[1] / "plugins"
+PARTS = ("--parts", "p2psim_example_parts")
+
+
+def p2psim(*arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(PLUGINS), str(PLUGINS.parents[1]), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "p2psim", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path, "NO_COLOR": "1"},
+        timeout=200,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("gossip") / "run"
+    done = p2psim("run", str(PLUGINS / "gossip_sgd.yaml"), "--out", str(out), "--jobs", "2", *PARTS)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_it_is_verified_accounted_for_and_kept_in_the_manifest(finished: Path) -> None:
+    assert p2psim("verify", str(finished), *PARTS).returncode == 0
+    (origin,) = json.loads((finished / "manifest.json").read_text())["made_by"]["parts"].values()
+    assert origin["used"] == ["p2psim_example_parts.gossip_sgd:GossipSgd"]
+    ledger = pd.read_parquet(finished / "ledger.parquet")
+    assert (ledger["releases"] <= 5).all()
+    assert (ledger["epsilon_basic"] <= 50 * (1 + 1e-9)).all()
+    assert not ledger["not_private"].any()
+
+
+def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    scenario = str(PLUGINS / "gossip_sgd.yaml")
+    assert p2psim("run", scenario, "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
+    for name in ("metrics.parquet", "ledger.parquet", "events.parquet", "scenario.yaml"):
+        assert (out / name).read_bytes() == (finished / name).read_bytes()
+
+
+def test_a_changed_number_is_found(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(finished), str(out)], check=True)
+    table = pd.read_parquet(out / "metrics.parquet")
+    table.loc[table.index[table["metric"] == "objective"][2], "value"] += 1e-6
+    table.to_parquet(out / "metrics.parquet", index=False)
+    assert p2psim("verify", str(out), *PARTS).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "said"),
+    [
+        (
+            "forecast",
+            (),
+            "forecasts on graphs are of coordinate-descent and averaging; got gossip-sgd",
+        ),
+        ("audit", (), "releases of gossip-sgd were not audited"),
+        (
+            "check",
+            ("network.exchange=broadcast",),
+            "gossip-sgd needs gossip: it updates a model when it hears another",
+        ),
+        ("check", ("privacy.when_spent=anchored",), "gossip-sgd has no anchor; give silent or coast"),
+        ("check", ("learning.algorithm.learning_rate=-1",), "learning_rate"),
+    ],
+)
+def test_what_does_not_know_it_refuses_in_one_message(
+    command: str, changes: tuple[str, ...], said: str
+) -> None:
+    settings = [word for change in changes for word in ("--set", change)]
+    done = p2psim(command, str(PLUGINS / "gossip_sgd.yaml"), *settings, *PARTS)
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode in ((2,) if command != "audit" else (0, 1, 2))
