@@ -1,6 +1,8 @@
 """What every part must do, and the checks of its kind; see `check_part`.
 
 What metrics and figures must be: classes that are never instantiated.
+
+What an algorithm must do.
 """
 
 from __future__ import annotations
@@ -8,19 +10,33 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from p2psim.core.errors import P2PSimError
+from p2psim.core.events import COMMIT
 from p2psim.core.figures import Figure
 from p2psim.core.options import Options
-from p2psim.core.registry import kind_of, name_of, parts
+from p2psim.core.randomness import Streams
+from p2psim.core.registry import kind_of, name_of, parts, place_of
+from p2psim.learning.graph.algorithms import GossipAlgorithm
+from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GraphMetric
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.losses import Squared
 from p2psim.learning.metrics import StarMetric
+from p2psim.learning.reference import reference_gossip
+from p2psim.learning.steps import LearningAlgorithm
+from p2psim.network.exchanges import Gossip
+from p2psim.network.graph import from_edges
 from p2psim.network.metrics import NetworkMetric
+from p2psim.network.simulation import Network, simulate_events
 from p2psim.testing.network_parts import check_availability, check_channel, check_exchange
 from p2psim.testing.parts import (
     check_accountant,
-    check_algorithm,
     check_allocation,
     check_feature,
     check_loss,
@@ -54,6 +70,56 @@ def _faults(part: Any, method: str) -> Iterator[str]:
         yield f"it lacks {method}"
     elif not isinstance(inspect.getattr_static(part, method), staticmethod):
         yield f"{method} must be a static method: put @staticmethod above it"
+
+
+def check_algorithm(part: LearningAlgorithm) -> Iterator[str]:
+    """Yield what is wrong with the methods of an algorithm, and with a run of it against the reference."""
+    if not isinstance(part, GossipAlgorithm):
+        if place_of(part) is not None:
+            yield "its base class must be p2psim.GossipAlgorithm: others cannot be simulated"
+        return
+    if part.updates != "hear":
+        yield f"updates is {part.updates!r}; must be 'hear'"
+    random = np.random.default_rng(0)
+    for p in (1, 3):
+        own, other = random.standard_normal((2, p))
+        for name, made in (
+            ("mix(own, received)", partial(part.mix, own, other)),
+            ("step(at, gradient, updates)", partial(part.step, own, other, 3)),
+        ):
+            before = own.copy(), other.copy()
+            first, second = made(), made()
+            if np.shape(first) != (p,) or not np.isfinite(first).all():
+                yield f"{name} of models of shape ({p},) gives {first!r}"
+                return
+            if not np.array_equal(first, second):
+                yield f"{name} gives another model for the same arguments"
+            if not (np.array_equal(own, before[0]) and np.array_equal(other, before[1])):
+                yield f"{name} changes its arguments"
+                return
+    yield from _gossip(part)
+
+
+def _gossip(part: GossipAlgorithm) -> Iterator[str]:
+    """Replay a small run."""
+    random, n, each, p = np.random.default_rng(1), 4, 5, 2
+    ring = from_edges(n, np.arange(n), (np.arange(n) + 1) % n)
+    X = random.standard_normal((n * each, p))
+    ones, none = np.ones(n), np.zeros(n + 1, np.int64)
+    problem = GraphProblem(
+        Squared(), part.mu, X, X.sum(axis=1), np.arange(n + 1) * each, ones, ones, ones,
+        ring.indptr, ring.indices, ring.weights, X[:0], X[:0, 0], none,
+    )  # fmt: skip
+    events = simulate_events(Network(ring, Gossip(), updates="hear"), Streams(0), commits=30).read()
+    commits = events[events["kind"] == COMMIT]
+    noise, start = random.standard_normal((commits.size, p)), random.standard_normal((n, p))
+    order = np.lexsort((commits["release"], commits["agent"]))
+    rule = GraphRule(clip=1.0)
+    replay = GossipReplay(part, problem, rule, start)
+    replay.feed(events, noise)
+    *_, last = reference_gossip(part, problem, rule, start, events, noise[order])
+    if not np.allclose(replay.theta, last, rtol=1e-9, atol=1e-12):
+        yield "two replays of the same events differ: its methods are no functions of their arguments"
 
 
 #: Checks of a kind: a function that yields what is wrong with a part.

@@ -10,31 +10,19 @@ What a topology must do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from p2psim.core.errors import InputError, MeaningError, P2PSimError
-from p2psim.core.events import COMMIT
-from p2psim.core.randomness import Streams, stream_key
-from p2psim.core.registry import place_of
+from p2psim.core.randomness import stream_key
 from p2psim.data.features import Feature, apply_features
 from p2psim.data.labels import Column
 from p2psim.data.partitions import Partition, check_division
 from p2psim.data.records import Held
-from p2psim.learning.graph.algorithms import GossipAlgorithm
-from p2psim.learning.graph.gossip import GossipReplay
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphRule
-from p2psim.learning.losses import Squared
 from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise
-from p2psim.learning.reference import reference_gossip
-from p2psim.learning.steps import LearningAlgorithm
-from p2psim.network.exchanges import Gossip
-from p2psim.network.graph import Given, Links, from_edges
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Given, Links
 from p2psim.network.topologies.base import Topology
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
@@ -150,56 +138,6 @@ def _minimiser(part: Loss) -> Iterator[str]:
             if min(map(fitness, others)) < fitness(theta) - 1e-9:
                 yield f"its minimiser is beaten by another model for l2 = {l2}, theta_max = {box}"
                 break
-
-
-def check_algorithm(part: LearningAlgorithm) -> Iterator[str]:
-    """Yield what is wrong with the methods of an algorithm, and with a run of it against the reference."""
-    if not isinstance(part, GossipAlgorithm):
-        if place_of(part) is not None:
-            yield "its base class must be p2psim.GossipAlgorithm: others cannot be simulated"
-        return
-    if part.updates != "hear":
-        yield f"updates is {part.updates!r}; must be 'hear'"
-    random = np.random.default_rng(0)
-    for p in (1, 3):
-        own, other = random.standard_normal((2, p))
-        for name, made in (
-            ("mix(own, received)", partial(part.mix, own, other)),
-            ("step(at, gradient, updates)", partial(part.step, own, other, 3)),
-        ):
-            before = own.copy(), other.copy()
-            first, second = made(), made()
-            if np.shape(first) != (p,) or not np.isfinite(first).all():
-                yield f"{name} of models of shape ({p},) gives {first!r}"
-                return
-            if not np.array_equal(first, second):
-                yield f"{name} gives another model for the same arguments"
-            if not (np.array_equal(own, before[0]) and np.array_equal(other, before[1])):
-                yield f"{name} changes its arguments"
-                return
-    yield from _gossip(part)
-
-
-def _gossip(part: GossipAlgorithm) -> Iterator[str]:
-    """Replay a small run."""
-    random, n, each, p = np.random.default_rng(1), 4, 5, 2
-    ring = from_edges(n, np.arange(n), (np.arange(n) + 1) % n)
-    X = random.standard_normal((n * each, p))
-    ones, none = np.ones(n), np.zeros(n + 1, np.int64)
-    problem = GraphProblem(
-        Squared(), part.mu, X, X.sum(axis=1), np.arange(n + 1) * each, ones, ones, ones,
-        ring.indptr, ring.indices, ring.weights, X[:0], X[:0, 0], none,
-    )  # fmt: skip
-    events = simulate_events(Network(ring, Gossip(), updates="hear"), Streams(0), commits=30).read()
-    commits = events[events["kind"] == COMMIT]
-    noise, start = random.standard_normal((commits.size, p)), random.standard_normal((n, p))
-    order = np.lexsort((commits["release"], commits["agent"]))
-    rule = GraphRule(clip=1.0)
-    replay = GossipReplay(part, problem, rule, start)
-    replay.feed(events, noise)
-    *_, last = reference_gossip(part, problem, rule, start, events, noise[order])
-    if not np.allclose(replay.theta, last, rtol=1e-9, atol=1e-12):
-        yield "two replays of the same events differ: its methods are no functions of their arguments"
 
 
 #: Releases of an agent that are looked at, and coordinates of each.
