@@ -52,7 +52,8 @@ def forgets() -> Iterator[None]:
     before = {kind: dict(registry.parts(kind)) for kind in registry.KINDS}
     yield
     for kind, parts in before.items():
-        for name in [name for name in registry.parts(kind) if name not in parts]:
+        made = {name for name, part in registry.parts(kind).items() if registry.place_of(part) is not None}
+        for name in made - parts.keys():
             registry.forget(kind, name)
 
 
