@@ -24,7 +24,7 @@ def let_in(*modules: str) -> Iterator[None]:
             (kind, name)
             for kind in registry.KINDS
             for name in registry.parts(kind)
-            if (kind, name) not in before
+            if (kind, name) not in before and registry.place_of(registry.parts(kind)[name]) is not None
         ]
         _KEPT[modules] = [registry.parts(kind)[name] for kind, name in new]
         with registry.registering():

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from p2psim.core.errors import Fault
 from p2psim.learning.batches import batch_of
+from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.section import STARS
 from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields
@@ -100,6 +101,13 @@ def _tail(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(f"needs {', '.join(missing)}; elsewhere give releases", "privacy.allocation.tail")
 
 
+def _anchor(scenario: ScenarioFields) -> Iterator[Fault]:
+    """An algorithm from outside p2psim goes on without its data by mixing alone."""
+    algorithm = scenario.learning.algorithm
+    if isinstance(algorithm, GossipAlgorithm) and scenario.privacy.when_spent == "anchored":
+        yield Fault(f"{algorithm.kind} has no anchor; give silent or coast", "privacy.when_spent")
+
+
 PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
     _noise,
     _norm,
@@ -107,4 +115,5 @@ PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
     _allocation,
     _overlap,
     _tail,
+    _anchor,
 )

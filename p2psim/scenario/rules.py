@@ -15,7 +15,6 @@ from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceErr
 from p2psim.core.figures import meanings
 from p2psim.core.options import per_agent
 from p2psim.core.parts import load_installed
-from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.learning.section import STARS
@@ -101,11 +100,9 @@ def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
 def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
     """Only the learner counts answers."""
     algorithm = scenario.learning.algorithm
-    if (
-        isinstance(algorithm, AsyncStar)
-        and algorithm.reweight == "estimated"
-        and algorithm.reweight_at == "owner"
-    ):
+    if not isinstance(algorithm, AsyncStar):
+        return
+    if algorithm.reweight == "estimated" and algorithm.reweight_at == "owner":
         message = "estimated counts are the learner's; an owner does not know them"
         yield Fault(message, "learning.algorithm.reweight_at")
 
@@ -155,9 +152,6 @@ def _graph_learning(scenario: ScenarioFields) -> Iterator[Fault]:
     if scenario.privacy.mechanism.is_private and allocation.for_stars:
         message = f"{allocation.kind} is for a star, whose horizon it divides by; give another allocation, such as cap"
         yield Fault(message, "privacy.allocation")
-    if isinstance(learning.algorithm, GossipAlgorithm) and scenario.privacy.when_spent == "anchored":
-        message = f"{kind} has no anchor; give silent or coast"
-        yield Fault(message, "privacy.when_spent")
     if scenario.record.by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
 
