@@ -192,3 +192,12 @@ def test_pareto_absences_are_stationary() -> None:
     World.presence = Presence
     part.start(World(), Streams(3))  # type: ignore[arg-type]
     assert np.abs(online / agents - 0.8).max() < 4.5 * np.sqrt(0.16 / agents)
+
+
+@pytest.mark.verification
+def test_workers_of_dask_give_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = command("run", SCENARIO, "--out", str(out), "--executor", "dask", "--jobs", "2", *PARTS)
+    assert done.returncode == 0, done.stderr
+    for name in ("metrics.parquet", "ledger.parquet", "events.parquet"):
+        assert (out / name).read_bytes() == (finished / name).read_bytes()
