@@ -199,7 +199,7 @@ def test_list_schema_and_errors_know_a_metric_of_a_package() -> None:
     assert "median over agents" in command("list", "median", *PARTS).stdout
     assert "histogram of the last values" in command("list", "histogram", *PARTS).stdout
     schema = json.loads(command("schema", *PARTS).stdout)
-    assert "histogram" in schema["$defs"]["Figure"]["properties"]["kind"]["enum"]
+    assert "histogram" in schema["$defs"]["FigureOptions"]["properties"]["kind"]["enum"]
     assert "median_accuracy" in schema["$defs"]["RecordSection"]["properties"]["metrics"]["items"]["enum"]
     done = command("check", str(PLUGINS / "median.yaml"))
     assert done.returncode == 2

@@ -1,12 +1,14 @@
 """`check_part` passes every metric and figure that is registered, and says what is wrong with bad ones."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import registered  # noqa: F401  the example package's are among them
 
 import p2psim
 from p2psim.core import registry
+from p2psim.core.errors import InputError
 from p2psim.learning.graph.metrics import GraphMetric, Seen
 from p2psim.learning.metrics import StarMetric
 from p2psim.network.metrics import NetworkMetric
@@ -44,8 +46,13 @@ class Mute(p2psim.Figure):
 
     name = "mute"
 
+    @staticmethod
+    def draw(source: Any) -> dict[str, Any]:
+        """Nothing."""
+        return {}
 
-BAD = [(Lacks, "it lacks measure"), (NotStatic, "measure must be a static method"), (Mute, "meaning")]
+
+BAD = [(NotStatic, "measure must be a static method"), (Mute, "meaning")]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -54,6 +61,11 @@ def bad() -> Iterator[None]:
     yield
     for part, _ in BAD:
         registry.forget(registry.kind_of(part), registry.name_of(part))
+
+
+def test_a_part_without_its_method_is_not_registered() -> None:
+    with pytest.raises(InputError, match="lacks measure"):
+        registry.register(Lacks)
 
 
 @pytest.mark.parametrize(("part", "said"), BAD, ids=lambda value: getattr(value, "__name__", ""))
