@@ -42,11 +42,11 @@ from p2psim.learning.steps import inverse_frequencies
 from p2psim.network.graph import star_links
 from p2psim.network.members import Members
 from p2psim.scenario.cells import cells
-from p2psim.theory.dropout import answer_frequencies, noise_moment, weighted_optimum
 from p2psim.theory.forecasts.linear_star import linear_star
 from p2psim.theory.forecasts.split import split
 from p2psim.theory.forecasts.star_path import path
 from p2psim.theory.forecasts.statistics import Statistics
+from p2psim.theory.star import answer_frequencies, noise_moment, weighted_optimum
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "5"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="dropout-budget-"))

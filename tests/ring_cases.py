@@ -15,7 +15,7 @@ from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import ReleaseCounter, unit_noise
 from p2psim.privacy.section import Limit
-from p2psim.theory.graph import contraction_rate
+from p2psim.theory.bounds.graph import contraction_rate
 
 AGENTS, RECORDS = 5, 50
 CENTRES = np.array([-1.0, 0.5, 2.0, -0.25, 1.0])

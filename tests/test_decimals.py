@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from p2psim.analysis.forecasts.exchange import read_parties
-from p2psim.cli.account.listing import read_list
+from p2psim.cli.account.options import read_list
+from p2psim.cli.arguments import number as argument
 from p2psim.cli.main import main
-from p2psim.cli.subcommands import number as argument
 from p2psim.core.decimals import decimal
 from p2psim.core.errors import InputError
 from p2psim.core.text_tables import matrix_of, number

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from p2psim.cli.arguments import parser
-from p2psim.cli.main import main
+from p2psim.cli.main import main, parser
 from p2psim.core import parts, registry
 from p2psim.core.errors import FolderError
 from p2psim.core.files import write_text

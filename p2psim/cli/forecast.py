@@ -1,13 +1,10 @@
-"""``p2psim forecast``: its arguments, what it prints, and what it draws.
-
-``p2psim forecast``: what parties write down of their data, and forecasts from that.
-"""
+"""``p2psim forecast``: what runs will reach without running them, and whom it pays to join."""
 
 import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.subcommands import number, whole
+from p2psim.cli.arguments import Commands, add_command, add_overrides, load_scenario, number, whole
 from p2psim.core.errors import InputError
 from p2psim.core.printing import MOST_ROWS, print_json, print_table
 
@@ -21,8 +18,16 @@ if TYPE_CHECKING:
 _MOMENTS = 8
 
 
-def add_forecast(command: argparse.ArgumentParser) -> None:
-    """Add what `forecast` takes beside what all commands on scenarios take."""
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = add_command(
+        commands,
+        "forecast",
+        "say what runs will reach without running them, and whom it pays to join",
+        _forecast,
+        json="print everything as JSON",
+        needs=("p2psim.scenario.model",),
+    )
     command.add_argument(
         "scenario",
         metavar="SCENARIO",
@@ -47,14 +52,16 @@ def add_forecast(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
     add_statistics(command)
+    add_overrides(command)
 
 
-def show_forecast(scenario: "Scenario", asked: argparse.Namespace) -> int:
-    """Forecast, print and draw; returns the exit code."""
+def _forecast(asked: argparse.Namespace) -> int:
+    """``p2psim forecast``."""
     from p2psim.analysis.forecasts.exchange import read_parties
     from p2psim.analysis.forecasts.study import CellForecast, forecast_scenario
     from p2psim.cli.forecast_output import show_graphs
 
+    scenario = load_scenario(asked.scenario, asked)
     if asked.export_statistics:
         return export_statistics(scenario, asked)
     refuse_export_options(asked)

@@ -1,15 +1,69 @@
-"""The command ``p2psim``: its exit codes. What a command does is in :mod:`p2psim.cli.commands`."""
+"""The command ``p2psim``: its parser, put together from one module per command, and its exit codes."""
 
 # Imported where they are used: an interrupt during start-up must find `main` ready for it.
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from argparse import ArgumentParser
+    from collections.abc import Iterator, Sequence
 
 #: Exit codes: done; a run failed; bad input or usage; interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _KEPT = "what was finished is kept, the same command goes on from there"
+
+
+def parser() -> ArgumentParser:
+    """Return the parser of the command line."""
+    from argparse import ArgumentParser
+
+    from p2psim.cli import (
+        account,
+        audit,
+        check,
+        compare,
+        data,
+        forecast,
+        list,
+        new,
+        plot,
+        run,
+        schema,
+        verify,
+    )
+    from p2psim.core import __version__
+
+    top = ArgumentParser(
+        prog="p2psim",
+        description="Simulate private, asynchronous and decentralised machine learning.",
+        epilog="Exit codes: 0 done; 1 a run failed (what was finished is kept); 2 bad input (nothing was "
+        "written); 130 interrupted (what was finished is kept).",
+    )
+    top.add_argument("--version", action="version", version=f"p2psim {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in (run, check, plot, verify, audit, forecast, account, compare, data, new, list, schema):
+        command.add(commands)
+    for leaf in _leaves(top):
+        leaf.add_argument(
+            "--parts",
+            metavar="MODULE",
+            action="append",
+            default=[],
+            help="import this Python module and let the input name what it defines; may be given again",
+        )
+    return top
+
+
+def _leaves(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+    """Yield the parsers of all commands that have none inside, which do something."""
+    from argparse import _SubParsersAction
+
+    groups = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+    if not groups:
+        yield parser
+    for group in groups:
+        for command in group.choices.values():
+            yield from _leaves(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,6 +121,7 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     """Do what the arguments say; with `lines`, say what is wrong as JSON."""
     import sys
     from contextlib import nullcontext
+    from importlib import import_module
 
     from p2psim.core.errors import InputError, P2PSimError
     from p2psim.core.interrupts import ended_as_interrupted, leave_at_once
@@ -79,14 +134,11 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     try:
         # As lines, what is said about an interrupt must be one, too.
         with nullcontext() if lines else leave_at_once(INTERRUPTED):
-            from p2psim.cli.arguments import parser
-
             asked = parser().parse_args(arguments)
             asked.arguments = tuple(arguments)
             # Here and not above: `--help` must not wait for it.
-            from p2psim.cli import commands
-
-            commands.load(asked.command)
+            for module in asked.needs:
+                import_module(module)
         strange = [
             text
             for text in arguments
@@ -99,7 +151,7 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
 
             load_parts(*asked.parts)
         with ended_as_interrupted():
-            code = commands.COMMANDS[asked.command](asked)
+            code: int = asked.act(asked)
         sys.stdout.flush()
         return code
     except InputError as error:

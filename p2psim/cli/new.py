@@ -1,21 +1,48 @@
-"""The scenarios that ship with p2psim, and new ones made from them.
+"""``p2psim new``: start a scenario from a shipped one, or a part of your own from a template with its test."""
 
-``p2psim new --part KIND NAME``: a file with a part that works, to be changed, and its test.
-"""
-
+import argparse
 import keyword
 import re
 from collections.abc import Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from p2psim.cli.arguments import Commands, add_command
 from p2psim.core.errors import Fault, InputError
-from p2psim.scenario.faults import unknown
-from p2psim.scenario.notices import checked_name
-from p2psim.scenario.yaml import scalar
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    new = add_command(
+        commands,
+        "new",
+        "start a scenario from a shipped one, or a part of your own",
+        _new,
+        needs=("p2psim.scenario.model",),
+    )
+    new.add_argument("name", metavar="NAME", help="the file becomes NAME.yaml; of a part NAME.py")
+    new.add_argument(
+        "--part",
+        metavar="KIND",
+        help="write a part of this kind that works, and its test: topology, loss, exchange, …",
+    )
+    new.add_argument(
+        "--from", dest="template", metavar="TEMPLATE", default="three_banks", help="see p2psim list"
+    )
+
+
+def _new(asked: argparse.Namespace) -> int:
+    """``p2psim new``."""
+    if asked.part is not None:
+        print(*new_part(asked.part, asked.name), sep="\n")
+        return 0
+    print(new(asked.name, asked.template))
+    return 0
 
 
 def templates() -> dict[str, str]:
@@ -47,6 +74,8 @@ def read_template(name: str) -> str:
     InputError
         If there is none of this name.
     """
+    from p2psim.scenario.faults import unknown
+
     known = list(templates())
     if name not in known:
         raise InputError(Fault(unknown("scenario", name, known)))
@@ -55,6 +84,8 @@ def read_template(name: str) -> str:
 
 def _is_plain(name: str) -> bool:
     """Whether YAML reads a name as text, although nothing quotes it."""
+    from p2psim.scenario.yaml import scalar
+
     try:
         return isinstance(scalar(name), str)
     except ValueError:  # a number that is too large
@@ -84,6 +115,8 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
         If the name cannot be a file's, the template is not known, or the file is there already or cannot be
         written.
     """
+    from p2psim.scenario.notices import checked_name
+
     name = name.removesuffix(".yaml")
     try:
         checked_name(name)
@@ -107,8 +140,10 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
     return path
 
 
-def _folder() -> Traversable:
+def _folder() -> "Traversable":
     """Return the folder of shipped scenarios: inside the package when installed, beside it in a checkout."""
+    from importlib.resources import files
+
     inside = files("p2psim") / "_scenarios"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "scenarios"
 
@@ -164,6 +199,8 @@ def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
         If the kind is unknown, the name cannot be a part's, or a file is there already or cannot be written; then
         nothing is.
     """
+    from importlib.resources import files
+
     if kind not in TEMPLATES:
         raise InputError(
             f"--part: there is no file to begin with for {kind!r}, only for {', '.join(TEMPLATES)}"

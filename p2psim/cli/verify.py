@@ -2,15 +2,30 @@
 
 import argparse
 
+from p2psim.cli.arguments import Commands, add_command
 from p2psim.core.errors import FolderError
 from p2psim.core.printing import complain, print_json, print_table
-from p2psim.runs.result import Result
-from p2psim.runs.verification import damaged_files, verify_result
-from p2psim.simulation.check import TOLERANCE
 
 
-def verify(asked: argparse.Namespace) -> int:
-    """``p2psim verify``; returns its exit code."""
+def add(commands: Commands) -> None:
+    """Add the command."""
+    verify = add_command(
+        commands,
+        "verify",
+        "recompute recorded runs with the plain reference",
+        _verify,
+        json="print the differences as JSON",
+        needs=("p2psim.runs.result",),
+    )
+    verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
+
+
+def _verify(asked: argparse.Namespace) -> int:
+    """``p2psim verify``."""
+    from p2psim.runs.result import Result
+    from p2psim.runs.verification import damaged_files, verify_result
+    from p2psim.simulation.check import TOLERANCE
+
     result = Result.load(asked.run)
     checked, damaged = verify_result(result), damaged_files(result)
     rows = [

@@ -49,7 +49,7 @@ def key_values(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in values.items())
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = MOST_ROWS) -> None:
+def print_table(rows: Sequence[Mapping[Any, Any]], title: str = "", most: int = MOST_ROWS) -> None:
     """Print rows with the same keys, ruled on a terminal, as aligned text elsewhere.
 
     Parameters

@@ -301,7 +301,7 @@ def plan(
     never : bool
         Whether no update ever touches data.
     contraction : float, optional
-        C of `p2psim.theory.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
+        C of `p2psim.theory.bounds.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
     rates : ndarray, shape (N,), optional
         Chance of each agent's records to take part in a release; 1 when left out.
     factors : ndarray, shape (N,), optional

@@ -71,25 +71,6 @@ def noise_floor(eigenvalues: ArrayLike, step: float, scale: float, owners: int) 
     return float(np.sum(step * scale**2 * (1 + owners * h) / below))
 
 
-def noise_floor_small_step(dimension: int, step: float, scale: float, owners: int) -> float:
-    """p·lr·s²/(2(N+1)), to which `noise_floor` tends as h → 0 (within 25 % only for h(N−1) ≤ .25)."""
-    return dimension * step * scale**2 / (2 * (owners + 1))
-
-
-def noise_floor_small_step_unequal(
-    dimension: int, rho: float, l2: float, records: ArrayLike, sensitivity: float, epsilon: ArrayLike
-) -> float:
-    """2pNρΞ²/((N+1)σn²)·Σ1/ε_i²: different owners, ε_i spread over T answers, small steps.
-
-    It does not depend on T. Parameters are as in `p2psim.theory.star.step_sizes` and `horizon_scales`.
-    """
-    n, eps = np.broadcast_arrays(np.asarray(records, dtype=float), np.asarray(epsilon, dtype=float))
-    N = len(n)
-    return float(
-        2 * dimension * N * rho * sensitivity**2 / ((N + 1) * 2 * l2 * n.sum() ** 2) * np.sum(1 / eps**2)
-    )
-
-
 @dataclass(frozen=True)
 class Moments:
     """Stationary second moments of the noise, one row an eigenvector; infinite where unstable.
@@ -237,32 +218,6 @@ def noise_floor_unequal(
         ((lr * r)[:, None] * lam).T, 2 * (lr * u * s) ** 2, wake_shares, learner_decay, owner_decay
     )
     return float(0.5 * np.sum((2 * l2 + n @ lam / n.sum()) * moments.learner))
-
-
-def learner_spread(eigenvalues: ArrayLike, step: float, scale: float, owners: int) -> Float:
-    """Stationary standard deviation of θ_L along each eigenvector, for equal owners.
-
-    √(2·floor_j/λ_j) with floor_j the j-th term of `noise_floor`: infinite where h_j is unstable or λ_j is 0
-    (there noise adds up for ever). The regulariser's decay counts if it is included in the eigenvalues.
-
-    Parameters
-    ----------
-    eigenvalues, step, scale, owners
-        As in `noise_floor`.
-
-    Returns
-    -------
-    ndarray, shape (p,)
-        In units of θ.
-    """
-    lam = np.atleast_1d(np.asarray(eigenvalues, dtype=float))
-    if scale == 0:
-        return np.zeros(len(lam))
-    spread = [
-        np.sqrt(2 * noise_floor([value], step, scale, owners) / value) if value > 0 else np.inf
-        for value in lam
-    ]
-    return np.array(spread)
 
 
 def box_filling(spread: ArrayLike, theta_max: float, eigenvectors: ArrayLike | None = None) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2psim.cli.account.network import ranges
+from p2psim.cli.account.run import ranges
 from p2psim.cli.main import main
 from p2psim.runs import manifest
 from p2psim.runs.result import Result

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.cli.account.arguments import ROUNDING, downward, positive, share, upward
+from p2psim.cli.account.options import ROUNDING, downward, positive, share, upward
 from p2psim.core.errors import InputError
 
 numbers = st.floats(1e-290, 1e290)

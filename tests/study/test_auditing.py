@@ -11,7 +11,7 @@ from small_study import tree as star_tree
 
 from p2psim.audit import script, trial
 from p2psim.audit.driver import Audit, audit
-from p2psim.audit.showing import tree
+from p2psim.cli.audit import tree
 from p2psim.core.errors import InputError
 from p2psim.learning.graph.admm import AdmmReplay
 from p2psim.learning.graph.problem import GraphProblem

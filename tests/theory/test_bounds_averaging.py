@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import theory_references as references
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.theory.bounds import graph, shape
+from p2psim.theory.bounds import shape, synchronous
 
 FORMS = ["printed", "corrected"]
 
@@ -58,12 +59,12 @@ def test_corrected_bound_holds(p, T, owners, scale, theta_max, average, loss, se
     epsilon = random.uniform(0.5, 5, owners)
     v = shape.noise_moment(1.0, T, 100, epsilon, p)
     D = shape.box_diameter(theta_max, p)
-    c1 = scale * graph.best_c1(D, G, v, T, average)
+    c1 = scale * synchronous.best_c1(D, G, v, T, average)
     found = fitness(runs(gradient, theta_max, p, c1, T, average, np.sqrt(v / p), 200, random))
     # Any model of the box is at or above f*, so the least of these is a fair stand-in for f*, from above.
     best = np.clip(random.normal(size=(4000, p)) * theta_max, -theta_max, theta_max)
     least = min(fitness(best).min(), found.min())
-    bound = graph.averaging_bound(D, G, v, c1, T, average)
+    bound = synchronous.averaging_bound(D, G, v, c1, T, average)
     assert found.mean() - least <= bound + 5 * found.std() / np.sqrt(200)
 
 
@@ -84,11 +85,11 @@ def test_gradients_in_the_box_stay_below_their_bound(p, l2, theta_max, corner, s
     theta = random.uniform(-theta_max, theta_max, (200, p))
     theta = theta_max * np.sign(theta) if corner else theta
     gradients = 2 * l2 * theta + 2 * (theta @ X.T - y) @ X / 8
-    bound = shape.box_gradient(sensitivity, l2, theta_max, p)
+    bound = references.box_gradient(sensitivity, l2, theta_max, p)
     assert np.linalg.norm(gradients, axis=1).max() <= bound
     # Without records' gradients a corner has the whole of it.
     at_corner = np.linalg.norm(2 * l2 * np.full(p, theta_max))
-    assert shape.box_gradient(0.0, l2, theta_max, p) == pytest.approx(at_corner)
+    assert references.box_gradient(0.0, l2, theta_max, p) == pytest.approx(at_corner)
 
 
 @pytest.mark.parametrize("average", FORMS)
@@ -108,22 +109,22 @@ def test_weights_are_those_of_the_running_average(average, T):
     assert (np.diff(weights) >= -1e-15).all()
     s = 1 / np.sqrt(np.arange(1, K + 1))
     expected = 3.0**2 * weights[-1] / (2 * 0.7 * s[-1]) + (4.0 + 5.0) / 2 * 0.7 * (weights @ s)
-    assert graph.averaging_bound(3.0, 2.0, 5.0, 0.7, T, average) == pytest.approx(expected, rel=1e-12)
+    assert synchronous.averaging_bound(3.0, 2.0, 5.0, 0.7, T, average) == pytest.approx(expected, rel=1e-12)
 
 
 @given(D=st.floats(0.1, 10), G=st.floats(0.1, 10), v=st.floats(0, 100), T=st.integers(2, 1000))
 def test_best_c1_is_best(D, G, v, T):
-    c1 = graph.best_c1(D, G, v, T)
-    best = graph.averaging_bound(D, G, v, c1, T)
-    assert best == pytest.approx(graph.best_averaging_bound(D, G, v, T), rel=1e-12)
+    c1 = synchronous.best_c1(D, G, v, T)
+    best = synchronous.averaging_bound(D, G, v, c1, T)
+    assert best == pytest.approx(synchronous.best_averaging_bound(D, G, v, T), rel=1e-12)
     for factor in (0.9, 1.1):
-        assert graph.averaging_bound(D, G, v, factor * c1, T) > best
+        assert synchronous.averaging_bound(D, G, v, factor * c1, T) > best
 
 
 def test_bound_tends_to_its_large_horizon_form():
     D, G, v, c1, T = 2.0, 3.0, 4.0, 0.3, 10**6
     limit = (D**2 / (2 * c1) + c1 * (G**2 + v)) / np.sqrt(T)
-    assert graph.averaging_bound(D, G, v, c1, T) == pytest.approx(limit, rel=5e-3)
+    assert synchronous.averaging_bound(D, G, v, c1, T) == pytest.approx(limit, rel=5e-3)
 
 
 @pytest.mark.parametrize("average", FORMS)
@@ -133,7 +134,7 @@ def test_printed_bound_is_broken_without_noise_or_with_little(average):
 
     def gap(epsilon):
         v = shape.noise_moment(1.0, T, 1000, [epsilon], 1)
-        c1 = graph.best_c1(D, G, v, T, average)
+        c1 = synchronous.best_c1(D, G, v, T, average)
         found = runs(
             lambda theta: np.sign(theta - 1 / 3),
             1.0,
@@ -145,8 +146,8 @@ def test_printed_bound_is_broken_without_noise_or_with_little(average):
             500,
             np.random.default_rng(0),
         )
-        held = graph.best_averaging_bound(D, G, v, T, average)
-        printed = graph.best_averaging_bound(
+        held = synchronous.best_averaging_bound(D, G, v, T, average)
+        printed = synchronous.best_averaging_bound(
             D, G, shape.noise_moment(1.0, T, 1000, [epsilon], 1, "printed"), T, average, "printed"
         )
         return np.abs(found - 1 / 3).mean(), held, printed
@@ -162,7 +163,7 @@ def test_printed_bound_is_broken_without_noise_or_with_little(average):
 def test_printed_shape_is_one_over_n_times_the_root_of_the_sum():
     def printed(n, epsilon):
         moment = shape.noise_moment(2.0, 50, n, epsilon, 7, "printed")
-        return graph.best_averaging_bound(3.0, 1.0, moment, 50, form="printed")
+        return synchronous.best_averaging_bound(3.0, 1.0, moment, 50, form="printed")
 
     assert printed(1000, [1.0, 2.0]) / printed(4000, [1.0, 2.0]) == pytest.approx(4)
     assert printed(1000, [1.0]) / printed(1000, [10.0]) == pytest.approx(10)
@@ -170,8 +171,8 @@ def test_printed_shape_is_one_over_n_times_the_root_of_the_sum():
 
 def test_what_cannot_be():
     with pytest.raises(ValueError, match="c1 must be positive"):
-        graph.averaging_bound(1.0, 1.0, 1.0, 0.0, 10)
+        synchronous.averaging_bound(1.0, 1.0, 1.0, 0.0, 10)
     with pytest.raises(ValueError, match="a model to average"):
-        graph.averaging_bound(1.0, 1.0, 1.0, 1.0, 1, "printed")
+        synchronous.averaging_bound(1.0, 1.0, 1.0, 1.0, 1, "printed")
     with pytest.raises(ValueError, match="every c1"):
-        graph.best_c1(1.0, 0.0, 0.0, 10)
+        synchronous.best_c1(1.0, 0.0, 0.0, 10)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import theory_references as references
 from forecast_cases import some_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.theory.bounds import graph, shape
+from p2psim.theory.bounds import shape, synchronous
 from p2psim.theory.forecasts.synchronous import descent_steps, synchronous_descent
 
 
@@ -28,7 +29,7 @@ def problems(draw):
     random = np.random.default_rng(draw(st.integers(0, 10**6)))
     A = random.normal(size=(p, p))
     H = A @ A.T / p + draw(st.floats(1e-4, 2)) * np.eye(p)
-    _, lipschitz = graph.curvature_range(H)
+    _, lipschitz = synchronous.curvature_range(H)
     T = draw(st.integers(2, 200))
     kind = draw(st.sampled_from(["descent", "constant", "random", "decreasing"]))
     k = np.arange(1, T)
@@ -36,7 +37,7 @@ def problems(draw):
         "descent": 1 / (lipschitz * k),
         "constant": np.full(T - 1, draw(st.floats(0.01, 1)) / lipschitz),
         "random": random.uniform(0.01, 1, T - 1) / lipschitz,
-        "decreasing": graph.decreasing_steps(*graph.curvature_range(H), T),
+        "decreasing": references.decreasing_steps(*synchronous.curvature_range(H), T),
     }[kind]
     epsilon = random.uniform(0.1, 10, draw(st.integers(1, 20)))
     moment = shape.noise_moment(draw(st.floats(0, 10)), T, draw(st.integers(10, 10**6)), epsilon, p)
@@ -47,21 +48,21 @@ def problems(draw):
 def test_corrected_bound_holds(problem):
     H, start, steps, moment = problem
     gaps = exact_gaps(H, start, steps, moment)
-    bound = graph.descent_bound(gaps[0], *graph.curvature_range(H), steps, moment, len(H))
+    bound = synchronous.descent_bound(gaps[0], *synchronous.curvature_range(H), steps, moment, len(H))
     assert (gaps <= bound * (1 + 1e-9)).all()
 
 
 @given(problems())
 def test_closed_form_holds_and_is_no_better_than_the_recursion(problem):
     H, start, _, moment = problem
-    constants = graph.curvature_range(H)
+    constants = synchronous.curvature_range(H)
     for T in (1, 2, 10, 100):
-        steps = graph.decreasing_steps(*constants, T)
+        steps = references.decreasing_steps(*constants, T)
         assert (steps * constants[1] <= 1 + 1e-12).all()
         gaps = exact_gaps(H, start, steps, moment)
-        closed = graph.decreasing_descent_bound(gaps[0], *constants, T, moment)
+        closed = synchronous.decreasing_descent_bound(gaps[0], *constants, T, moment)
         assert gaps[-1] <= closed * (1 + 1e-9)
-        recursion = graph.descent_bound(gaps[0], *constants, steps, moment, len(H))[-1]
+        recursion = synchronous.descent_bound(gaps[0], *constants, steps, moment, len(H))[-1]
         assert recursion <= closed * (1 + 1e-9)
 
 
@@ -80,7 +81,7 @@ def test_one_round_from_the_minimiser_meets_the_corrected_bound_exactly(owners, 
     steps = np.array([fraction / lipschitz])
     gap = exact_gaps(H, np.zeros(p), steps, moment)[1]
     bounds = {
-        form: graph.descent_bound(0.0, lipschitz, lipschitz, steps, moment, p, form)[1]
+        form: synchronous.descent_bound(0.0, lipschitz, lipschitz, steps, moment, p, form)[1]
         for form in ("printed", "corrected")
     }
     assert bounds["corrected"] == pytest.approx(gap, rel=1e-12)
@@ -91,11 +92,11 @@ def test_one_round_from_the_minimiser_meets_the_corrected_bound_exactly(owners, 
 def test_printed_limit_is_broken_since_the_model_freezes():
     """Exact E[ψ] of the printed steps against (9): for every constant, a large enough ε or T breaks it."""
     statistics = some_statistics(5, 3)
-    strong, lipschitz = graph.curvature_range(statistics.hessian)
+    strong, lipschitz = synchronous.curvature_range(statistics.hessian)
     rho, starts = 1 / lipschitz, statistics.excess(np.zeros(3))
     total = shape.inverse_square_sum(np.full(5, 1000.0))
     n = statistics.records.sum()
-    promised = graph.printed_descent_limit(1.0, rho, strong, n, total)
+    promised = synchronous.printed_descent_limit(1.0, rho, strong, n, total)
     for T in (100, 1000):
         scales = 2 * 1.0 * T / (statistics.records * 1000.0)
         made = synchronous_descent(
@@ -117,7 +118,7 @@ def test_the_printed_limit_is_the_noise_of_the_first_printed_step_over_its_contr
     v = shape.noise_moment(3.0, T, n, epsilon, p)
     first = descent_steps(0.2, T, "printed")[0]
     expected = first * v / (p * 0.7)
-    got = graph.printed_descent_limit(3.0, 0.2, 0.7, n, shape.inverse_square_sum(epsilon))
+    got = synchronous.printed_descent_limit(3.0, 0.2, 0.7, n, shape.inverse_square_sum(epsilon))
     assert got == pytest.approx(expected, rel=1e-12)
 
 
@@ -131,13 +132,15 @@ def test_corrected_recursion_holds_for_the_algorithm_of_either_form(owners, p, s
     """From statistics to ψ by the forecast, which knows nothing of L, λ and v."""
     random = np.random.default_rng(seed)
     statistics, T = some_statistics(owners, p, seed=seed), int(random.integers(2, 60))
-    constants = graph.curvature_range(statistics.hessian)
+    constants = synchronous.curvature_range(statistics.hessian)
     epsilon, rho = random.uniform(0.5, 50, owners), 1 / constants[1]
     scales = 2 * 1.5 * T / (statistics.records * epsilon)
     variances = np.broadcast_to(2 * scales**2, (T - 1, owners))
     made = synchronous_descent(statistics, statistics.minimum, rho, T, variances, form)
     v = shape.noise_moment(1.5, T, statistics.records.sum(), epsilon, p)
-    bound = graph.descent_bound(statistics.excess(np.zeros(p)), *constants, descent_steps(rho, T, form), v, p)
+    bound = synchronous.descent_bound(
+        statistics.excess(np.zeros(p)), *constants, descent_steps(rho, T, form), v, p
+    )
     assert (made.parts.psi * statistics.minimum <= bound * (1 + 1e-9)).all()
 
 
@@ -156,11 +159,11 @@ def test_second_moment_of_noise_is_that_of_draws():
 
 def test_best_horizon_is_where_the_closed_form_is_least():
     gap, strong, lipschitz, one = 2.0, 0.3, 4.0, 1e-6
-    best = graph.best_horizon(gap, strong, lipschitz, one)
+    best = synchronous.best_horizon(gap, strong, lipschitz, one)
     T = np.arange(1, 5000)
-    values = [graph.decreasing_descent_bound(gap, strong, lipschitz, t, one * t**2) for t in T]
+    values = [synchronous.decreasing_descent_bound(gap, strong, lipschitz, t, one * t**2) for t in T]
     assert abs(T[np.argmin(values)] - best) <= 1
-    assert graph.best_horizon(gap, strong, lipschitz, 0.0) == np.inf
+    assert synchronous.best_horizon(gap, strong, lipschitz, 0.0) == np.inf
 
 
 @pytest.mark.parametrize(
@@ -169,8 +172,8 @@ def test_best_horizon_is_where_the_closed_form_is_least():
 )
 def test_constants_that_cannot_be(constants, steps, match):
     with pytest.raises(ValueError, match=match):
-        graph.descent_bound(1.0, *constants, steps, 1.0, 1)
+        synchronous.descent_bound(1.0, *constants, steps, 1.0, 1)
 
 
 def test_curvature_range_by_hand():
-    assert graph.curvature_range(np.diag([0.5, 3.0])) == (1.0, 6.0)
+    assert synchronous.curvature_range(np.diag([0.5, 3.0])) == (1.0, 6.0)

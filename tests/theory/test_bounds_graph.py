@@ -1,10 +1,11 @@
 """B Proposition 1 and Theorem 2 on graphs of all kinds, against exact second moments of coordinate descent."""
 
 import numpy as np
+import theory_references as references
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.theory import graph
+from p2psim.theory.bounds import graph
 
 
 def random_case(n, p, mu, seed):
@@ -60,7 +61,7 @@ def test_corrected_bounds_hold(n, p, mu, T, growth, scale, seed):
     # A noisy step moves by α_i·μ·c_i·η = μ·D_ii·c_i/L_i·η; η has variance 2s².
     variances = 2 * (mu * D * c / blocks * scales) ** 2
     gaps = exact_gaps(H, n, p, blocks, start, variances)
-    moments = graph.noise_moments(D, c, mu, scales)
+    moments = references.noise_moments(D, c, mu, scales)
     for t in range(1, T + 1):
         bound = graph.utility_bound(gaps[0], rate, blocks, moments[:t], p)
         assert gaps[t] <= bound * (1 + 1e-9)
@@ -77,7 +78,7 @@ def test_printed_bound_is_broken_by_one_step_from_the_minimiser(p, mu, seed):
     blocks = D * (1 + mu)
     scales = np.full((1, n), random.uniform(0.1, 2))
     gap = exact_gaps(H, n, p, blocks, np.zeros(n * p), 2 * (mu * D / blocks * scales) ** 2)[1]
-    moments = graph.noise_moments(D, np.ones(n), mu, scales)
+    moments = references.noise_moments(D, np.ones(n), mu, scales)
     rate = graph.contraction_rate(3 * mu, blocks)
     np.testing.assert_allclose(gap, graph.utility_bound(0.0, rate, blocks, moments, p), rtol=1e-9)
     np.testing.assert_allclose(

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from p2psim.privacy.allocations import Contraction, Releases
+from p2psim.theory.bounds.graph import contraction_rate
 from p2psim.theory.forecasts.descent import linear_descent
 from p2psim.theory.forecasts.descent_orders import Orders, sampled
 from p2psim.theory.forecasts.descent_path import coefficients, distances, known_wakes_noise, path, terms
 from p2psim.theory.forecasts.split import accumulate
-from p2psim.theory.graph import contraction_rate
 
 
 def some_graph(agents, kind, seed):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import theory_references as references
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from p2psim.theory import graph
+from p2psim.theory.bounds import graph
 
 
 def ring(mu: float, n: int = 5, p: int = 1, curvature: float = 1.0):
@@ -59,7 +60,7 @@ def test_one_step_from_the_minimiser_meets_the_corrected_bound_exactly(p):
     H, L = ring(mu), 2 * (1 + mu)
     # A step adds α·μ·η to the block that wakes, α = 1/(1 + μ): variance 2s² in each of p coordinates.
     gap = p * expected_gap(H, np.zeros(5), 1 / L, [2 * (mu * scale / (1 + mu)) ** 2])[1]
-    moments = graph.noise_moments([2.0] * 5, [1.0] * 5, mu, np.full((1, 5), scale))
+    moments = references.noise_moments([2.0] * 5, [1.0] * 5, mu, np.full((1, 5), scale))
     rate = graph.contraction_rate(2 * mu, [L] * 5)
     bounds = {
         form: graph.utility_bound(0.0, rate, [L] * 5, moments, p, form) for form in ("printed", "corrected")
@@ -75,7 +76,7 @@ def test_utility_bound_holds_and_the_printed_one_does_not_where_scales_grow(grow
     scales = 0.1 * growth ** np.arange(T)
     gaps = expected_gap(H, np.ones(5), 1 / L, 2 * (mu * scales / (1 + mu)) ** 2)
     rate = graph.contraction_rate(2 * mu, [L] * 5)
-    moments = graph.noise_moments([2.0] * 5, [1.0] * 5, mu, np.repeat(scales[:, None], 5, axis=1))
+    moments = references.noise_moments([2.0] * 5, [1.0] * 5, mu, np.repeat(scales[:, None], 5, axis=1))
     assert gaps[-1] <= graph.utility_bound(gaps[0], rate, [L] * 5, moments, 1)
     if growth > 1:
         assert gaps[-1] > graph.utility_bound(gaps[0], rate, [L] * 5, moments, 1, "printed")
@@ -83,14 +84,14 @@ def test_utility_bound_holds_and_the_printed_one_does_not_where_scales_grow(grow
 
 def test_objectives_of_the_allocations_are_the_known_ones():
     """C = .9, T = 50: printed/uniform 4.481, corrected/uniform .5538."""
-    uniform = graph.allocation_objective(0.9, np.full(50, 1 / 50))
-    printed = graph.allocation_objective(0.9, graph.step_shares(0.9, 50, "printed"))
-    corrected = graph.allocation_objective(0.9, graph.step_shares(0.9, 50))
+    uniform = references.allocation_objective(0.9, np.full(50, 1 / 50))
+    printed = references.allocation_objective(0.9, references.step_shares(0.9, 50, "printed"))
+    corrected = references.allocation_objective(0.9, references.step_shares(0.9, 50))
     assert printed / uniform == pytest.approx(4.481, abs=5e-4)
     assert corrected / uniform == pytest.approx(0.5538, abs=5e-5)
 
 
-@pytest.mark.parametrize(("power", "exponent"), [(1, graph.THIRD), (2, graph.QUARTER)])
+@pytest.mark.parametrize(("power", "exponent"), [(1, references.THIRD), (2, references.QUARTER)])
 def test_corrected_allocation_is_the_best_under_its_budget(power, exponent):
     """Against a general optimiser: Σ ε or Σ ε² equal to one."""
     rate, T = 0.8, 12
@@ -100,20 +101,23 @@ def test_corrected_allocation_is_the_best_under_its_budget(power, exponent):
         return e / np.sum(e**power) ** (1 / power)
 
     found = minimize(
-        lambda x: np.log(graph.allocation_objective(rate, spend(x))), np.zeros(T), method="BFGS", tol=1e-10
+        lambda x: np.log(references.allocation_objective(rate, spend(x))),
+        np.zeros(T),
+        method="BFGS",
+        tol=1e-10,
     )
-    best = graph.step_shares(rate, T, exponent=exponent)
+    best = references.step_shares(rate, T, exponent=exponent)
     np.testing.assert_allclose(spend(found.x), spend(np.log(best)), rtol=1e-4)
 
 
 @given(rate=st.floats(0.5, 0.999), steps=st.integers(1, 200))
 def test_corrected_is_never_worse_than_uniform_nor_uniform_than_printed(rate, steps):
     objective = [
-        graph.allocation_objective(rate, shares)
+        references.allocation_objective(rate, shares)
         for shares in (
-            graph.step_shares(rate, steps),
+            references.step_shares(rate, steps),
             np.full(steps, 1 / steps),
-            graph.step_shares(rate, steps, "printed"),
+            references.step_shares(rate, steps, "printed"),
         )
     ]
     assert objective[0] <= objective[1] * (1 + 1e-12)
@@ -125,4 +129,4 @@ def test_expected_wakes():
     from scipy.stats import nbinom
 
     k = np.array([1, 2, 7])
-    np.testing.assert_allclose(graph.expected_steps(k, 12), k + nbinom(k, 1 / 12).mean(), rtol=1e-12)
+    np.testing.assert_allclose(references.expected_steps(k, 12), k + nbinom(k, 1 / 12).mean(), rtol=1e-12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import theory_references as references
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,12 +150,12 @@ def test_floor_is_infinite_from_the_threshold_on() -> None:
 
 def test_small_step_forms() -> None:
     # theory.md: at N = 86 and h = 1 the small-step form is 58 times too low.
-    ratio = floors.noise_floor([1.0], 1.0, 1.0, 86) / floors.noise_floor_small_step(1, 1.0, 1.0, 86)
+    ratio = floors.noise_floor([1.0], 1.0, 1.0, 86) / references.noise_floor_small_step(1, 1.0, 1.0, 86)
     assert ratio == pytest.approx(58, abs=0.5)
     # Within 25 % at h(N − 1) = .25, and exact as h vanishes.
     for owners in (2, 10, 86):
         lam = np.array([0.25 / (owners - 1)])
-        small = floors.noise_floor_small_step(1, 1.0, 1.0, owners)
+        small = references.noise_floor_small_step(1, 1.0, 1.0, owners)
         assert 0.75 < small / floors.noise_floor(lam, 1.0, 1.0, owners) < 1.25
         assert floors.noise_floor(lam * 1e-6, 1.0, 1.0, owners) == pytest.approx(small, rel=1e-5)
 
@@ -162,13 +163,13 @@ def test_small_step_forms() -> None:
 def test_measured_floor_of_the_data_notes() -> None:
     # N = 3, p = 10, Ξ = 8, n_i = 250,000, T = 1000, ε = 10, lr/f(θ*) = 250: ψ predicted .0128.
     scale = floors.horizon_scales(8.0, 1000, [250_000], 10.0)[0]
-    assert floors.noise_floor_small_step(10, 250.0, scale, 3) == pytest.approx(0.0128, abs=5e-5)
+    assert references.noise_floor_small_step(10, 250.0, scale, 3) == pytest.approx(0.0128, abs=5e-5)
 
 
 def test_unequal_small_step_form() -> None:
     records, epsilon = np.array([100, 300, 50]), np.array([1.0, 2.0, 0.5])
     rho, l2, p = 1e-6, 0.5, 2
-    small = floors.noise_floor_small_step_unequal(p, rho, l2, records, 1.5, epsilon)
+    small = references.noise_floor_small_step_unequal(p, rho, l2, records, 1.5, epsilon)
     # 2·2·3·ρ·2.25/(4·1·450²)·(1 + 1/4 + 4)
     assert small == pytest.approx(2 * 2 * 3 * rho * 2.25 / (4 * 450**2) * 5.25)
     # It is the limit of the exact floor and does not depend on T. (Equal curvatures.)
@@ -180,23 +181,23 @@ def test_unequal_small_step_form() -> None:
             records,
         )
         assert exact == pytest.approx(small, rel=1e-3)
-    equal = floors.noise_floor_small_step_unequal(p, rho, l2, [100] * 3, 1.5, 2.0)
+    equal = references.noise_floor_small_step_unequal(p, rho, l2, [100] * 3, 1.5, 2.0)
     step = star.step_sizes(rho, 10, l2, [100] * 3)[0]
     scale = floors.horizon_scales(1.5, 10, [100] * 3, 2.0)[0]
-    assert equal == pytest.approx(floors.noise_floor_small_step(p, step, scale, 3))
+    assert equal == pytest.approx(references.noise_floor_small_step(p, step, scale, 3))
 
 
 def test_box_filling() -> None:
     # One eigenvalue: floor = ½·λ·spread².
-    spread = floors.learner_spread([0.5, 2.0], 0.4, 1.3, 3)
+    spread = references.learner_spread([0.5, 2.0], 0.4, 1.3, 3)
     floor = floors.noise_floor([0.5, 2.0], 0.4, 1.3, 3)
     assert 0.5 * (0.5 * spread[0] ** 2 + 2.0 * spread[1] ** 2) == pytest.approx(floor)
     turn = np.array([[1.0, -1.0], [1.0, 1.0]]) / 2**0.5
     assert floors.box_filling([3.0, 4.0], 10.0) == pytest.approx(0.4)
     assert floors.box_filling([3.0, 4.0], 10.0, turn) == pytest.approx((12.5**0.5) / 10)
     assert floors.box_filling([0.0, np.inf], 10.0, turn) == np.inf
-    np.testing.assert_array_equal(floors.learner_spread([1.0, 0.0], 1.0, 0.0, 3), [0, 0])
-    assert np.isinf(floors.learner_spread([1.0, 0.0], 1.0, 1.0, 3)[1])
+    np.testing.assert_array_equal(references.learner_spread([1.0, 0.0], 1.0, 0.0, 3), [0, 0])
+    assert np.isinf(references.learner_spread([1.0, 0.0], 1.0, 1.0, 3)[1])
     uniform = np.random.default_rng(0).uniform(-1, 1, 200_000)
     assert uniform.std() == pytest.approx(floors.FILLS, rel=0.01)
 
@@ -208,7 +209,7 @@ def test_box_filling_tells_the_budgets_of_three_banks_apart() -> None:
     lam = np.full(10, 0.03 / step)
     filling = {
         eps: floors.box_filling(
-            floors.learner_spread(lam, step, floors.horizon_scales(1.0, 1000, [3000], eps)[0], 3), 3.0
+            references.learner_spread(lam, step, floors.horizon_scales(1.0, 1000, [3000], eps)[0], 3), 3.0
         )
         for eps in (0.1, 1.0, 10.0, 100.0)
     }
@@ -229,7 +230,7 @@ def test_reweighting_multiplies_the_noise_of_small_steps():
     """
     gamma, h = np.array([0.8, 0.19, 0.01]), 1e-7
     equal = floors.noise_floor_unequal(np.ones((3, 1)), [h] * 3, [1.0] * 3, [10] * 3)
-    assert equal == pytest.approx(floors.noise_floor_small_step(1, h, 1.0, 3), rel=1e-4)
+    assert equal == pytest.approx(references.noise_floor_small_step(1, h, 1.0, 3), rel=1e-4)
     reweighted = floors.noise_floor_unequal(
         np.ones((3, 1)), [h] * 3, [1.0] * 3, [10] * 3, wake_shares=gamma, reweights=1 / (3 * gamma)
     )

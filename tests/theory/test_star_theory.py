@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import theory_references as references
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,7 +102,7 @@ def test_rho_for_h_makes_the_steepest_owner_have_h(h, horizon, l2, records, seed
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(len(records), 5, 3))
     hessians = 2 * X.transpose(0, 2, 1) @ X / 5
-    curvatures = star.largest_curvatures(hessians)
+    curvatures = references.largest_curvatures(hessians)
     np.testing.assert_allclose(curvatures, [2 * np.linalg.norm(x, 2) ** 2 / 5 for x in X])
     rho = star.rho_for_h(h, horizon, l2, records, curvatures)
     assert star.steepness(star.step_sizes(rho, horizon, l2, records), curvatures).max() == pytest.approx(h)
@@ -115,8 +116,10 @@ def test_rho_for_h_refuses_flat_losses() -> None:
 @pytest.mark.parametrize(("owners", "limit"), [(3, 1.3846), (5, 1.3043)])
 def test_printed_form_tends_to_another_minimiser(owners: int, limit: float) -> None:
     # ℓ = (θ − 3)², l2 = 1.
-    assert star.quadratic_limit(1.0, [[1.0]], [3.0], owners, "printed")[0] == pytest.approx(limit, abs=5e-5)
-    assert star.quadratic_limit(1.0, [[1.0]], [3.0], owners, "corrected")[0] == pytest.approx(1.5)
+    assert references.quadratic_limit(1.0, [[1.0]], [3.0], owners, "printed")[0] == pytest.approx(
+        limit, abs=5e-5
+    )
+    assert references.quadratic_limit(1.0, [[1.0]], [3.0], owners, "corrected")[0] == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("form", ["printed", "corrected"])
@@ -135,6 +138,6 @@ def test_limits_are_where_the_plain_algorithm_goes(form: star.Form) -> None:
         models[i] = min(max(models[i], -theta_max), theta_max)
         if k >= 20_000:
             tail.append(learner)
-    expected = star.quadratic_limit(l2, [[1.0]], [3.0], owners, form)[0]
+    expected = references.quadratic_limit(l2, [[1.0]], [3.0], owners, form)[0]
     # Owners' identical losses leave no noise; what remains is a bias of the order of the step.
     assert np.mean(tail) == pytest.approx(expected, abs=0.01)

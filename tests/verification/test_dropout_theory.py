@@ -18,7 +18,7 @@ from p2psim.network.exchanges import Request
 from p2psim.network.members import Members
 from p2psim.network.section import Given, Star, draw_links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.theory.dropout import answer_frequencies, noise_moment, stationary_mean, weighted_optimum
+from p2psim.theory.star import answer_frequencies, noise_moment, stationary_mean, weighted_optimum
 
 pytestmark = pytest.mark.verification
 

@@ -1,149 +1,22 @@
-"""``p2psim account run``: what the releases of a run cost.
-
-``p2psim account network``: who learns what about whom.
-
-What each action of ``p2psim account`` does.
-"""
+"""``p2psim account network``: who learns what about whom when each adds Gaussian noise once and then all gossip."""
 
 from __future__ import annotations
 
 import argparse
-import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from p2psim.cli.account.arguments import positive, share, upward
-from p2psim.cli.account.listing import At, chosen
-from p2psim.cli.account.releases import account_calibrate, account_releases, read_at
-from p2psim.core.errors import Fault, InputError, MissingPartError, check_place
+from p2psim.cli.account.options import positive, share, upward
+from p2psim.cli.arguments import Commands, add_command, number, whole
+from p2psim.core.errors import Fault, InputError, check_place
 from p2psim.core.printing import complain, print_json, print_table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from p2psim.network.section import Links
     from p2psim.privacy.network_privacy import Shares
-    from p2psim.runs.ledger_check import Recounted
-    from p2psim.runs.result import Result
-
-#: Ranges of agents that a row of the table names.
-MOST_RANGES = 5
-
-
-def account_run(asked: argparse.Namespace) -> int:
-    """Print what each cell's agents spent, the most over replicas; return the exit code."""
-    from p2psim.runs.ledger_check import recount
-    from p2psim.runs.result import Result
-    from p2psim.runs.verification import checked_partly
-
-    result = Result.load(asked.run)
-    try:
-        at = _at(asked, result)
-        runs = list(recount(result, asked.cell))
-    except MissingPartError as error:
-        raise checked_partly(result, error) from None
-    noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
-    accountants, left_out = chosen(asked.accountant, noises)
-    sums = [
-        {
-            name: at.sums(accountant, run.charges, run.scenario.privacy.overlap.holders)
-            for name, accountant in accountants.items()
-        }
-        for run in runs
-    ]
-    if asked.json:
-        print_json(
-            {
-                "epsilon": at.epsilon,
-                "delta": at.delta,
-                "not_able": left_out,
-                "agents": [
-                    row for run, found in zip(runs, sums, strict=True) for row in _each(run, found, at)
-                ],
-            }
-        )
-        return 0
-    rows = []
-    for cell in dict.fromkeys(run.cell for run in runs):
-        mine = [(run, found) for run, found in zip(runs, sums, strict=True) if run.cell == cell]
-        entry = result.described.cells[cell]
-        rows += [{"cell": cell, **entry.swept, **row} for row in _of_cell(mine, at, entry.notes)]
-    print_table(rows, f"{at.asked} of agents' real records at {at.fixed}; the most over replicas", len(rows))
-    if left_out:
-        names = ", ".join(noise.name for noise in noises)
-        print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
-    return 0
-
-
-def _at(asked: argparse.Namespace, result: Result) -> At:
-    if asked.delta is None and asked.epsilon is None:
-        delta = result.scenario.privacy.delta
-        if delta is None:
-            raise InputError("--delta or --epsilon: one must be given, since the run has no δ of its own")
-        return At(delta, None)
-    return read_at(asked)
-
-
-def _each(run: Recounted, found: dict[str, np.ndarray], at: At) -> list[dict[str, Any]]:
-    key = "epsilon" if at.delta is not None else "delta"
-    flags = _flags(run)
-    return [
-        {
-            "cell": run.cell,
-            "replica": run.replica,
-            "agent": agent,
-            "releases": int(run.charges.made[agent]),
-            **{f"{key}_{name}": float(values[agent]) for name, values in found.items()},
-            "flags": flags[agent],
-        }
-        for agent in range(run.charges.agents)
-    ]
-
-
-def _flags(run: Recounted) -> list[list[str]]:
-    """What must be said with the numbers of each agent, as the ledger has it."""
-    from p2psim.runs.tables import FLAGS
-
-    raised = {
-        name: run.ledger[name].fillna(False).astype(bool).to_numpy() for name in FLAGS if name in run.ledger
-    }
-    return [[name for name, flags in raised.items() if flags[agent]] for agent in range(len(run.ledger))]
-
-
-def _of_cell(
-    runs: Sequence[tuple[Recounted, dict[str, np.ndarray]]], at: At, notes: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Rows of one cell: agents of whom all is the same have one together."""
-    agents = max(run.charges.agents for run, _ in runs)
-    together: dict[tuple[Any, ...], list[int]] = {}
-    for agent in range(agents):
-        releases = max(int(run.charges.made[agent]) for run, _ in runs)
-        spent = [upward(float(max(found[name][agent] for _, found in runs))) for name in runs[0][1]]
-        raised = {name: None for run, _ in runs for name in _flags(run)[agent]}
-        together.setdefault((releases, *spent, ", ".join([*raised, *notes])), []).append(agent)
-    names = list(runs[0][1])
-    return [
-        {
-            "agents": ranges(own),
-            "releases": releases,
-            **{f"{at.asked} {name}": value for name, value in zip(names, spent, strict=True)},
-            "flags": flags,
-        }
-        for (releases, *spent, flags), own in together.items()
-    ]
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers in few words: 0–2, 5. Of many ranges the first, and how many numbers there are."""
-    from p2psim.scenario.yaml import runs_of
-
-    shown = [f"{low}" if low == high else f"{low}–{high}" for low, high in runs_of(numbers)]
-    if len(shown) > MOST_RANGES:
-        shown[MOST_RANGES:] = [f"… ({len(numbers)} in all)"]
-    return ", ".join(shown)
-
 
 #: What every number of this rests on.
 NOTES = (
@@ -155,8 +28,37 @@ NOTES = (
 MOST_IN_JSON = 300
 
 
-def account_network(asked: argparse.Namespace) -> int:
+def add(actions: Commands) -> None:
+    """Add the action."""
+    network = add_command(
+        actions,
+        "network",
+        "who learns what about whom when each adds Gaussian noise once and then all gossip",
+        _account,
+        json="print it as JSON",
+    )
+    network.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, for its graph")
+    network.add_argument("--topology", metavar="YAML", help="a graph instead: '{kind: ring, agents: 20}'")
+    network.add_argument(
+        "--seed", type=whole("--seed"), default=0, metavar="S", help="of a random --topology; 0 by default"
+    )
+    network.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as in p2psim run")
+    network.add_argument(
+        "--steps", type=whole("--steps"), required=True, metavar="T", help="steps of x ← W x"
+    )
+    network.add_argument("--sigma", type=number, required=True, metavar="S", help="σ of the noise")
+    network.add_argument(
+        "--sensitivity", type=number, default=1.0, metavar="D", help="L2 sensitivity Δ; 1 by default"
+    )
+    network.add_argument("--delta", type=number, required=True, metavar="D", help="δ at which ε is told")
+    network.add_argument("--colluders", metavar="I,J,…", help="agents whose views are added to everybody's")
+    network.add_argument("--out", metavar="DIR", help="where to draw the figures; none are drawn without")
+
+
+def _account(asked: argparse.Namespace) -> int:
     """Print ε by distance, draw the figures that were asked for, and return the exit code."""
+    import numpy as np
+
     from p2psim.network.spectrum import metropolis
     from p2psim.privacy.network_privacy import by_distance, epsilons, hop_distances, shares
 
@@ -186,7 +88,7 @@ def account_network(asked: argparse.Namespace) -> int:
         }
         for one, cost in zip(by_distance(found.share, hops), by_distance(epsilon, hops), strict=True)
     ]
-    alone = float(epsilons(_one(), ratio, delta)[0])
+    alone = float(epsilons(np.ones(1), ratio, delta)[0])
     files = _draw(asked, found, hops, ratio, delta) if asked.out else []
     if asked.json:
         print_json(_tree(asked, found, epsilon, hops, alone, files))
@@ -207,12 +109,6 @@ def account_network(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _one() -> np.ndarray:
-    import numpy as np
-
-    return np.ones(1)
-
-
 def _tree(
     asked: argparse.Namespace,
     found: Shares,
@@ -221,8 +117,6 @@ def _tree(
     alone: float,
     files: list[str],
 ) -> dict[str, Any]:
-    from dataclasses import asdict
-
     from p2psim.privacy.network_privacy import by_distance
 
     tree: dict[str, Any] = {
@@ -278,8 +172,8 @@ def _colluders(given: str | None, agents: int) -> list[int]:
         numbers = sorted({int(part) for part in given.split(",")})
     except ValueError:
         raise InputError(f"--colluders: agents' numbers, such as 3,5, are expected, got {given!r}") from None
-    for number in numbers:
-        check_place("--colluders", number, agents)
+    for agent in numbers:
+        check_place("--colluders", agent, agents)
     return numbers
 
 
@@ -291,6 +185,8 @@ def _links(asked: argparse.Namespace) -> Links:
 
 def _of_scenario(asked: argparse.Namespace) -> Links:
     """Graph of the scenario's first cell and replica."""
+    import tempfile
+
     from p2psim.scenario.cells import cells
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.algorithms import adapter_of
@@ -334,16 +230,3 @@ def _of_topology(asked: argparse.Namespace) -> Links:
 def _named(fault: Fault) -> str:
     """The key of a fault of a topology, which here is an argument."""
     return f"--topology{fault.key.removeprefix('network.topology')}" if not fault.path else fault.key
-
-
-ACTIONS = {
-    "releases": account_releases,
-    "run": account_run,
-    "calibrate": account_calibrate,
-    "network": account_network,
-}
-
-
-def account(asked: argparse.Namespace) -> int:
-    """``p2psim account``; takes parsed arguments, returns the exit code."""
-    return ACTIONS[asked.action](asked)

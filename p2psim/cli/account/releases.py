@@ -1,7 +1,4 @@
-"""``p2psim account calibrate``: noise for a budget, or releases for a budget.
-
-``p2psim account releases``: what a list of releases costs.
-"""
+"""``p2psim account releases``: what a list of releases costs, by every accountant."""
 
 from __future__ import annotations
 
@@ -10,8 +7,21 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.account.arguments import check_rate, downward, positive, share, upward
-from p2psim.cli.account.listing import MOST, At, Listed, chosen, listed, noise_of, read_list
+from p2psim.cli.account.options import (
+    EvaluationPoint,
+    ReleaseList,
+    add_accountants,
+    add_at,
+    add_noise,
+    check_rate,
+    chosen,
+    listed,
+    positive,
+    read_at,
+    read_list,
+    upward,
+)
+from p2psim.cli.arguments import Commands, add_command, number, whole
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 
@@ -20,106 +30,50 @@ if TYPE_CHECKING:
 
     from p2psim.privacy.accounting.accountants import Accountant
 
-
-def account_calibrate(asked: argparse.Namespace) -> int:
-    """Print the largest loss, or the most releases, by each accountant; return the exit code."""
-    epsilon = positive("--epsilon", asked.epsilon)
-    delta = share("--delta", asked.delta, zero=True)
-    check_rate("--rate", asked.rate)
-    noise = noise_of(asked.noise, None if asked.rate == 1 else asked.rate)
-    accountants, left_out = chosen(asked.accountant, [noise])
-    if delta == 0:
-        without = [name for name, accountant in accountants.items() if not accountant.needs_delta]
-        if not without or (asked.accountant and len(without) < len(accountants)):
-            raise InputError(
-                f"--delta: must be given for {', '.join(n for n in accountants if n not in without)}"
-            )
-        accountants, left_out = (
-            {name: accountants[name] for name in without},
-            [*left_out, *(name for name in accountants if name not in without)],
-        )
-    find = _scales if asked.count is not None else _counts
-    rows = find(asked, noise, accountants, epsilon, delta)
-    budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
-    if asked.json:
-        print_json(
-            {
-                "noise": noise.name,
-                "epsilon": epsilon,
-                "delta": delta,
-                "accountants": rows,
-                "not_able": left_out,
-            }
-        )
-        return 0
-    if asked.count is not None:
-        shown = [
-            {
-                "accountant": row["accountant"],
-                "largest loss": downward(row["loss"]),
-                "least scale": upward(row["scale"]),
-            }
-            for row in rows
-        ]
-        print_table(
-            shown, f"{asked.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1"
-        )
-    else:
-        shown = [{"accountant": row["accountant"], "most releases": f"{row['releases']:,}"} for row in rows]
-        print_table(shown, f"{noise.name} releases of loss {asked.loss:g} within {budget}")
-    if left_out:
-        print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
-    return 0
-
-
-def _scales(
-    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
-) -> list[dict[str, Any]]:
-    import numpy as np
-
-    from p2psim.privacy.accounting.calibration import largest_loss
-
-    if not 1 <= asked.count <= MOST:
-        raise InputError(f"--count: must be from 1 to {MOST:,}, got {asked.count}")
-    rows = []
-    for name, accountant in accountants.items():
-        try:
-            loss = largest_loss(accountant, noise, np.ones(asked.count), epsilon, delta)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        rows.append({"accountant": name, "loss": loss, "scale": 1 / loss})
-    return rows
-
-
-def _counts(
-    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
-) -> list[dict[str, Any]]:
-    from p2psim.privacy.accounting.calibration import most_releases
-
-    loss = positive("--loss", asked.loss)
-    try:
-        return [
-            {"accountant": name, "releases": most_releases(accountant, noise, loss, epsilon, delta)}
-            for name, accountant in accountants.items()
-        ]
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
+_LIST = """\
+A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
+by the scale of its noise, in the norm of that noise (L1 for Laplace and discrete Laplace, L2 for Gaussian): ε₀ of a
+Laplace release, μ of a Gaussian one. An entry may name its own noise and its own sampling rate: `gaussian:0.5x10`,
+`laplace:1@0.01x100`. Neighbouring data differ in one record that is replaced by another."""
 
 #: Points of a drawn curve.
 _POINTS = 25
 
-
-def read_at(asked: argparse.Namespace) -> At:
-    """Where accounts are to be drawn up."""
-    if asked.delta is not None:
-        return At(share("--delta", asked.delta, zero=True), None)
-    if not (math.isfinite(asked.epsilon) and asked.epsilon >= 0):
-        raise InputError(f"--epsilon: must be a number, at least 0, got {asked.epsilon:g}")
-    return At(None, asked.epsilon)
+#: What every number of this rests on.
+_NOTES = (
+    "adjacency: one record is replaced by another; upper bounds on the loss of the real-number mechanism",
+)
 
 
-def account_releases(asked: argparse.Namespace) -> int:
+def add(actions: Commands) -> None:
+    """Add the action."""
+    releases = add_command(
+        actions,
+        "releases",
+        "what a list of releases costs, by every accountant",
+        _account,
+        json="print it as JSON",
+        epilog=_LIST,
+    )
+    add_noise(releases)
+    given = releases.add_mutually_exclusive_group(required=True)
+    given.add_argument("--loss", metavar="LIST", help="loss of each release: 0.1, or 0.1x50,0.2x10")
+    given.add_argument("--scale", metavar="LIST", help="scale of the noise instead, beside --sensitivity")
+    releases.add_argument("--sensitivity", type=number, metavar="D", help="Δ, for --scale; 1 by default")
+    releases.add_argument(
+        "--count", type=whole("--count", 1), default=1, metavar="N", help="times that the list is repeated"
+    )
+    add_at(releases)
+    add_accountants(releases)
+    releases.add_argument(
+        "--plot", metavar="FILE.png", help="draw accountants against the number of releases (PNG and SVG)"
+    )
+    releases.add_argument(
+        "--trade-off", metavar="FILE.png", help="draw δ against ε, and errors of any test (PNG and SVG)"
+    )
+
+
+def _account(asked: argparse.Namespace) -> int:
     """Print the accounts, draw the figures that were asked for, and return the exit code."""
     at = read_at(asked)
     releases = _releases(asked)
@@ -150,7 +104,7 @@ def account_releases(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _releases(asked: argparse.Namespace) -> Listed:
+def _releases(asked: argparse.Namespace) -> ReleaseList:
     check_rate("--rate", asked.rate)
     if asked.count < 1:
         raise InputError(f"--count: must be at least 1, got {asked.count}")
@@ -181,7 +135,7 @@ def _drawn(accountants: dict[str, Accountant]) -> dict[str, Accountant]:
     return {name: one for name, one in accountants.items() if name != "best" or len(accountants) == 1}
 
 
-def _growth(releases: Listed, accountants: dict[str, Accountant], at: At) -> Figure:
+def _growth(releases: ReleaseList, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:
     """Accounts of the first so many releases of the list."""
     import numpy as np
 
@@ -195,7 +149,7 @@ def _growth(releases: Listed, accountants: dict[str, Accountant], at: At) -> Fig
     return draw_growth(counts, found, f"{at.asked} at {at.fixed}", title, _NOTES)
 
 
-def _trade_off(releases: Listed, accountants: dict[str, Accountant]) -> Figure:
+def _trade_off(releases: ReleaseList, accountants: dict[str, Accountant]) -> Figure:
     """δ from ε = 0 to where the best of them is at 1e-12."""
     import numpy as np
 
@@ -212,13 +166,7 @@ def _trade_off(releases: Listed, accountants: dict[str, Accountant]) -> Figure:
     return draw_trade_off(epsilons, found, f"{releases.loss.size:,} releases: {_names(releases)}", _NOTES)
 
 
-#: What every number of this rests on.
-_NOTES = (
-    "adjacency: one record is replaced by another; upper bounds on the loss of the real-number mechanism",
-)
-
-
-def _names(releases: Listed) -> str:
+def _names(releases: ReleaseList) -> str:
     """Noises and the range of losses."""
     noises = ", ".join(noise.name for noise in releases.noises)
     low, high = float(releases.loss.min()), float(releases.loss.max())

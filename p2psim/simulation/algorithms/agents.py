@@ -20,7 +20,7 @@ from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.exchanges import Round
 from p2psim.network.members import Members
 from p2psim.network.simulation import Network
-from p2psim.theory.dropout import answer_frequencies
+from p2psim.theory.star import answer_frequencies
 
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared

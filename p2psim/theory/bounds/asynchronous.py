@@ -26,23 +26,6 @@ from p2psim.theory.bounds.shape import Form, ShapeBound, box_diameter
 from p2psim.theory.star import base_step
 
 
-def mixing(owners: int, form: Form = "corrected") -> float:
-    """‖E[W] − 11ᵀ/(N + 1)‖₂, W the averaging of the learner with a uniform owner.
-
-    1 − 1/(2N) for N ≥ 2 and 0 for one owner; F's proof has 1, with which nothing contracts.
-
-    Raises
-    ------
-    ValueError
-        If there is no owner.
-    """
-    if owners < 1:
-        raise ValueError(f"a star has at least one owner, got {owners}")
-    if form == "printed":
-        return 1.0
-    return 0.0 if owners == 1 else 1 - 1 / (2 * owners)
-
-
 @dataclass(frozen=True)
 class AsynchronousBounds:
     """Bounds on the distance and on the fitness.

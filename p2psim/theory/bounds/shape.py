@@ -120,11 +120,6 @@ def box_diameter(theta_max: float, dimension: int) -> float:
     return 2 * theta_max * float(np.sqrt(dimension))
 
 
-def box_gradient(sensitivity: float, l2: float, theta_max: float, dimension: int) -> float:
-    """2·l2·θ_max·√p + Ξ, which ‖∇f‖₂ does not exceed on the box: an L2 norm is at most the L1 norm that Ξ bounds."""
-    return l2 * box_diameter(theta_max, dimension) + sensitivity
-
-
 #: Replicas below which resampling says little.
 FEWEST = 5
 

@@ -1,21 +1,72 @@
-"""Shows what an audit found: a table for a person, and everything as plain values."""
+"""``p2psim audit``: run mechanisms on worst-case adjacent data, and hold what they show to their claims."""
 
-from __future__ import annotations
+import argparse
+from typing import TYPE_CHECKING, Any
 
-from collections.abc import Sequence
-from typing import Any
+from p2psim.cli.arguments import ANY, Commands, add_command, add_overrides, load_scenario, number, whole
+from p2psim.core.printing import complain, print_json, print_table
 
-from p2psim.audit.driver import Audit, Audited
-from p2psim.core.printing import complain, print_table
-from p2psim.privacy.shares import UNLIMITED
+if TYPE_CHECKING:
+    from p2psim.audit.driver import Audit, Audited
 
 
-def row(one: Audited) -> dict[str, Any]:
+def add(commands: Commands) -> None:
+    """Add the command."""
+    audit = add_command(
+        commands,
+        "audit",
+        "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
+        _audit,
+        json="print everything as JSON",
+        needs=("p2psim.audit.driver",),
+    )
+    audit.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    audit.add_argument(
+        "--samples",
+        type=whole("--samples", 100),
+        default=10_000,
+        metavar="N",
+        help="runs on each data set; 10,000 by default",
+    )
+    audit.add_argument(
+        "--gamma",
+        type=number,
+        default=1e-6,
+        metavar="G",
+        help="probability that a right claim is refuted, at most; 1e-6 by default",
+    )
+    audit.add_argument(
+        "--replica",
+        type=whole("--replica", *ANY),
+        default=0,
+        metavar="R",
+        help="whose graph and data these are; 0 by default",
+    )
+    add_overrides(audit)
+
+
+def _audit(asked: argparse.Namespace) -> int:
+    """``p2psim audit``."""
+    from p2psim.audit.driver import audit
+
+    scenario = load_scenario(asked.scenario, asked)
+    found = audit(scenario, asked.samples, asked.gamma, asked.replica, confirm_cells=asked.confirm_cells)
+    if asked.json:
+        print_json(tree(found))
+    else:
+        _show(found, scenario.name)
+    return 0 if found.stands else 1
+
+
+def _row(one: "Audited") -> dict[str, Any]:
     """One way of releasing as a line of a table."""
+    from p2psim.privacy.shares import UNLIMITED
+    from p2psim.scenario.yaml import runs_of
+
     trial, way = one.trial, one.way
     agent = way.arena.agents[0]
     return {
-        "cells": _ranges(way.cells),
+        "cells": ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(way.cells)),
         "agent": agent,
         "agents alike": way.agents,
         "mechanism": way.scenario.privacy.mechanism.kind,
@@ -31,7 +82,7 @@ def row(one: Audited) -> dict[str, Any]:
     }
 
 
-def tree(found: Audit) -> dict[str, Any]:
+def tree(found: "Audit") -> dict[str, Any]:
     """An audit as plain values."""
     return {
         "samples": found.samples,
@@ -40,7 +91,7 @@ def tree(found: Audit) -> dict[str, Any]:
         "notes": list(found.notes),
         "audited": [
             {
-                **row(one),
+                **_row(one),
                 "cells": list(one.way.cells),
                 "made": one.trial.made,
                 "largest_loss": one.trial.largest,
@@ -60,10 +111,10 @@ def tree(found: Audit) -> dict[str, Any]:
     }
 
 
-def show(found: Audit, name: str) -> None:
+def _show(found: "Audit", name: str) -> None:
     """Print an audit; notes and refuted claims to standard error."""
     if found.audited:
-        print_table([row(one) for one in found.audited], f"{name}: claims against what runs show")
+        print_table([_row(one) for one in found.audited], f"{name}: claims against what runs show")
         print(
             f"{found.samples:,} runs on each of two adjacent data sets and for each canary; budgets scaled so that a "
             f"release has a loss of {found.audited[0].trial.largest:.3g} at most; a right claim is refuted with "
@@ -80,7 +131,7 @@ def show(found: Audit, name: str) -> None:
             )
 
 
-def _why(one: Audited, fault: str) -> str:
+def _why(one: "Audited", fault: str) -> str:
     """A fault with the numbers that show it."""
     trial = one.trial
     if fault == "more is shown than claimed":
@@ -96,14 +147,3 @@ def _why(one: Audited, fault: str) -> str:
     if fault == "noise is used twice" and trial.shared is not None:
         return f"{fault}: the signs of two draws agree in {trial.shared.agreement:.1%} of runs"
     return f"{fault}: p = {trial.law:.2g}"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Whole numbers in rising order, with runs of them as first–last."""
-    runs: list[list[int]] = []
-    for n in numbers:
-        if runs and n == runs[-1][1] + 1:
-            runs[-1][1] = n
-        else:
-            runs.append([n, n])
-    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)

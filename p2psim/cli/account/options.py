@@ -1,19 +1,20 @@
-"""Lists of releases as the command line writes them: ``0.1x50,gaussian:0.5x10,laplace:1@0.01x100``.
+"""What the actions of ``p2psim account`` share: numbers, arguments, lists of releases, and accountants by name.
 
-What accountants say of charges, and which of them say nothing.
+A list of releases is written ``0.1x50,gaussian:0.5x10,laplace:1@0.01x100``.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from p2psim.cli.arguments import number
 from p2psim.core.decimals import BeyondFloatError, decimal
 from p2psim.core.errors import InputError
-from p2psim.core.parts import load_installed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +38,7 @@ _ENTRY = re.compile(
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReleaseEntry:
     """Releases that are alike.
 
     Attributes
@@ -60,7 +61,7 @@ class Entry:
 
 def read_list(
     text: str, argument: str, noise: str, rate: float | None, sensitivity: float | None = None
-) -> list[Entry]:
+) -> list[ReleaseEntry]:
     """Read a list of releases.
 
     Parameters
@@ -81,7 +82,9 @@ def read_list(
     return [_entry(part.strip(), argument, noise, rate, sensitivity) for part in text.split(",")]
 
 
-def _entry(part: str, argument: str, noise: str, rate: float | None, sensitivity: float | None) -> Entry:
+def _entry(
+    part: str, argument: str, noise: str, rate: float | None, sensitivity: float | None
+) -> ReleaseEntry:
     found = _ENTRY.fullmatch(part)
     if found is None:
         raise InputError(f"{argument}: entries look like 0.1, 0.1x50 or gaussian:0.5@0.01x10, got {part!r}")
@@ -106,7 +109,7 @@ def _entry(part: str, argument: str, noise: str, rate: float | None, sensitivity
         raise InputError(
             f"{argument}: sensitivity by scale must be a positive number, got {loss:g} for {part!r}"
         )
-    return Entry(name, None if rate == 1 else rate, loss, int(count))
+    return ReleaseEntry(name, None if rate == 1 else rate, loss, int(count))
 
 
 def _number(text: str) -> float:
@@ -132,7 +135,7 @@ def noise_of(name: str, rate: float | None) -> Noise:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ReleaseList:
     """A list of releases in its order.
 
     Attributes
@@ -165,7 +168,7 @@ class Listed:
         return self.prefixes([self.loss.size])
 
 
-def listed(entries: Sequence[Entry], repeat: int = 1) -> Listed:
+def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> ReleaseList:
     """Write a list out, as often as wanted.
 
     Raises
@@ -184,7 +187,7 @@ def listed(entries: Sequence[Entry], repeat: int = 1) -> Listed:
     counts = [entry.count for entry in entries]
     places = np.array([kinds.index((entry.noise, entry.rate)) for entry in entries], np.int8)
     losses = np.array([entry.loss for entry in entries])
-    return Listed(
+    return ReleaseList(
         tuple(noise_of(*kind) for kind in kinds),
         np.tile(np.repeat(places, counts), repeat),
         np.tile(np.repeat(losses, counts), repeat),
@@ -192,7 +195,7 @@ def listed(entries: Sequence[Entry], repeat: int = 1) -> Listed:
 
 
 @dataclass(frozen=True)
-class At:
+class EvaluationPoint:
     """Where accounts are drawn up: ε at a δ, or δ at an ε; the other is None."""
 
     delta: float | None
@@ -227,6 +230,7 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     InputError
         If one that was named is unknown, or does not support a noise; says which do.
     """
+    from p2psim.core.parts import load_installed
     from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 
     for name in named or ():
@@ -249,3 +253,98 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     if named:
         return {name: able[name] for name in dict.fromkeys(named)}, []
     return able, [name for name in ACCOUNTANTS if name not in able]
+
+
+def read_at(asked: argparse.Namespace) -> EvaluationPoint:
+    """Where accounts are to be drawn up."""
+    if asked.delta is not None:
+        return EvaluationPoint(share("--delta", asked.delta, zero=True), None)
+    if not (math.isfinite(asked.epsilon) and asked.epsilon >= 0):
+        raise InputError(f"--epsilon: must be a number, at least 0, got {asked.epsilon:g}")
+    return EvaluationPoint(None, asked.epsilon)
+
+
+#: Numbers that differ by less than this part of themselves are told as the same.
+ROUNDING = 1e-12
+
+
+def upward(value: float, digits: int = 7) -> str:
+    """Write a number with so many significant digits, never smaller than it is, but for the rounding of its last bits.
+
+    A loss that is rounded to the nearest would be told too small half of the time.
+    """
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    text = f"{value:.{digits}g}"
+    if float(text) < value - ROUNDING * abs(value):
+        last = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+        text = f"{float(text) + last:.{digits}g}"
+    return text
+
+
+def downward(value: float, digits: int = 7) -> str:
+    """Write a number with so many significant digits, never larger than it is."""
+    text = upward(-value, digits)
+    return text[1:] if text.startswith("-") else f"-{text}" if value else text
+
+
+def positive(name: str, value: float) -> float:
+    """Return a number that must be positive and finite.
+
+    Raises
+    ------
+    InputError
+        Naming the argument, what is expected and what was given.
+    """
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"{name}: must be a positive number, got {value:g}")
+    return value
+
+
+def share(name: str, value: float, *, zero: bool = False) -> float:
+    """Return a number that must lie between 0 and 1, 1 itself not, and 0 only if that is allowed."""
+    if not (0 < value < 1 or (zero and value == 0)):
+        raise InputError(f"{name}: must be {'at least' if zero else 'above'} 0 and below 1, got {value:g}")
+    return value
+
+
+def check_rate(name: str, rate: float | None) -> None:
+    """Refuse a sampling rate that is given and is not above 0 and at most 1.
+
+    Raises
+    ------
+    InputError
+        Naming the argument, what is expected and what was given.
+    """
+    if rate is not None and not 0 < rate <= 1:
+        raise InputError(f"{name}: must be above 0 and at most 1, got {rate:g}")
+
+
+def add_accountants(action: argparse.ArgumentParser) -> None:
+    """Add the names of accountants."""
+    action.add_argument(
+        "--accountant",
+        action="append",
+        metavar="NAME",
+        help="who adds up; may be given again; by default all that can; p2psim list accountant tells them",
+    )
+
+
+def add_at(action: argparse.ArgumentParser, default: str = "") -> None:
+    """Add the δ or ε at which accounts are drawn up."""
+    at = action.add_mutually_exclusive_group(required=not default)
+    at.add_argument("--delta", type=number, metavar="D", help=f"tell ε at this δ{default}")
+    at.add_argument("--epsilon", type=number, metavar="E", help="tell δ at this ε")
+
+
+def add_noise(action: argparse.ArgumentParser) -> None:
+    """Add the noise and the sampling rate of releases."""
+    action.add_argument(
+        "--noise",
+        default="laplace",
+        choices=("laplace", "gaussian", "discrete-laplace", "pure"),
+        help="of releases that do not name their own; pure: only ε₀ is known; laplace by default",
+    )
+    action.add_argument(
+        "--rate", type=number, metavar="Q", help="share of the records that each release samples"
+    )

@@ -1,0 +1,132 @@
+"""``p2psim account calibrate``: the noise that keeps so many releases within a budget, or the releases that fit it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from p2psim.cli.account.options import (
+    MOST,
+    add_accountants,
+    add_noise,
+    check_rate,
+    chosen,
+    downward,
+    noise_of,
+    positive,
+    share,
+    upward,
+)
+from p2psim.cli.arguments import Commands, add_command, number, whole
+from p2psim.core.errors import InputError
+from p2psim.core.printing import print_json, print_table
+
+
+def add(actions: Commands) -> None:
+    """Add the action."""
+    calibrate = add_command(
+        actions,
+        "calibrate",
+        "the noise that keeps so many releases within a budget, or the releases that fit it",
+        _account,
+        json="print it as JSON",
+    )
+    add_noise(calibrate)
+    asked = calibrate.add_mutually_exclusive_group(required=True)
+    asked.add_argument(
+        "--count",
+        type=whole("--count", -(2**63)),
+        metavar="N",
+        help="releases with the same loss: tell the loss",
+    )
+    asked.add_argument("--loss", type=number, metavar="L", help="loss of each release: tell how many")
+    calibrate.add_argument("--epsilon", type=number, required=True, metavar="E", help="ε of the budget")
+    calibrate.add_argument(
+        "--delta", type=number, default=0.0, metavar="D", help="δ of the budget; 0 by default"
+    )
+    add_accountants(calibrate)
+
+
+def _account(asked: argparse.Namespace) -> int:
+    """Print the largest loss, or the most releases, by each accountant; return the exit code."""
+    epsilon = positive("--epsilon", asked.epsilon)
+    delta = share("--delta", asked.delta, zero=True)
+    check_rate("--rate", asked.rate)
+    noise = noise_of(asked.noise, None if asked.rate == 1 else asked.rate)
+    accountants, left_out = chosen(asked.accountant, [noise])
+    if delta == 0:
+        without = [name for name, accountant in accountants.items() if not accountant.needs_delta]
+        if not without or (asked.accountant and len(without) < len(accountants)):
+            raise InputError(
+                f"--delta: must be given for {', '.join(n for n in accountants if n not in without)}"
+            )
+        accountants, left_out = (
+            {name: accountants[name] for name in without},
+            [*left_out, *(name for name in accountants if name not in without)],
+        )
+    find = _scales if asked.count is not None else _counts
+    rows = find(asked, noise, accountants, epsilon, delta)
+    budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+    if asked.json:
+        print_json(
+            {
+                "noise": noise.name,
+                "epsilon": epsilon,
+                "delta": delta,
+                "accountants": rows,
+                "not_able": left_out,
+            }
+        )
+        return 0
+    if asked.count is not None:
+        shown = [
+            {
+                "accountant": row["accountant"],
+                "largest loss": downward(row["loss"]),
+                "least scale": upward(row["scale"]),
+            }
+            for row in rows
+        ]
+        print_table(
+            shown, f"{asked.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1"
+        )
+    else:
+        shown = [{"accountant": row["accountant"], "most releases": f"{row['releases']:,}"} for row in rows]
+        print_table(shown, f"{noise.name} releases of loss {asked.loss:g} within {budget}")
+    if left_out:
+        print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
+    return 0
+
+
+def _scales(
+    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
+) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from p2psim.privacy.accounting.calibration import largest_loss
+
+    if not 1 <= asked.count <= MOST:
+        raise InputError(f"--count: must be from 1 to {MOST:,}, got {asked.count}")
+    rows = []
+    for name, accountant in accountants.items():
+        try:
+            loss = largest_loss(accountant, noise, np.ones(asked.count), epsilon, delta)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        rows.append({"accountant": name, "loss": loss, "scale": 1 / loss})
+    return rows
+
+
+def _counts(
+    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
+) -> list[dict[str, Any]]:
+    from p2psim.privacy.accounting.calibration import most_releases
+
+    loss = positive("--loss", asked.loss)
+    try:
+        return [
+            {"accountant": name, "releases": most_releases(accountant, noise, loss, epsilon, delta)}
+            for name, accountant in accountants.items()
+        ]
+    except ValueError as error:
+        raise InputError(str(error)) from None

@@ -1,0 +1,66 @@
+"""``p2psim compare``: differences between two runs, or from a reference cell of one, with intervals."""
+
+import argparse
+
+from p2psim.cli.arguments import Commands, add_command, number, read_references
+from p2psim.core.errors import InputError
+from p2psim.core.printing import print_json, print_table
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    compare = add_command(
+        commands,
+        "compare",
+        "differences between two runs, or from a reference cell of one, with intervals",
+        _compare,
+        json="print the differences as JSON",
+        needs=("p2psim.runs.result",),
+    )
+    compare.add_argument("run", metavar="RUN_A", help="a run folder")
+    compare.add_argument("other", metavar="RUN_B", nargs="?", help="the run folder to compare it with")
+    compare.add_argument(
+        "--reference",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
+    )
+    compare.add_argument("--metric", help="the only metric to compare")
+    compare.add_argument("--confidence", type=number, default=0.95, help="of each interval; .95 by default")
+
+
+def _compare(asked: argparse.Namespace) -> int:
+    """``p2psim compare``."""
+    from p2psim.analysis.comparison import compare, compare_within, differing_keys, short
+    from p2psim.runs.result import Result
+    from p2psim.scenario.notices import comparability
+
+    if (asked.other is None) == (not asked.reference):
+        raise InputError("compare takes two run folders, or one and --reference KEY=VALUE")
+    first = Result.load(asked.run)
+    if asked.other is not None:
+        second = Result.load(asked.other)
+        table, differing = compare(first, second, asked.confidence), differing_keys(first, second)
+        title = f"b = {asked.other} against a = {asked.run}"
+    else:
+        references = read_references(asked.reference)
+        table, differing = compare_within(first, references, asked.confidence), list(references)
+        title = f"{asked.run}: each cell (b) against {', '.join(asked.reference)} (a)"
+    if asked.metric is not None:
+        known = list(dict.fromkeys(table["metric"]))
+        table = table[table["metric"] == asked.metric]
+        if table.empty:
+            raise InputError(f"no metric {asked.metric!r} in common; there is {', '.join(known)}")
+    if asked.json:
+        print_json(table.astype(object).to_dict("records"))
+        return 0
+    print_table(short(table).astype(object).to_dict("records"), title, most=len(table))
+    for note in comparability(set(table["metric"]), differing):
+        print(f"note: {note}")
+    how = "paired by replica" if table["paired"].iloc[0] else "other seeds, so not paired"
+    print(
+        f"means over replicas, {how}; intervals of {asked.confidence:.3g} confidence each, "
+        "not of all together; ratio: geometric mean of b/a"
+    )
+    return 0

@@ -1,0 +1,60 @@
+"""``p2psim data``: list data sources, and fetch one."""
+
+import argparse
+import sys
+
+from p2psim.cli.arguments import Commands, add_command
+from p2psim.core.errors import InputError
+from p2psim.core.printing import complain, print_json
+
+
+def add(commands: Commands) -> None:
+    """Add the command and its actions."""
+    data = add_command(commands, "data", "list data sources, and fetch one")
+    actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add_command(
+        actions,
+        "list",
+        "list sources, their licences and whether they are here",
+        _data_list,
+        json="print it as JSON",
+    )
+    fetch = add_command(
+        actions,
+        "fetch",
+        "get a data set, after showing its licence and size",
+        _data_fetch,
+    )
+    fetch.add_argument("name", metavar="NAME", help="a source; see p2psim data list")
+    fetch.add_argument("--yes", action="store_true", help="accept its licence and size without being asked")
+
+
+def _data_list(asked: argparse.Namespace) -> int:
+    """``p2psim data list``."""
+    from p2psim.data.listing import list_sources
+
+    rows = list_sources()
+    if asked.json:
+        print_json(rows)
+    else:
+        for row in rows:
+            print(f"{row['source']}: {row['about']}")
+            print(f"    licence: {row['licence']}")
+            if row["here"] != "yes":
+                print(f"    not here: {row['get']}" if row["here"] else f"    from: {row['get']}")
+    return 0
+
+
+def _data_fetch(asked: argparse.Namespace) -> int:
+    """``p2psim data fetch``."""
+    from p2psim.data.downloads import fetch, terms
+
+    print(terms(asked.name), flush=True)
+    if not asked.yes:
+        if not sys.stdin.isatty():
+            raise InputError("nobody can be asked here; --yes accepts licence and size")
+        if input("Fetch it? [y/N] ").strip().lower() not in ("y", "yes"):
+            complain("nothing was fetched")
+            return 1
+    print(f"ready: {fetch(asked.name)}")
+    return 0

@@ -1,0 +1,137 @@
+"""``p2psim run``: run every cell and replica of a scenario into a run folder."""
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from p2psim.cli.arguments import ANY, Commands, add_command, add_overrides, load_scenario, whole
+from p2psim.core.errors import InputError
+from p2psim.core.printing import complain, print_json, print_table
+
+if TYPE_CHECKING:
+    from p2psim.runs.result import Result
+    from p2psim.scenario.model import Scenario
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    run = add_command(
+        commands,
+        "run",
+        "run every cell and replica into a run folder",
+        _run,
+        json="print the results as JSON",
+        needs=("p2psim.runs.runner", "p2psim.runs.result"),
+    )
+    run.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
+    run.add_argument("--out", metavar="DIR", help="the run folder; runs/NAME by default")
+    add_overrides(run)
+    run.add_argument(
+        "--jobs",
+        type=whole("--jobs", 1, 10_000),
+        metavar="N",
+        help="number of processes; by default one a core if worth it",
+    )
+    run.add_argument("--executor", choices=("local", "dask"), default="local", help="who does the work")
+    run.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of the Dask scheduler; without it a cluster is started here"
+    )
+    run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
+    run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
+    run.add_argument(
+        "--cell", type=whole("--cell", *ANY), metavar="I", help="run this cell alone (with --replica)"
+    )
+    run.add_argument(
+        "--replica", type=whole("--replica", *ANY), metavar="R", help="run this replica alone (with --cell)"
+    )
+    run.add_argument(
+        "--progress",
+        choices=("bar", "json", "none"),
+        default="bar",
+        help="on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
+    )
+    run.add_argument("--quiet", action="store_true", help="no progress and no notices; warnings stay")
+
+
+def _run(asked: argparse.Namespace) -> int:
+    """``p2psim run``."""
+    from p2psim.core.compiled import is_compiled
+    from p2psim.runs.runner import run
+    from p2psim.scenario.notices import is_repeated
+
+    if (asked.cell is None) != (asked.replica is None):
+        raise InputError("--cell and --replica go together")
+    lines = asked.progress == "json"
+    scenario = load_scenario(asked.scenario, asked)
+    if not asked.quiet and not is_compiled():
+        complain("compiling the kernels, once; later runs take them from the cache", as_line=lines)
+    told: set[str] = set()
+
+    def tell(warning: str) -> None:
+        told.add(warning)
+        complain(warning, "warning", lines)
+
+    result = run(
+        scenario,
+        asked.out,
+        jobs=asked.jobs,
+        overwrite=asked.overwrite,
+        progress="none" if asked.quiet else asked.progress,
+        executor=asked.executor,
+        scheduler=asked.scheduler,
+        check_events=asked.check_events,
+        only=None if asked.cell is None else (asked.cell, asked.replica),
+        confirm_cells=asked.confirm_cells,
+        tell=tell,
+        arguments=asked.arguments,
+    )
+    notes = [] if asked.cell is not None else _beside_what_was_asked(result, scenario)
+    for warning in result.warnings:
+        if not is_repeated(warning, told):
+            complain(warning, "warning", lines)
+    _show_result(result, asked.json, notes)
+    return 0
+
+
+def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
+    """What the run folder, and so the table, holds beside what was asked for."""
+    from p2psim.runs.describing import stop_notes
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.record import most
+    from p2psim.scenario.yaml import cells_named
+
+    described = result.described
+    wanted = {cell.content for cell in cells(scenario, confirm_cells=True)}
+    earlier = [number for number, cell in enumerate(described.cells) if cell.content not in wanted]
+    held = Counter(content for content, _ in described.runs if content in wanted)
+    notes = list(stop_notes(described.cells))
+    if held and max(held.values()) > most(scenario.replicas):
+        replicas = f"{max(held.values())} replicas held, {most(scenario.replicas)} asked for"
+        notes.append(f"{replicas}: the table is of all that are held; choose another --out for fewer")
+    if earlier:
+        notes.append(f"{cells_named(earlier)}: of an earlier sweep, not of the one asked for")
+    return notes
+
+
+def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
+    """A short table of results with its flags and notes, and where they are."""
+    from p2psim.runs.ledger_check import broken_bounds
+    from p2psim.scenario.notices import comparability
+
+    table = result.summary()
+    notes = [*notes, *broken_bounds(result.ledger), *comparability(set(table["metric"]), result.swept)]
+    if as_json:
+        warnings = result.manifest["warnings"]
+        tree = {
+            "folder": str(result.path),
+            "table": table.astype(object).to_dict("records"),
+            "warnings": warnings,
+        }
+        print_json({**tree, "notes": notes})
+        return
+    title = f"{result.described.name}: last recorded values over replicas"
+    print_table(table.astype(object).to_dict("records"), title)
+    for note in notes:
+        print(f"note: {note}")
+    print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
