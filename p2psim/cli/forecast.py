@@ -10,7 +10,6 @@ from p2psim.core.printing import MOST_ROWS, print_json, print_table
 
 if TYPE_CHECKING:
     from p2psim.analysis.forecasts.exchange import Party
-    from p2psim.analysis.forecasts.graph_study import GraphCellForecast
     from p2psim.analysis.forecasts.study import CellForecast
     from p2psim.scenario.model import Scenario
 
@@ -58,8 +57,8 @@ def add(commands: Commands) -> None:
 def _forecast(asked: argparse.Namespace) -> int:
     """``p2psim forecast``."""
     from p2psim.analysis.forecasts.exchange import read_parties
-    from p2psim.analysis.forecasts.study import CellForecast, forecast_scenario
-    from p2psim.cli.forecast_output import show_graphs
+    from p2psim.analysis.forecasts.study import forecast_scenario
+    from p2psim.report.forecasts import draw_forecasts
 
     scenario = load_scenario(asked.scenario, asked)
     if asked.export_statistics:
@@ -73,16 +72,17 @@ def _forecast(asked: argparse.Namespace) -> int:
         statistics=read_parties(asked.statistics),
         confirm_cells=asked.confirm_cells,
     )
-    stars = [one for one in found if isinstance(one, CellForecast)]
-    graphs = [one for one in found if not isinstance(one, CellForecast)]
-    drawn = _draw(stars, graphs, asked.figures) if asked.figures else []
+    drawn = [str(path) for path in draw_forecasts(found, asked.figures)] if asked.figures else []
     if asked.json:
         print_json({"name": scenario.name, "cells": [one.as_tree() for one in found], "figures": drawn})
         return 0
-    if stars:
-        _show_stars(stars, asked, scenario.name)
-    if graphs:
-        show_graphs(graphs, scenario.name)
+    # Those of learners first.
+    for symbol in sorted({one.symbol: None for one in found}, key=lambda symbol: symbol != "ψ"):
+        _show([one for one in found if one.symbol == symbol], symbol, scenario.name)
+    if asked.coalitions:
+        _show_coalitions(found)
+    if asked.best:
+        print_table(_best(found), "\nleast forecast for the same budgets")
     for reason, where in _reasons(found).items():
         print(f"approximate in {where}: {reason}")
     for name in drawn:
@@ -90,21 +90,17 @@ def _forecast(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _show_stars(found: "list[CellForecast]", asked: argparse.Namespace, name: str) -> None:
-    print_table([one.row() for one in found], f"{name}: expected ψ at the end, and its parts")
-    each = max(3, MOST_ROWS // len(found))
-    print_table(_parties(found, each), "\nwhat each owner reaches alone and together")
-    longest = max(len(one.parties) for one in found)
-    if longest > each:
-        print(f"… and up to {longest - each} more owners in each cell; --json has all")
-    print_table(_along(found), "\nexpected ψ along the run")
-    if asked.coalitions:
-        _show_markets(found)
-    if asked.best:
-        print_table(_best(found), "\nleast forecast for the same budgets")
+def _show(found: "Sequence[CellForecast]", symbol: str, name: str) -> None:
+    """Print tables of cells with forecasts of the same: the end, the agents, and the run."""
+    print_table([one.row() for one in found], f"{name}: expected {symbol} at the end, and its parts")
+    each, agents = max(3, MOST_ROWS // len(found)), [one.agents() for one in found]
+    print_table([row for rows in agents for row in rows[:each]], f"\n{found[0].agents_title}")
+    if (longest := max(map(len, agents))) > each:
+        print(f"… and {found[0].others(longest - each)}; --json has all")
+    print_table([row for one in found for row in one.along(_MOMENTS)], f"\nexpected {symbol} along the run")
 
 
-def _reasons(found: "Sequence[CellForecast | GraphCellForecast]") -> dict[str, str]:
+def _reasons(found: "Sequence[CellForecast]") -> dict[str, str]:
     """Why forecasts are approximate, and in which cells."""
     cells: dict[str, list[int]] = {}
     for one in found:
@@ -116,46 +112,9 @@ def _reasons(found: "Sequence[CellForecast | GraphCellForecast]") -> dict[str, s
     }
 
 
-def _parties(found: "list[CellForecast]", each: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "cell": one.cell.index,
-            "owner": party.label,
-            "records": party.records,
-            "ε": party.epsilon,
-            "ψ alone": party.alone,
-            "ψ together": party.together,
-            "of that its noise": party.noise,
-            "gains": party.gains,
-            "ε to break even": party.break_even,
-        }
-        for one in found
-        for party in one.parties[:each]
-    ]
-
-
-def _along(found: "list[CellForecast]") -> list[dict[str, Any]]:
-    rows = []
-    for one in found:
-        at = one.forecast.records
-        few = at[:: max(1, len(at) // _MOMENTS)].tolist()
-        parts = one.forecast.parts
-        for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]:
-            rows.append(
-                {
-                    "cell": one.cell.index,
-                    "answers or rounds": k,
-                    "ψ": float(parts.psi[k]),
-                    "without noise": float(parts.noiseless[k]),
-                    "noise": float(parts.noise[k].sum()),
-                }
-            )
-    return rows
-
-
-def _show_markets(found: "list[CellForecast]") -> None:
+def _show_coalitions(found: "Sequence[CellForecast]") -> None:
     """Coalitions of each cell, the best first, and what owners have in them."""
-    markets = [(one.cell.index, one.coalitions) for one in found if one.coalitions is not None]
+    reports = [(one.cell.index, one.coalitions) for one in found if one.coalitions is not None]
     rows = [
         {
             "cell": index,
@@ -163,7 +122,7 @@ def _show_markets(found: "list[CellForecast]") -> None:
             "ψ": reach.psi,
             "members who gain": f"{reach.gaining} of {len(reach.members)}",
         }
-        for index, made in markets
+        for index, made in reports
         for reach in made.coalitions
     ]
     print_table(rows, "\nwhat coalitions reach, the best first")
@@ -177,13 +136,13 @@ def _show_markets(found: "list[CellForecast]") -> None:
             "−∂ψ/∂ε": one.marginal,
             "least ε": one.least_epsilon,
         }
-        for index, made in markets
+        for index, made in reports
         for one in made.stakes
     ]
     print_table(rows, "\nwhat owners add to all, in ψ")
 
 
-def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:
+def _best(found: "Sequence[CellForecast]") -> list[dict[str, Any]]:
     return [
         {
             "cell": one.cell.index,
@@ -191,49 +150,10 @@ def _best(found: "list[CellForecast]") -> list[dict[str, Any]]:
             "ρ or c₁": one.best.c1 if one.best.rho is None else one.best.rho,
             "allocation": one.best.allocation,
             "ψ": one.best.psi,
-            "ψ as it is": one.forecast.psi,
+            "ψ as it is": float(one.curve.expected[-1]),
         }
         for one in found
         if one.best is not None
-    ]
-
-
-def _draw(stars: "list[CellForecast]", graphs: "list[GraphCellForecast]", folder: str) -> list[str]:
-    from p2psim.cli.forecast_output import draw_graphs
-
-    drawn = draw_graphs(graphs, folder) if graphs else []
-    return [*(_draw_stars(stars, folder) if stars else []), *drawn]
-
-
-def _draw_stars(found: "list[CellForecast]", folder: str) -> list[str]:
-    from p2psim.cli.forecast_output import cell_labels, notes
-    from p2psim.report.forecasts import Drawn, draw_forecasts
-
-    return [
-        str(path)
-        for path in draw_forecasts(
-            [
-                Drawn(
-                    label=label,
-                    owners_named=tuple(party.label for party in one.parties),
-                    notes=notes(one),
-                    steps=one.forecast.records,
-                    psi=one.forecast.parts.psi[one.forecast.records],
-                    noiseless=one.forecast.parts.noiseless[one.forecast.records],
-                    noise=one.forecast.parts.noise[-1],
-                    alone=one.alike.alone,
-                    epsilon=one.alike.epsilon,
-                    owners=len(one.parties),
-                    psi_of=one.alike.psi,
-                    records=one.forecast.setting.model.records,
-                    isolated=one.forecast.alone,
-                    psi_at=one.psi_at,
-                    calibration=None if one.calibration is None else one.calibration.points,
-                )
-                for one, label in zip(found, cell_labels(found), strict=True)
-            ],
-            folder,
-        )
     ]
 
 

@@ -1,24 +1,21 @@
-"""Figures of forecasts: along the run, by owner, and against the number of owners and ε.
-
-What the figures of forecasts are drawn from.
-
-Figures of who gains by joining: against N and ε, against owners' sizes, and with several sets of partners.
-"""
+"""Figures of forecasts: along the run, by owner or agent, and against the number of owners and ε."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.report import notes
-from p2psim.report.source import as_text, named
+from p2psim.report.source import FITNESS, as_text, named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from p2psim.analysis.forecasts.study import CellForecast
 
 #: Cells that have figures of their own.
 _MOST = 6
@@ -26,8 +23,69 @@ _MOST = 6
 #: Owners that have a bar of their own; so many names of so many characters stand side by side.
 _BARS, _UPRIGHT, _SHORT_NAME = 40, 12, 6
 
+#: Factors of all budgets that lines are drawn at.
+FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
-def draw_forecasts(cells: Sequence[Drawn], folder: str) -> list[Path]:
+
+@dataclass(frozen=True)
+class DrawnForecast:
+    """A cell's forecast, and the words around it.
+
+    Attributes
+    ----------
+    label : str
+        What distinguishes the cell from the others: its swept values.
+    notes : tuple of str
+        What must be said under each figure, such as why the forecast is approximate.
+    of : CellForecast
+    """
+
+    label: str
+    notes: tuple[str, ...]
+    of: Any
+
+
+def cell_labels(found: Sequence[CellForecast]) -> list[str]:
+    """What tells each cell from the others, as legends of runs say it; of one cell, nothing."""
+    from p2psim.report.curves import distinct, short_names
+    from p2psim.scenario.cells import labels_of
+
+    cells = [one.cell for one in found]
+    known = labels_of(cells)
+    keys = [key for key in cells[0].swept if len({repr(cell.swept[key]) for cell in cells}) > 1]
+    columns = [
+        distinct([as_text(known.get(key, {}).get(str(cell.swept[key]), cell.swept[key])) for cell in cells])
+        for key in keys
+    ]
+    names = short_names(keys)
+    return [
+        ", ".join(named(name, column[row]) for name, column in zip(names, columns, strict=True))
+        for row in range(len(cells))
+    ]
+
+
+def cell_notes(one: CellForecast) -> tuple[str, ...]:
+    """Whether the forecast is exact, and what a run of the cell would say under its figures, as far as it is known."""
+    from p2psim.privacy.releases import Violations
+
+    made, scenario = one.forecast, one.cell.scenario
+    cell = made.setting.cell
+    told = [f"Approximate: {reason}." for reason in made.approximate] or ["Exact: no approximation was made."]
+    caveats = cell.caveats(Violations.none(len(cell.setup.plan.budget)))
+    if not (cell.setup.plan.mechanism.is_private and np.isfinite(cell.setup.plan.budget).all()):
+        told.append(f"{notes.FLAGS['not_private']}.")
+    if scenario.privacy.scale_records != 1:
+        told.append(f"{notes.FLAGS['scaled_records'].format(scale=f'{scenario.privacy.scale_records:g}')}.")
+    for flag in ("public_graph_assumed", "data_dependent_step"):
+        if getattr(caveats, flag):
+            told.append(f"{notes.FLAGS[flag]}.")
+    if getattr(scenario.learning.algorithm, "form", None) == "printed":
+        told.append("Form printed: the update as the paper prints it.")
+    told += [f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text]
+    return tuple(told)
+
+
+def draw_forecasts(found: Sequence[CellForecast], folder: str) -> list[Path]:
     """Draw all figures into a folder; returns the files.
 
     Raises
@@ -35,87 +93,128 @@ def draw_forecasts(cells: Sequence[Drawn], folder: str) -> list[Path]:
     InputError
         If nothing can be written there.
     """
+    groups = [[one for one in found if (one.metric == FITNESS) == of_learner] for of_learner in (True, False)]
+    return draw_cells(
+        [
+            DrawnForecast(label, cell_notes(one), one)
+            for some in groups
+            if some
+            for one, label in zip(some, cell_labels(some), strict=True)
+        ],
+        folder,
+    )
+
+
+def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
+    """Draw the figures of learners, then those of graphs."""
     from p2psim.report import style
 
     figures: dict[str, Figure] = {}
+    stars = [cell for cell in cells if cell.of.metric == FITNESS]
+    graphs = [cell for cell in cells if cell.of.metric != FITNESS]
     with style.look():
-        figures["forecast-run"] = _run(cells)
-        for number, cell in enumerate(cells[:_MOST]):
-            ending = f"-{number}" if len(cells) > 1 else ""
-            if cell.noise.any():
+        if stars:
+            figures["forecast-run"] = _run(stars)
+        for number, cell in enumerate(stars[:_MOST]):
+            ending = f"-{number}" if len(stars) > 1 else ""
+            if cell.of.noise.any():
                 figures[f"forecast-owners{ending}"] = _owners(cell)
                 figures[f"forecast-partners{ending}"] = _partners(cell)
-                figures[f"forecast-surface{ending}"] = surface(cell)
-                figures[f"forecast-alone{ending}"] = alone(cell)
-        if any(cell.noise.any() for cell in cells):
-            figures["forecast-budgets"] = budgets(cells)
+                figures[f"forecast-surface{ending}"] = _surface(cell)
+                figures[f"forecast-alone{ending}"] = _alone(cell)
+        if any(cell.of.noise.any() for cell in stars):
+            figures["forecast-budgets"] = _budgets(stars)
+        for metric in dict.fromkeys(cell.of.metric for cell in graphs):
+            figures[f"forecast-{metric}"] = _run([cell for cell in graphs if cell.of.metric == metric])
+        for number, cell in enumerate(graphs[:_MOST]):
+            if cell.of.forecast.agents:
+                ending = f"-{number}" if len(graphs) > 1 else ""
+                figures[f"forecast-agents{ending}"] = _agents(cell)
         return style.save_all(figures, folder)
 
 
-def _run(cells: Sequence[Drawn]) -> Figure:
-    """Expected ψ along the run, what is left without noise, and pilot replicas."""
+def _run(cells: Sequence[DrawnForecast]) -> Figure:
+    """What is expected along the run, what is left of it without noise, local models, and pilot replicas."""
     from p2psim.report import style
 
     figure = style.new_figure()
     axes = figure.subplots()
-    for number, cell in enumerate(cells[: style.COLOURS]):
-        look = style.line_style(number)
+    metric, first, shown = cells[0].of.metric, cells[0].of.curve, cells[: style.COLOURS]
+    of_learner = metric == FITNESS
+    for number, cell in enumerate(shown):
+        look, curve = style.line_style(number), cell.of.curve
+        colour = look["color"]
         axes.plot(
-            cell.steps, cell.psi, color=look["color"], linestyle=look["linestyle"], label=cell.label or "E[ψ]"
+            curve.points,
+            curve.expected,
+            color=colour,
+            linestyle=look["linestyle"],
+            label=cell.label or ("E[ψ]" if of_learner else "forecast"),
         )
-        axes.plot(cell.steps, cell.noiseless, color=look["color"], linewidth=0.8, alpha=0.6)
-        if cell.calibration is not None:
-            steps, mean, error = cell.calibration
+        if curve.noiseless is not None:
+            axes.plot(curve.points, curve.noiseless, color=colour, linewidth=0.8, alpha=0.6)
+        if cell.of.calibration is not None:
+            at, mean, error = cell.of.calibration.points
             axes.errorbar(
-                steps, mean, 2 * error, color=look["color"], linestyle="", marker=look["marker"], markersize=3
+                at, mean, 2 * error, color=colour, linestyle="", marker=look["marker"], markersize=3
             )
-    axes.set(xlabel=style.AXIS_LABELS["step"], ylabel="expected ψ (dimensionless)", yscale="log")
-    shown = cells[: style.COLOURS]
-    style.add_title(axes, "Expected relative fitness along the run")
+    local = {cell.of.curve.alone for cell in shown if cell.of.curve.alone is not None}
+    for number, alone in enumerate(sorted(local)[:3]):
+        axes.axhline(
+            alone, color="black", linestyle=":", label=None if number else "local models, without noise"
+        )
+    along = {"step": style.AXIS_LABELS["step"], "commits": "updates of all agents"}
+    axes.set(
+        xlabel=along.get(first.axis, "time (mean clock periods)"),
+        ylabel="expected ψ (dimensionless)" if of_learner else style.metric_label(metric),
+        yscale="log",
+    )
+    style.add_title(axes, f"Expected {metric.replace('_', ' ')} along the run")
     style.add_legend(figure, axes)
-    pilots = any(cell.calibration is not None for cell in shown)
-    remarks = [
-        "Thick: E[ψ]; thin: without noise." + (" Points: pilots, ± 2 standard errors." if pilots else "")
-    ]
-    style.add_footnote(figure, [*remarks, *left_out(len(cells) - len(shown)), *common_notes(shown)])
+    remark = f"Thick: {'E[ψ]' if of_learner else 'what is expected'}"
+    remark += "; thin: without noise." if first.noiseless is not None else "."
+    if any(cell.of.calibration is not None for cell in shown):
+        remark += " Points: pilots, ± 2 standard errors."
+    style.add_footnote(figure, [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)])
     return figure
 
 
-def _owners(cell: Drawn) -> Figure:
+def _owners(cell: DrawnForecast) -> Figure:
     """Share of the noise that is each owner's, in their order; of many, those with the largest shares."""
     from p2psim.report import style
 
     figure = style.new_figure()
     axes = figure.subplots()
-    order = np.sort(np.argsort(-cell.noise, kind="stable")[:_BARS])
-    share = 100 * cell.noise / cell.noise.sum()
+    names = [party.label for party in cell.of.parties]
+    order = np.sort(np.argsort(-cell.of.noise, kind="stable")[:_BARS])
+    share = 100 * cell.of.noise / cell.of.noise.sum()
     axes.bar(np.arange(order.size), share[order], color=style.line_style(0)["color"])
-    axes.set_xticks(np.arange(order.size), [cell.owners_named[i] for i in order])
-    if order.size > _UPRIGHT or max(len(name) for name in cell.owners_named) > _SHORT_NAME:
+    axes.set_xticks(np.arange(order.size), [names[i] for i in order])
+    if order.size > _UPRIGHT or max(len(name) for name in names) > _SHORT_NAME:
         axes.tick_params(axis="x", labelsize="x-small", rotation=90)
     axes.set(xlabel="owner", ylabel="share of the noise (%)")
     axes.grid(False, axis="x")
     style.add_title(axes, f"Whose noise it is{notes.of(cell.label)}")
     remark = "What each owner's noise adds to E[ψ] at the end, as a share of what all add."
-    more = f"The {order.size} largest of {cell.owners} shares, in the order of the owners."
-    style.add_footnote(figure, [remark, *([more] if cell.owners > order.size else []), *cell.notes])
+    more = f"The {order.size} largest of {len(cell.of.parties)} shares, in the order of the owners."
+    style.add_footnote(figure, [remark, *([more] if len(cell.of.parties) > order.size else []), *cell.notes])
     return figure
 
 
-def _partners(cell: Drawn) -> Figure:
+def _partners(cell: DrawnForecast) -> Figure:
     """Expected ψ against the number of average owners at several ε, and what one reaches alone."""
     from p2psim.report import style
 
     figure = style.new_figure()
     axes = figure.subplots()
-    most = max(100, 4 * cell.owners)
+    most = max(100, 4 * len(cell.of.parties))
     numbers = np.unique(np.geomspace(2, most, 14).round().astype(int))
     for number, factor in enumerate(FACTORS):
-        epsilon = factor * cell.epsilon
-        psi = np.array([cell.psi_of(int(N), epsilon) for N in numbers])
+        epsilon = factor * cell.of.alike.epsilon
+        psi = np.array([cell.of.alike.psi(int(N), epsilon) for N in numbers])
         shown = np.where(np.isfinite(psi), psi, np.nan)
         axes.plot(numbers, shown, label=budget(epsilon), markersize=4, **style.line_style(number))
-    axes.axhline(cell.alone, color="black", linestyle=":", label="alone, without noise")
+    axes.axhline(cell.of.alike.alone, color="black", linestyle=":", label="alone, without noise")
     axes.set(xlabel="owners N, all alike", ylabel="expected ψ (dimensionless)", yscale="log")
     style.log_ticks(axes)
     style.add_title(axes, f"Does it pay to join?{notes.of(cell.label)}")
@@ -125,72 +224,7 @@ def _partners(cell: Drawn) -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """What of a forecast is drawn.
-
-    Attributes
-    ----------
-    label : str
-        What distinguishes the cell from the others: its swept values.
-    owners_named : tuple of str, length N
-        Labels of the owners.
-    notes : tuple of str
-        What must be said under each figure, such as why the forecast is approximate.
-    steps, psi, noiseless : ndarray, shape (records,)
-        Answers, E[ψ], and E[ψ] without noise.
-    noise : ndarray, shape (N,)
-        What each owner's noise adds at the end.
-    alone : float
-        Mean isolated ψ.
-    epsilon : float
-        Equal ε of average owners.
-    owners : int
-        N.
-    psi_of : callable
-        E[ψ] of (number of average owners, ε).
-    records, isolated : ndarray, shape (N,)
-        n_i, and the ψ that each owner reaches alone.
-    psi_at : callable
-        E[ψ] of a factor by which all budgets are multiplied; infinite where it is no number.
-    calibration : tuple or None
-        Steps, means and standard errors of pilot replicas.
-    """
-
-    label: str
-    owners_named: tuple[str, ...]
-    notes: tuple[str, ...]
-    steps: np.ndarray
-    psi: np.ndarray
-    noiseless: np.ndarray
-    noise: np.ndarray
-    alone: float
-    epsilon: float
-    owners: int
-    psi_of: Callable[[int, float], float]
-    records: np.ndarray
-    isolated: np.ndarray
-    psi_at: Callable[[float], float]
-    calibration: tuple[np.ndarray, np.ndarray, np.ndarray] | None
-
-
-class Captioned(Protocol):
-    """A cell that has a label and notes."""
-
-    @property
-    def label(self) -> str:
-        """What distinguishes it from the others."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said under each of its figures."""
-
-
-#: Factors of all budgets that lines are drawn at.
-FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
-
-
-def surface(cell: Drawn) -> Figure:
+def _surface(cell: DrawnForecast) -> Figure:
     """Expected ψ over the number of average owners and ε, and where it is what one reaches alone."""
     from matplotlib.colors import LogNorm
 
@@ -198,9 +232,9 @@ def surface(cell: Drawn) -> Figure:
 
     figure = style.new_figure()
     axes = figure.subplots()
-    numbers = np.unique(np.geomspace(2, max(100, 4 * cell.owners), 16).round().astype(int))
-    epsilons = cell.epsilon * np.geomspace(0.1, 10, 17)
-    psi = np.array([[cell.psi_of(int(N), float(epsilon)) for N in numbers] for epsilon in epsilons])
+    numbers = np.unique(np.geomspace(2, max(100, 4 * len(cell.of.parties)), 16).round().astype(int))
+    epsilons = cell.of.alike.epsilon * np.geomspace(0.1, 10, 17)
+    psi = np.array([[cell.of.alike.psi(int(N), float(epsilon)) for N in numbers] for epsilon in epsilons])
     shown = np.ma.masked_invalid(psi)
     if shown.count() == 0:
         axes.text(0.5, 0.5, "the step is unstable for all of these", transform=axes.transAxes, ha="center")
@@ -209,11 +243,11 @@ def surface(cell: Drawn) -> Figure:
     norm = LogNorm(float(shown.min()), max(float(shown.max()), float(shown.min()) * 10))
     mesh = axes.pcolormesh(numbers, epsilons, shown, norm=norm, cmap="viridis_r", shading="nearest")
     figure.colorbar(mesh, label="expected ψ (dimensionless)")
-    if shown.min() < cell.alone < shown.max():
-        axes.contour(numbers, epsilons, shown, levels=[cell.alone], colors="black")
+    if shown.min() < cell.of.alike.alone < shown.max():
+        axes.contour(numbers, epsilons, shown, levels=[cell.of.alike.alone], colors="black")
         where = "above the black line it pays"
     else:
-        where = "it pays everywhere here" if shown.max() <= cell.alone else "it pays nowhere here"
+        where = "it pays everywhere here" if shown.max() <= cell.of.alike.alone else "it pays nowhere here"
     axes.set(yscale="log", xlabel="owners N, all alike", ylabel="privacy budget ε per owner")
     style.log_ticks(axes)
     style.add_title(axes, f"Does it pay to join? {where[0].upper()}{where[1:]}{notes.of(cell.label)}")
@@ -222,20 +256,25 @@ def surface(cell: Drawn) -> Figure:
     return figure
 
 
-def alone(cell: Drawn) -> Figure:
+def _alone(cell: DrawnForecast) -> Figure:
     """What each owner reaches alone against its size; horizontal lines are what all reach together at several ε."""
     from p2psim.report import style
 
     figure = style.new_figure()
     axes = figure.subplots()
     axes.plot(
-        cell.records, cell.isolated, "o", color="black", markersize=4, label="each owner alone, without noise"
+        cell.of.forecast.setting.model.records,
+        cell.of.forecast.alone,
+        "o",
+        color="black",
+        markersize=4,
+        label="each owner alone, without noise",
     )
     for number, factor in enumerate(FACTORS):
-        psi = cell.psi_at(factor)
+        psi = cell.of.psi_at(factor)
         if np.isfinite(psi):
             look = style.line_style(number)
-            label = f"together, {budget(factor * cell.epsilon)}"
+            label = f"together, {budget(factor * cell.of.alike.epsilon)}"
             axes.axhline(psi, color=look["color"], linestyle=look["linestyle"], label=label)
     axes.set(xlabel="records of the owner (number)", ylabel="ψ (dimensionless)", yscale="log")
     style.log_ticks(axes)
@@ -246,25 +285,25 @@ def alone(cell: Drawn) -> Figure:
     return figure
 
 
-def budgets(cells: Sequence[Drawn]) -> Figure:
+def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
     """Expected ψ of several sets of partners against ε, and what the first owner reaches alone in each."""
     from p2psim.report import style
 
     figure = style.new_figure()
     axes = figure.subplots()
     factors = np.geomspace(0.01, 100, 33)
-    noisy = [cell for cell in cells if cell.noise.any()][: style.COLOURS]
+    noisy = [cell for cell in cells if cell.of.noise.any()][: style.COLOURS]
     for number, cell in enumerate(noisy):
-        psi = np.array([cell.psi_at(float(factor)) for factor in factors])
+        psi = np.array([cell.of.psi_at(float(factor)) for factor in factors])
         look = style.line_style(number)
         axes.plot(
-            factors * cell.epsilon,
+            factors * cell.of.alike.epsilon,
             np.where(np.isfinite(psi), psi, np.nan),
             color=look["color"],
             linestyle=look["linestyle"],
             label=cell.label or "together",
         )
-        axes.axhline(cell.isolated[0], color=look["color"], linestyle=":", linewidth=1)
+        axes.axhline(cell.of.forecast.alone[0], color=look["color"], linestyle=":", linewidth=1)
     axes.set(
         xlabel="privacy budget ε (all owners' multiplied alike)",
         ylabel="expected ψ (dimensionless)",
@@ -274,8 +313,33 @@ def budgets(cells: Sequence[Drawn]) -> Figure:
     style.add_title(axes, "From which budget on it pays")
     style.add_legend(figure, axes)
     remark = "Line: E[ψ] of all owners at the end. Dotted, in its colour: ψ of the optimum of the first owner's records"
-    more = sum(bool(cell.noise.any()) for cell in cells) - len(noisy)
+    more = sum(bool(cell.of.noise.any()) for cell in cells) - len(noisy)
     style.add_footnote(figure, [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)])
+    return figure
+
+
+def _agents(cell: DrawnForecast) -> Figure:
+    """Each agent's expected squared distance to its optimum together, against that alone; larger for more records."""
+    from p2psim.report import style
+
+    made, records = cell.of.forecast, cell.of.forecast.setting.cell.problem.records
+    figure = style.new_figure()
+    axes = figure.subplots()
+    shown = np.isfinite(made.apart_alone)
+    alone, together = made.apart_alone[shown], made.apart[shown]
+    sizes = 60 * records[shown] / records.max() + 5
+    axes.scatter(alone, together, s=sizes, color=style.line_style(0)["color"], alpha=0.7, label="an agent")
+    ends = [min(alone.min(), together.min()), max(alone.max(), together.max())]
+    axes.plot(ends, ends, color="black", linestyle=":", label="no difference")
+    axes.set(
+        xlabel="‖θ − θ*‖² of its own minimiser, without noise",
+        ylabel="expected ‖θ − θ*‖² together, at the end",
+        xscale="log",
+        yscale="log",
+    )
+    style.add_title(axes, f"Who comes closer to its optimum by joining: below the line{notes.of(cell.label)}")
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, ["The area of a circle grows with the agent's records.", *cell.notes])
     return figure
 
 
@@ -289,7 +353,7 @@ def left_out(cells: int) -> list[str]:
     return [f"{cells} more cells are not drawn."] if cells > 0 else []
 
 
-def common_notes(cells: Sequence[Captioned]) -> list[str]:
+def common_notes(cells: Sequence[DrawnForecast]) -> list[str]:
     """Notes of several cells, each once; of one that not all have, which they are."""
     told: dict[str, list[str]] = {}
     for cell in cells:

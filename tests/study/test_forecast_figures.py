@@ -2,15 +2,17 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from star_cases import scenario
 
+from p2psim.analysis.forecasts.graph_study import Curve
 from p2psim.cli.main import main
 from p2psim.report import style
-from p2psim.report.graph_forecasts import DrawnGraph, draw_graph_forecasts
+from p2psim.report.forecasts import DrawnForecast, draw_cells
 
 SMALL = {
     "learning.algorithm.theta_max": 1e6,
@@ -85,16 +87,24 @@ def test_owners_stand_in_their_order_with_their_names(tmp_path: Path, drawn: dic
     assert sum(heights) == pytest.approx(100)
 
 
-def graph(label: str, notes: tuple[str, ...]) -> DrawnGraph:
+def graph(label: str, notes: tuple[str, ...]) -> DrawnForecast:
     each = np.array([1.0, 2.0, 4.0])
-    return DrawnGraph(
-        label, notes, "commits", each, 1 / each, 0.5 / each, "objective_gap", 0.3, each, each, 2 * each, None
+    problem = SimpleNamespace(problem=SimpleNamespace(records=each))
+    made = SimpleNamespace(
+        agents=[{}], apart=each, apart_alone=2 * each, setting=SimpleNamespace(cell=problem)
     )
+    cell = SimpleNamespace(
+        metric="objective_gap",
+        calibration=None,
+        curve=Curve("commits", each, 1 / each, 0.5 / each, 0.3),
+        forecast=made,
+    )
+    return DrawnForecast(label, notes, cell)
 
 
 def test_figures_of_graphs_have_footnotes_too(tmp_path: Path, drawn: dict[str, Any]) -> None:
     cells = [graph("first", ("Exact.", "Both.")), graph("second", ("Approximate.", "Both."))]
-    draw_graph_forecasts(cells, str(tmp_path))
+    draw_cells(cells, str(tmp_path))
     notes = drawn["forecast-objective_gap"].get_supxlabel().splitlines()
     assert notes[0] == "Thick: what is expected; thin: without noise."
     assert notes[1:] == ["Exact. (In 1 of 2 cells.)", "Both.", "Approximate. (In 1 of 2 cells.)"]

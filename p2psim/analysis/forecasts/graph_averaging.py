@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +31,12 @@ class AveragingForecast:
         By which an exchange that leads to a commit contracts.
     """
 
+    metric: ClassVar[str] = "consensus_distance"
+    noiseless: ClassVar[None] = None
+    alone: ClassVar[None] = None
+    #: Nobody averages alone.
+    agents: ClassVar[tuple[dict[str, Any], ...]] = ()
+
     setting: GraphSetting
     moments: Moments
     spread: np.ndarray
@@ -51,6 +58,34 @@ class AveragingForecast:
     def expected(self) -> np.ndarray:
         """What is compared with runs."""
         return self.spread
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The end in its parts: a line of a table."""
+        return {
+            "consensus distance": float(self.spread[-1]),
+            "drift of the mean": float(self.drift[-1]),
+            "bias of the mean": float(self.bias[-1]),
+            "λ₂": self.rates.mean,
+            "r": self.rates.square,
+        }
+
+    def parts_at(self, moment: int) -> dict[str, float]:
+        """A moment of the run: a line of a table."""
+        return {
+            "consensus distance": float(self.spread[moment]),
+            "drift of the mean": float(self.drift[moment]),
+        }
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """All moments in their parts, as plain values."""
+        return {"drift": self.drift.tolist(), "bias": self.bias.tolist()}
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What else is forecast, as plain values."""
+        return {"rates": {"lambda2": self.rates.mean, "r": self.rates.square}}
 
 
 def averaging_forecast(setting: GraphSetting) -> AveragingForecast:

@@ -1,7 +1,4 @@
-"""The forecast of coordinate descent in one cell: its expected objective along the run, in its parts.
-
-Noise of coordinate descent in a forecast: its variance before the run, and what it adds to the objective.
-"""
+"""The forecast of coordinate descent in one cell: its expected objective along the run, in its parts."""
 
 from __future__ import annotations
 
@@ -9,26 +6,17 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from p2psim.analysis.forecasts.graph_setting import MOST_NUMBERS, GraphSetting, Moments, moments_of
-from p2psim.analysis.forecasts.walks import answer_variances, overruns, variances_of
+from p2psim.analysis.forecasts.walks import noise_at, release_variances, wants_orders
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together
-from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
-from p2psim.privacy.mechanisms import noise_scales
-from p2psim.privacy.plan import Plan
-from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.theory.forecasts.descent import LinearDescent
 from p2psim.theory.forecasts.descent_orders import Orders, sampled, vectors
-from p2psim.theory.forecasts.descent_path import (
-    DescentPath,
-    distances,
-    known_wakes_noise,
-    path,
-    unconditional_variances,
-)
+from p2psim.theory.forecasts.descent_path import DescentPath, distances, path
 
 #: Orders of wakes that are drawn: so many, and fewer if they take longer than so many seconds.
 _ORDERS, _FEWEST, _SECONDS = 2_000, 30, 3.0
@@ -75,6 +63,8 @@ class DescentForecast:
         Why it is not exact; empty where it is.
     """
 
+    metric: ClassVar[str] = "objective_gap"
+
     setting: GraphSetting
     moments: Moments
     bias: float
@@ -110,6 +100,64 @@ class DescentForecast:
     def expected(self) -> np.ndarray:
         """What is compared with runs."""
         return self.gap
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The end in its parts: a line of a table."""
+        return {
+            "Q_L − Q_L*": float(self.gap[-1]),
+            "bias": self.bias,
+            "optimisation": float(self.optimisation[-1]),
+            "order": float(self.order[-1]),
+            "start": float(self.start[-1]),
+            "noise": float(self.noise[-1].sum()),
+            "± of orders": float(self.error[-1]) if self.orders else None,
+            "local models": self.alone,
+            "closer than alone": f"{self.gains.sum()} of {np.isfinite(self.apart_alone).sum()}",
+        }
+
+    def parts_at(self, moment: int) -> dict[str, float]:
+        """A moment of the run: a line of a table."""
+        return {
+            "Q_L − Q_L*": float(self.gap[moment]),
+            "without noise": float(self.noiseless[moment]),
+            "noise": float(self.noise[moment].sum() + self.start[moment]),
+        }
+
+    @property
+    def agents(self) -> list[dict[str, Any]]:
+        """What each agent adds and gains."""
+        cell, noise = self.setting.cell, self.noise[-1]
+        total = float(noise.sum())
+        return [
+            {
+                "label": cell.case.labels[i],
+                "records": int(cell.problem.records[i]),
+                "epsilon": float(cell.setup.plan.budget[i]),
+                "noise": float(noise[i]),
+                "share": float(noise[i]) / total if total else 0.0,
+                "together": float(self.apart[i]),
+                "alone": float(self.apart_alone[i]),
+                "gains": bool(self.gains[i]),
+            }
+            for i in range(len(noise))
+        ]
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """All moments in their parts, as plain values."""
+        return {
+            "optimisation": self.optimisation.tolist(),
+            "order": self.order.tolist(),
+            "start": self.start.tolist(),
+            "noise": self.noise.sum(axis=1).tolist(),
+            "error": self.error.tolist(),
+        }
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What else is forecast, as plain values."""
+        return {"orders": self.orders, "bias": self.bias, "local_models": self.alone}
 
 
 def descent_forecast(setting: GraphSetting) -> DescentForecast:
@@ -264,102 +312,3 @@ def _at_moments(moments: Moments, nodes: np.ndarray, noise: np.ndarray) -> np.nd
 
     steps = np.arange(moments.most + 1)
     return np.asarray(moments.chances @ np.maximum(CubicSpline(nodes, noise)(steps), 0.0))
-
-
-#: Numbers that are moved for noise that knows all wakes, up to which it is forecast exactly.
-_EXACT_WORK = 2e10
-
-#: Probability that an agent makes all its releases, from which on orders are drawn.
-RUNS_OUT = 1e-6
-
-
-def noise_at(
-    model: LinearDescent, walked: DescentPath, plan: Plan, wakes: int, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """What noise adds to E[Q_L] after some numbers of wakes, by agent, and variances.
-
-    Parameters
-    ----------
-    model : LinearDescent
-    walked : DescentPath
-        Of as many wakes as any of ``at`` at least.
-    plan : Plan
-    wakes : int
-        T, wakes of the run.
-    at : ndarray of int, shape (moments,)
-
-    Returns
-    -------
-    noise : ndarray, shape (moments, n)
-    variances : ndarray, shape (wakes walked, n)
-        Of a coordinate of a release, if the wake t is agent i's.
-
-    Raises
-    ------
-    MeaningError
-        If the variance of the mechanism is not known, or too large for a number.
-    """
-    if not plan.clairvoyant:
-        variances = answer_variances(plan, model.chance, len(walked.gain))
-        return np.array([(walked.gain[:k] * variances[:k][::-1]).sum(axis=0) for k in at.tolist()]), variances
-    power, ratio = 2 // plan.mechanism.power, _ratio(plan)
-    losses = plan.allowance ** (1 / plan.mechanism.power)
-    whole = plan.mechanism.variance(noise_scales(plan.claimed_sensitivity, losses))
-    try:
-        return (
-            known_wakes_noise(model, wakes, ratio, power, whole, at),
-            unconditional_variances(model.chance, len(walked.gain), wakes, ratio, power, whole),
-        )
-    except FloatingPointError:
-        raise MeaningError(
-            "privacy.allocation", "the variance of some releases overflows: C is too small for so many"
-        ) from None
-
-
-def wants_orders(model: LinearDescent, plan: Plan, setup: ReplaySetup, rate: float) -> bool:
-    """Whether moments do not close: releases may end, or scales depend on wakes in ways that are too much to walk."""
-    if setup.commits is None:
-        tail = _overruns_in_time(plan, rate * model.chance * float(setup.time or 0.0))
-    else:
-        tail = overruns(plan, model.chance, setup.commits)
-    if tail > RUNS_OUT:
-        return True
-    if not plan.clairvoyant:
-        return False
-    wakes = setup.commits or 0
-    work = 4.0 * model.agents * (2 // plan.mechanism.power + 1) * wakes * model.size**2
-    return setup.commits is None or work > _EXACT_WORK or plan.sampled
-
-
-def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Variance of a coordinate of each release of a whole run, shape (releases,).
-
-    Raises
-    ------
-    MeaningError
-        If the variance of the mechanism is not known.
-    """
-    if not plan.mechanism.is_private:
-        return np.zeros(agents.size)
-    made = Releases(agents, numbers, steps)
-    return variances_of(plan, plan.scales(made, plan.totals([made])))
-
-
-def _ratio(plan: Plan) -> float:
-    """ω: a release at step t weighs ω^{−t}."""
-    if not isinstance(plan.allocation, Uniform | Contraction):
-        message = f"weights of {plan.allocation.kind} are not known to be powers of one number: nothing can be forecast"
-        raise MeaningError("privacy.allocation", message)
-    both = Releases(np.zeros(2, np.int64), np.zeros(2, np.int64), np.arange(2))
-    weights = plan.allocation.logarithms(both, plan.outlook, plan.mechanism.power)
-    return float(np.exp(weights[0] - weights[1]))
-
-
-def _overruns_in_time(plan: Plan, expected: np.ndarray) -> float:
-    """Largest probability that an agent wakes more often than it may release, its wakes Poisson of these means."""
-    from scipy.stats import poisson
-
-    limited = plan.releases != UNLIMITED
-    if not limited.any():
-        return 0.0
-    return float(poisson.sf(plan.releases[limited], expected[limited]).max())

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from p2psim.analysis.forecasts.graph_averaging import AveragingForecast
-from p2psim.analysis.forecasts.graph_descent import DescentForecast
-from p2psim.analysis.forecasts.pilot import (
-    Calibration,
-    GraphForecast,
-    graph_calibrate,
-    graph_forecast,
-    metric_of,
-)
+from p2psim.analysis.forecasts.pilot import Calibration, GraphForecast, graph_calibrate, graph_forecast
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell
     from p2psim.simulation.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is expected along a run.
+
+    Attributes
+    ----------
+    axis : {"step", "commits", "time"}
+    points, expected : ndarray, shape (moments,)
+        Moments, and what is expected then.
+    noiseless : ndarray, shape (moments,), or None
+        The same without noise.
+    alone : float or None
+        The same of local models.
+    """
+
+    axis: str
+    points: np.ndarray
+    expected: np.ndarray
+    noiseless: np.ndarray | None = None
+    alone: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,41 +68,36 @@ class GraphCellForecast:
     calibration: Calibration | None
     cost: Cost | None
 
+    #: Searched and formed for owners of a learner alone.
+    best: ClassVar[None] = None
+    coalitions: ClassVar[None] = None
+    #: What its table of agents shows.
+    agents_title: ClassVar[str] = "the noise that each agent adds, and how far it is from its optimum"
+
     @property
     def metric(self) -> str:
         """What is forecast: its name among recorded metrics."""
-        return metric_of(self.forecast)
+        return self.forecast.metric
+
+    @property
+    def symbol(self) -> str:
+        """What tables call it."""
+        return self.metric
+
+    @property
+    def curve(self) -> Curve:
+        """What is expected along the run."""
+        made = self.forecast
+        return Curve(made.moments.axis, made.moments.points, made.expected, made.noiseless, made.alone)
 
     def row(self) -> dict[str, Any]:
         """One line of a table."""
         made = self.forecast
-        row: dict[str, Any] = {"cell": self.cell.index, **self.cell.swept}
-        if isinstance(made, DescentForecast):
-            row |= {
-                "Q_L − Q_L*": float(made.gap[-1]),
-                "bias": made.bias,
-                "optimisation": float(made.optimisation[-1]),
-                "order": float(made.order[-1]),
-                "start": float(made.start[-1]),
-                "noise": float(made.noise[-1].sum()),
-                "± of orders": float(made.error[-1]) if made.orders else None,
-                "local models": made.alone,
-                "closer than alone": f"{made.gains.sum()} of {np.isfinite(made.apart_alone).sum()}",
-            }
-        else:
-            row |= {
-                "consensus distance": float(made.spread[-1]),
-                "drift of the mean": float(made.drift[-1]),
-                "bias of the mean": float(made.bias[-1]),
-                "λ₂": made.rates.mean,
-                "r": made.rates.square,
-            }
-        row["exact"] = not made.approximate
+        row = {"cell": self.cell.index, **self.cell.swept, **made.parts, "exact": not made.approximate}
         if self.calibration is not None and self.cost is not None:
             row |= {
                 "pilots": float(self.calibration.mean[-1]),
-                "± s.e.": float(self.calibration.error[-1]),
-                "largest |z|": float(np.abs(self.calibration.z).max()),
+                **self.calibration.end,
                 "forecast s": self.cost.forecast,
                 "1,000 replicas s": 1000 * self.cost.replica,
             }
@@ -96,30 +105,19 @@ class GraphCellForecast:
 
     def along(self, most: int) -> list[dict[str, Any]]:
         """Lines of a table along the run."""
-        made, moments = self.forecast, self.forecast.moments
+        moments = self.forecast.moments
         some = np.unique(np.linspace(0, len(moments.points) - 1, most).round().astype(int))
-        rows = []
-        for k in some.tolist():
-            row: dict[str, Any] = {"cell": self.cell.index, moments.axis: float(moments.points[k])}
-            if isinstance(made, DescentForecast):
-                row |= {
-                    "Q_L − Q_L*": float(made.gap[k]),
-                    "without noise": float(made.noiseless[k]),
-                    "noise": float(made.noise[k].sum() + made.start[k]),
-                }
-            else:
-                row |= {
-                    "consensus distance": float(made.spread[k]),
-                    "drift of the mean": float(made.drift[k]),
-                }
-            rows.append(row)
-        return rows
+        return [
+            {
+                "cell": self.cell.index,
+                moments.axis: float(moments.points[k]),
+                **self.forecast.parts_at(k),
+            }
+            for k in some.tolist()
+        ]
 
-    def agents(self, most: int | None = None) -> list[dict[str, Any]]:
+    def agents(self) -> list[dict[str, Any]]:
         """Lines of a table of agents; none of averaging, which nobody does alone."""
-        made = self.forecast
-        if isinstance(made, AveragingForecast):
-            return []
         return [
             {
                 "cell": self.cell.index,
@@ -132,53 +130,31 @@ class GraphCellForecast:
                 "alone": one["alone"],
                 "closer": one["gains"],
             }
-            for one in self._agents()[:most]
+            for one in self.forecast.agents
         ]
 
-    def _agents(self) -> list[dict[str, Any]]:
-        made = self.forecast
-        assert isinstance(made, DescentForecast)
-        cell, noise = made.setting.cell, made.noise[-1]
-        total = float(noise.sum())
-        return [
-            {
-                "label": cell.case.labels[i],
-                "records": int(cell.problem.records[i]),
-                "epsilon": float(cell.setup.plan.budget[i]),
-                "noise": float(noise[i]),
-                "share": float(noise[i]) / total if total else 0.0,
-                "together": float(made.apart[i]),
-                "alone": float(made.apart_alone[i]),
-                "gains": bool(made.gains[i]),
-            }
-            for i in range(len(noise))
-        ]
+    def others(self, number: int) -> str:
+        """How a table of agents that leaves some out says so."""
+        return "more agents"
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
         made, moments = self.forecast, self.forecast.moments
-        run: dict[str, Any] = {moments.axis: moments.points.tolist(), self.metric: made.expected.tolist()}
         tree: dict[str, Any] = {
             "cell": self.cell.index,
             "swept": dict(self.cell.swept),
             "exact": not made.approximate,
             "approximate": list(made.approximate),
             self.metric: float(made.expected[-1]),
+            **made.more,
+            "run": {
+                moments.axis: moments.points.tolist(),
+                self.metric: made.expected.tolist(),
+                **made.run,
+            },
         }
-        if isinstance(made, DescentForecast):
-            run |= {
-                "optimisation": made.optimisation.tolist(),
-                "order": made.order.tolist(),
-                "start": made.start.tolist(),
-                "noise": made.noise.sum(axis=1).tolist(),
-                "error": made.error.tolist(),
-            }
-            tree["orders"] = made.orders
-            tree |= {"bias": made.bias, "local_models": made.alone, "run": run, "agents": self._agents()}
-        else:
-            run |= {"drift": made.drift.tolist(), "bias": made.bias.tolist()}
-            rates = {"lambda2": made.rates.mean, "r": made.rates.square}
-            tree |= {"rates": rates, "run": run}
+        if made.agents:
+            tree["agents"] = made.agents
         if self.calibration is not None and self.cost is not None:
             seconds = {"forecast": self.cost.forecast, "replica": self.cost.replica}
             tree["calibration"] = {**self.calibration.tree, "seconds": seconds}

@@ -1,7 +1,4 @@
-"""Pilot replicas beside a forecast: how right it is.
-
-Pilot replicas beside a forecast of a graph, and what each costs.
-"""
+"""Pilot replicas beside a forecast: how right it is, and of graphs what a replica costs."""
 
 from __future__ import annotations
 
@@ -69,6 +66,11 @@ class Calibration:
         return self.steps, self.mean, self.error
 
     @property
+    def end(self) -> dict[str, float]:
+        """The mean at the end, and how far all points are off: part of a line of a table."""
+        return {"± s.e.": float(self.error[-1]), "largest |z|": float(np.abs(self.z).max())}
+
+    @property
     def tree(self) -> dict[str, Any]:
         """As ``p2psim forecast --json`` writes it."""
         return {
@@ -132,11 +134,6 @@ def graph_forecast(scenario: Scenario, case: PreparedData, replica: int = 0) -> 
     return descent_forecast(made) if isinstance(made.step, LinearDescent) else averaging_forecast(made)
 
 
-def metric_of(made: GraphForecast) -> str:
-    """The metric whose mean is forecast."""
-    return "objective_gap" if isinstance(made, DescentForecast) else "consensus_distance"
-
-
 def graph_calibrate(
     scenario: Scenario, workspace: Workspace, replicas: int, made: GraphForecast
 ) -> tuple[Calibration, float]:
@@ -160,7 +157,7 @@ def graph_calibrate(
     float
         Seconds of a replica; the first, which may compile, left out.
     """
-    setup, record, metric = made.setting.cell.setup, scenario.record, metric_of(made)
+    setup, record, metric = made.setting.cell.setup, scenario.record, made.metric
     every = record.every
     if setup.time is not None and isinstance(every, int):
         every = EveryTime(time=setup.time / POINTS)

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from p2psim.analysis.forecasts.coalitions import Market, market
 from p2psim.analysis.forecasts.collaboration import Alike, Prospect, noise_at_the_end, parties
 from p2psim.analysis.forecasts.exchange import Party, case_of, check_algorithm
 from p2psim.analysis.forecasts.forecast import Forecast, forecast
-from p2psim.analysis.forecasts.graph_study import GraphCellForecast, of_graph_cell
+from p2psim.analysis.forecasts.graph_study import Curve, GraphCellForecast, of_graph_cell
 from p2psim.analysis.forecasts.pilot import Calibration, calibrate
 from p2psim.analysis.forecasts.star_setting import setting
 from p2psim.core.errors import InputError, MeaningError, P2PSimError
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CellForecast:
-    """All that is said of one cell.
+class StarCellForecast:
+    """All that is said of one cell of a central learner.
 
     Attributes
     ----------
@@ -54,6 +54,23 @@ class CellForecast:
     best: Best | None
     calibration: Calibration | None
     coalitions: Market | None = None
+
+    #: What is forecast: its name among recorded metrics, and in tables.
+    metric: ClassVar[str] = "relative_fitness"
+    symbol: ClassVar[str] = "ψ"
+    #: What its table of agents shows.
+    agents_title: ClassVar[str] = "what each owner reaches alone and together"
+
+    @property
+    def curve(self) -> Curve:
+        """What is expected along the run."""
+        at, parts = self.forecast.records, self.forecast.parts
+        return Curve("step", at, parts.psi[at], parts.noiseless[at])
+
+    @property
+    def noise(self) -> np.ndarray:
+        """What each owner's noise adds at the end, shape (N,)."""
+        return self.forecast.parts.noise[-1]
 
     def psi_at(self, factor: float) -> float:
         """E[ψ] at the end with all budgets multiplied; infinite where noise has no scale that is a number."""
@@ -82,11 +99,46 @@ class CellForecast:
         if self.calibration is not None:
             row |= {
                 "pilot ψ": float(self.calibration.mean[-1]),
-                "± s.e.": float(self.calibration.error[-1]),
-                "largest |z|": float(np.abs(self.calibration.z).max()),
+                **self.calibration.end,
                 "pilot/forecast − 1": self.calibration.off,
             }
         return row
+
+    def along(self, most: int) -> list[dict[str, Any]]:
+        """Lines of a table along the run."""
+        at, parts = self.forecast.records, self.forecast.parts
+        few = at[:: max(1, len(at) // most)].tolist()
+        return [
+            {
+                "cell": self.cell.index,
+                "answers or rounds": k,
+                "ψ": float(parts.psi[k]),
+                "without noise": float(parts.noiseless[k]),
+                "noise": float(parts.noise[k].sum()),
+            }
+            for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]
+        ]
+
+    def agents(self) -> list[dict[str, Any]]:
+        """Lines of a table of owners."""
+        return [
+            {
+                "cell": self.cell.index,
+                "owner": party.label,
+                "records": party.records,
+                "ε": party.epsilon,
+                "ψ alone": party.alone,
+                "ψ together": party.together,
+                "of that its noise": party.noise,
+                "gains": party.gains,
+                "ε to break even": party.break_even,
+            }
+            for party in self.parties
+        ]
+
+    def others(self, number: int) -> str:
+        """How a table of owners that leaves some out says so."""
+        return f"up to {number} more owners in each cell"
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -118,6 +170,10 @@ class CellForecast:
         return tree
 
 
+#: Both offer what tables and figures need: `metric`, `symbol`, `curve`, `row`, `along`, `agents`, `as_tree`.
+CellForecast: TypeAlias = StarCellForecast | GraphCellForecast
+
+
 def forecast_scenario(
     scenario: Scenario,
     replicas: int = 0,
@@ -126,7 +182,7 @@ def forecast_scenario(
     coalitions: bool = False,
     statistics: Sequence[Party] = (),
     confirm_cells: bool = False,
-) -> list[CellForecast | GraphCellForecast]:
+) -> list[CellForecast]:
     """Forecast every cell of a scenario.
 
     Parameters
@@ -152,7 +208,7 @@ def forecast_scenario(
         raise InputError(f"pilot replicas must be 0 or at least 2, got {replicas}")
     if replicas and statistics:
         raise InputError("pilot replicas need the records; calibrate where the data is")
-    found: list[CellForecast | GraphCellForecast] = []
+    found: list[CellForecast] = []
     grid = cells(scenario, confirm_cells=confirm_cells)
     refuse_excess(scenario, grid, confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
@@ -174,7 +230,7 @@ def _of_cell(
     search: bool,
     coalitions: bool,
     statistics: Sequence[Party],
-) -> CellForecast | GraphCellForecast:
+) -> CellForecast:
     if statistics:
         check_algorithm(cell.scenario)
     if cell.scenario.learning.algorithm.kind not in STARS:
@@ -186,7 +242,7 @@ def _of_cell(
     case = case_of(cell.scenario, statistics) if statistics else workspace.case(cell.scenario, 0)
     made = forecast(setting(cell.scenario, case))
     alike = Alike(made.setting)
-    return CellForecast(
+    return StarCellForecast(
         cell,
         made,
         parties(made),
