@@ -104,7 +104,7 @@ def add_overrides(command: argparse.ArgumentParser) -> None:
 
 def load_scenario(path: str, asked: argparse.Namespace) -> "Scenario":
     """Read a scenario with what the command line sets."""
-    from p2psim.cli.new import hint
+    from p2psim.cli.templates import hint
     from p2psim.scenario.model import Scenario
 
     if not os.path.lexists(path):
