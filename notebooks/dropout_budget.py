@@ -35,7 +35,7 @@ import pandas as pd
 
 import p2psim
 from p2psim.analysis.comparison import compare_within, short
-from p2psim.cli.templates import read_template
+from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval
 from p2psim.data.prepare import prepare
 from p2psim.learning.steps import inverse_frequencies

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 import p2psim
-from p2psim.cli.templates import read_template
+from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval, ratio_interval
 from p2psim.runs.targets import share_reached
 

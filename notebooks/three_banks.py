@@ -28,7 +28,7 @@ import numpy as np
 import seaborn as sns
 
 import p2psim
-from p2psim.cli.templates import read_template
+from p2psim.cli.arguments import read_template
 from p2psim.privacy.allocations import binomial_cap
 from p2psim.theory.noise_floor import fit_power_law
 

@@ -30,7 +30,7 @@ import pandas as pd
 
 import p2psim
 from p2psim.analysis.comparison import compare_within
-from p2psim.cli.templates import read_template
+from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))

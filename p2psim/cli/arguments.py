@@ -1,14 +1,17 @@
-"""Arguments that commands share, and how these are read: numbers, scenarios with overrides, values of swept keys."""
+"""What commands share: arguments and how they are read, scenarios with overrides, and the shipped scenarios."""
 
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from p2psim.core.decimals import BeyondFloatError, decimal
 from p2psim.core.errors import Fault, InputError
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from p2psim.scenario.model import Scenario
 
 #: Limits of numbers of cells, replicas and agents: they are checked where it is known how many there are.
@@ -104,7 +107,6 @@ def add_overrides(command: argparse.ArgumentParser) -> None:
 
 def load_scenario(path: str, asked: argparse.Namespace) -> "Scenario":
     """Read a scenario with what the command line sets."""
-    from p2psim.cli.templates import hint
     from p2psim.scenario.model import Scenario
 
     if not os.path.lexists(path):
@@ -130,3 +132,53 @@ def read_references(given: Sequence[str]) -> dict[str, object]:
         return {key: scalar(value) for key, _, value in pairs}
     except ValueError as error:
         raise InputError(f"--reference: {error}") from None
+
+
+def templates() -> dict[str, str]:
+    """Return the shipped scenarios, and the question that each asks (its first comment)."""
+    found = {
+        entry.name.removesuffix(".yaml"): entry.read_text(encoding="utf-8")
+        for entry in _folder().iterdir()
+        if entry.name.endswith(".yaml")
+    }
+    return {name: _question(text) for name, text in sorted(found.items())}
+
+
+def hint(path: str | Path) -> str:
+    """What was probably meant by a file that is not there: a shipped scenario of this name; empty otherwise."""
+    asked = Path(path).name.removesuffix(".yaml").replace("-", "_")
+    if asked not in templates():
+        return ""
+    shipped = _folder() / f"{asked}.yaml"
+    here = Path("scenarios", shipped.name)
+    where = str(here) if here.is_file() else f"a copy, by p2psim new {asked} --from {asked}"
+    return f"; {asked} is a shipped scenario: give {where}"
+
+
+def read_template(name: str) -> str:
+    """Return the text of a shipped scenario.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    from p2psim.scenario.faults import unknown
+
+    known = list(templates())
+    if name not in known:
+        raise InputError(Fault(unknown("scenario", name, known)))
+    return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _folder() -> "Traversable":
+    """Return the folder of shipped scenarios: inside the package when installed, beside it in a checkout."""
+    from importlib.resources import files
+
+    inside = files("p2psim") / "_scenarios"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "scenarios"
+
+
+def _question(text: str) -> str:
+    first = text.splitlines()[0] if text else ""
+    return first.removeprefix("#").strip() if first.startswith("#") else ""

@@ -2,8 +2,7 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command
-from p2psim.cli.templates import templates
+from p2psim.cli.arguments import Commands, add_command, templates
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import Commands, add_command
-from p2psim.cli.templates import read_template
+from p2psim.cli.arguments import Commands, add_command, read_template
 from p2psim.core.errors import Fault, InputError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 import pytest
 
+from p2psim.cli.arguments import read_template, templates
 from p2psim.cli.new import new
-from p2psim.cli.templates import read_template, templates
 from p2psim.core.errors import InputError
 from p2psim.scenario.model import Scenario
 
