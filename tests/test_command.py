@@ -327,8 +327,9 @@ def test_check_shows_facts_first_and_few_agents(scenario: str, capsys: pytest.Ca
     assert main(["check", scenario, "--set", "sweep={}", *many]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("tiny.yaml: 1 cell × 1 replica, about ")
-    assert lines[1].startswith("time: ")
-    assert "cell" in lines[2]
+    assert lines[1].startswith("engine: ")
+    assert lines[2].startswith("time: ")
+    assert "cell" in lines[3]
     agents = lines.index("privacy of each agent")
     assert agents < lines.index("# A resolved p2psim scenario: every default is explicit.")
     assert not any("more" in line for line in lines[:-1])
