@@ -114,7 +114,8 @@ def compare_within(result: Result, reference: Mapping[str, Any], confidence: flo
 
 def differing_keys(a: Result, b: Result) -> list[str]:
     """Keys that may differ within the pairs of `compare`, as far as comparability depends on them."""
-    fixed = [] if a.scenario.network.topology == b.scenario.network.topology else ["network.topology"]
+    graphs = [result.scenario_tree.get("network", {}).get("topology") for result in (a, b)]
+    fixed = [] if graphs[0] == graphs[1] else ["network.topology"]
     if any(key.startswith("network.topology") for key in {*a.swept} & {*b.swept}):
         fixed = []  # pairs have the same value of it
     return [*fixed, *({*a.swept} ^ {*b.swept})]

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.core.errors import FolderError, InputError, first_line
+from p2psim.core.errors import FolderError, InputError
 from p2psim.core.figure_names import AGAINST, MEASURED_AXES
 
 if TYPE_CHECKING:
@@ -304,14 +303,5 @@ def _scenario(result: Any) -> Mapping[str, Any]:
     if hasattr(known, "resolved"):
         tree: Mapping[str, Any] = known.resolved()
         return tree
-    file = Path(result.path) / "scenario.yaml"
-    if not file.is_file():
-        return {}
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except (YAMLError, ValueError) as error:
-        raise FolderError(f"{file}: damaged ({first_line(error)})") from error
-    return tree if isinstance(tree, Mapping) else {}
+    of_file: Mapping[str, Any] = getattr(result, "scenario_tree", {})
+    return of_file

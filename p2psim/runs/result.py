@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from p2psim.core.errors import FolderError, InputError, MissingPartError
+from p2psim.core.errors import FolderError, InputError, MissingPartError, first_line
 from p2psim.core.options import AS_LIST, AS_TUPLE, Fraction, Options
 from p2psim.core.parts import missing_of
 from p2psim.runs import manifest as manifests
@@ -105,6 +105,25 @@ class Result:
         from p2psim.scenario.model import Scenario
 
         return self.read(lambda: Scenario.load(self.whole("scenario.yaml"), confirm_cells=True))
+
+    @cached_property
+    def scenario_tree(self) -> dict[str, Any]:
+        """The resolved scenario as plain values, which need no part; empty where the file holds no mapping.
+
+        Raises
+        ------
+        FolderError
+            If it is damaged.
+        """
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import YAMLError
+
+        file = Path(self.whole("scenario.yaml"))
+        try:
+            tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+        except (YAMLError, ValueError, RecursionError) as error:
+            raise FolderError(f"{file}: damaged ({first_line(error)})") from error
+        return tree if isinstance(tree, dict) else {}
 
     def read(self, load: Callable[[], "Scenario"]) -> "Scenario":
         """Load a scenario of this folder.
