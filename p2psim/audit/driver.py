@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.audit.arena import Arena
+from p2psim.audit.audit_run import MOST_RELEASES
 from p2psim.audit.graph import AdmmArena, GraphArena
-from p2psim.audit.script import MOST_RELEASES
 from p2psim.audit.star import StarArena
+from p2psim.audit.system import AuditSystem
 from p2psim.audit.trial import Trial, try_out
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
@@ -42,7 +42,7 @@ LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": DISCRETE_LAPLACE
 
 
 @dataclass(frozen=True)
-class Way:
+class AuditMode:
     """Agents of some cells that release in the same way, but for a common factor of their budgets.
 
     Attributes
@@ -54,21 +54,21 @@ class Way:
         Indices of the cells in which agents do so.
     agents : int
         How many agents of the first cell.
-    arena : Arena
+    system : AuditSystem
     """
 
     scenario: Scenario
     cell: PreparedCell
     cells: tuple[int, ...]
     agents: int
-    arena: Arena
+    system: AuditSystem
 
 
 @dataclass(frozen=True)
 class Audited:
     """A way of releasing, and what its audit found."""
 
-    way: Way
+    mode: AuditMode
     trial: Trial
 
 
@@ -139,24 +139,24 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):
         grid = cells(scenario, confirm_cells=confirm_cells)
         refuse_excess(scenario, grid, confirm_cells)
-        ways = _ways(grid, replica, Workspace(Path(directory)), notes)
-        if len(ways) > MOST_AUDITS:
-            notes[f"{len(ways) - MOST_AUDITS} more ways of releasing were not audited"] = None
-            ways = ways[:MOST_AUDITS]
-        audited = tuple(Audited(way, _try(way, replica, samples, gamma / len(ways))) for way in ways)
+        modes = _modes(grid, replica, Workspace(Path(directory)), notes)
+        if len(modes) > MOST_AUDITS:
+            notes[f"{len(modes) - MOST_AUDITS} more ways of releasing were not audited"] = None
+            modes = modes[:MOST_AUDITS]
+        audited = tuple(Audited(mode, _try(mode, replica, samples, gamma / len(modes))) for mode in modes)
     if any(one.trial.audited < one.trial.limit for one in audited):
         notes["of an agent's releases the first were looked at, as many as are audited"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
-def _try(way: Way, replica: int, samples: int, gamma: float) -> Trial:
-    privacy, streams = way.scenario.privacy, streams_of(way.scenario, replica)
+def _try(mode: AuditMode, replica: int, samples: int, gamma: float) -> Trial:
+    privacy, streams = mode.scenario.privacy, streams_of(mode.scenario, replica)
     return try_out(
-        way.arena,
-        way.cell.setup.plan,
+        mode.system,
+        mode.cell.setup.plan,
         _law(privacy.mechanism),
         streams,
-        way.scenario.network.engine,
+        mode.scenario.network.engine,
         privacy.delta or 0.0,
         samples,
         gamma,
@@ -169,9 +169,9 @@ def _law(mechanism: Mechanism) -> Law:
     return LAWS.get(mechanism.kind, guess)
 
 
-def _ways(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[Way]:
+def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[AuditMode]:
     """The ways of releasing of all cells; what cannot be audited is noted."""
-    found: dict[tuple[Any, ...], Way] = {}
+    found: dict[tuple[Any, ...], AuditMode] = {}
     for one in grid:
         scenario = one.scenario
         why = _excuse(scenario)
@@ -182,15 +182,15 @@ def _ways(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, N
         for key, agents in _classes(scenario, cell):
             if key in found:
                 known = found[key]
-                found[key] = Way(
-                    known.scenario, known.cell, (*known.cells, one.index), known.agents, known.arena
+                found[key] = AuditMode(
+                    known.scenario, known.cell, (*known.cells, one.index), known.agents, known.system
                 )
             else:
-                arena = _arena(cell, agents)
-                if arena is None:
+                system = _system(cell, agents)
+                if system is None:
                     notes["an agent that no other has records beside was not audited"] = None
                 else:
-                    found[key] = Way(scenario, cell, (one.index,), agents.size, arena)
+                    found[key] = AuditMode(scenario, cell, (one.index,), agents.size, system)
         _note_limits(scenario, cell, notes)
     return list(found.values())
 
@@ -257,7 +257,7 @@ def _records(cell: PreparedCell) -> np.ndarray:
     return cell.problem.records
 
 
-def _arena(cell: PreparedCell, alike: np.ndarray) -> Arena | None:
+def _system(cell: PreparedCell, alike: np.ndarray) -> AuditSystem | None:
     """The first of some agents and another one: of the same kind, else any that has records."""
     first = int(alike[0])
     others = [int(i) for i in [*alike[1:2], *np.flatnonzero(_records(cell))[:2]] if i != first]

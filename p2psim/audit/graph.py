@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.audit.arena import Record, Seen, records_here, releases_of, tables
 from p2psim.audit.canaries import Reach
+from p2psim.audit.system import Record, Seen, records_here, releases_of, tables
 from p2psim.core.events import COMMIT, DELIVER, EVENT, LEARNER, NEIGHBOURS, SEND
 from p2psim.learning.batches import batch_of, sampling
 from p2psim.learning.graph.admm import AdmmReplay
@@ -65,7 +65,7 @@ def replayed(
 
 
 class GraphArena:
-    """Two agents of a graph's cell, linked with each other; see `p2psim.audit.arena.Arena`.
+    """Two agents of a graph's cell, linked with each other; see `p2psim.audit.system.Arena`.
 
     Each keeps its confidence, step and ridge, which are public, as they are in the cell.
 
@@ -229,7 +229,7 @@ class Copies:
             yield block, out
 
 
-#: Weight of the link between the two agents of an arena.
+#: Weight of the link between the two agents of an audited system.
 _WEIGHT = 1.0
 
 
@@ -275,7 +275,7 @@ class Ends:
 
 
 class AdmmArena(GraphArena):
-    """Two agents of a cell of gossip ADMM, linked with each other; see `p2psim.audit.arena.Arena`.
+    """Two agents of a cell of gossip ADMM, linked with each other; see `p2psim.audit.system.Arena`.
 
     The link has the weight 1. Each keeps its confidence, step and ridge as in the cell.
     """

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2psim.audit.arena import Record, Seen, records_here, releases_of, tables
 from p2psim.audit.canaries import Reach
 from p2psim.audit.graph import Copies
+from p2psim.audit.system import Record, Seen, records_here, releases_of, tables
 from p2psim.core.events import COMMIT
 from p2psim.learning.batches import Sampling, sampling
 from p2psim.learning.star.problem import LearnerReplay, StarProblem
@@ -25,7 +25,7 @@ from p2psim.simulation.algorithms.star_setting import star_algorithm
 
 
 class StarArena:
-    """Owners of a star's cell; see `p2psim.audit.arena.Arena`.
+    """Owners of a star's cell; see `p2psim.audit.system.Arena`.
 
     The learner is the adversary, and asks at one model for ever: its step is zero. What it makes of answers is
     processing of what was released.

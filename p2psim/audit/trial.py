@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2psim.audit.arena import Arena, Claim
+from p2psim.audit.audit_run import moved, play, script
 from p2psim.audit.canaries import pairs
-from p2psim.audit.script import moved, play, script
+from p2psim.audit.system import AuditSystem, Claim
 from p2psim.core.randomness import Streams
 from p2psim.privacy.audit import (
     Canary,
@@ -96,7 +96,7 @@ class Trial:
 
 
 def try_out(
-    arena: Arena,
+    system: AuditSystem,
     plan: Plan,
     law: Law,
     streams: Streams,
@@ -105,11 +105,11 @@ def try_out(
     samples: int,
     gamma: float,
 ) -> Trial:
-    """Audit the first of an arena's agents.
+    """Audit the first of an audited system's agents.
 
     Parameters
     ----------
-    arena : Arena
+    system : AuditSystem
     plan : Plan
         The cell's.
     law : Law
@@ -125,38 +125,38 @@ def try_out(
     gamma : float
         Probability of a false alarm, at most.
     """
-    told = script(arena, plan, streams, engine)
+    told = script(system, plan, streams, engine)
     losses = told.losses[told.mine]
-    claim = Claim(plan.mechanism.noise, losses[: told.audited], arena.rate)
+    claim = Claim(plan.mechanism.noise, losses[: told.audited], system.rate)
     scores, noise = [], []
     replica = streams.replica or 0
-    canaries = pairs(arena.reach, arena.dimension)
+    canaries = pairs(system.reach, system.dimension)
     laws = [law]
     if law.cumulative is None:
         # Runs that are not counted teach the law of noise that nobody knows.
         first = max(_LEARNED, samples // 10)
         own = replace(streams, replica=replica)
-        laws.append(learned(play(arena, laws, told, canaries[0], 0, own, first, first).noise))
+        laws.append(learned(play(system, laws, told, canaries[0], 0, own, first, first).noise))
         replica += first
-    kept = max(_ROWS // (2 * len(canaries)), -(-_VALUES // (told.own.agents.size * arena.dimension)))
+    kept = max(_ROWS // (2 * len(canaries)), -(-_VALUES // (told.own.agents.size * system.dimension)))
     for pair in canaries:
         for world in (0, 1):
-            played = play(arena, laws, told, pair, world, replace(streams, replica=replica), samples, kept)
+            played = play(system, laws, told, pair, world, replace(streams, replica=replica), samples, kept)
             scores.append(played.scores)
             noise.append(played.noise)
             replica += samples
     order = 1 if plan.mechanism.norm == "l1" else 2
     found = _findings([pair.name for pair in canaries], scores, claim, gamma / 3)
-    steps = np.zeros_like(told.scales) if arena.grid is None else arena.grid / told.scales
+    steps = np.zeros_like(told.scales) if system.grid is None else system.grid / told.scales
     fits = [_p_value(law, one, steps) for one in noise]
     return Trial(
         told.audited,
-        int(plan.releases[arena.agents[0]]),
+        int(plan.releases[system.agents[0]]),
         told.made,
         float(losses.max()),
         claim.epsilon(delta),
         delta,
-        max(moved(arena, told, pair, streams, order) for pair in canaries),
+        max(moved(system, told, pair, streams, order) for pair in canaries),
         lower_bound(found, delta),
         found,
         None if law.cumulative is None else min(1.0, len(fits) * min(fits)),

@@ -63,13 +63,13 @@ def _row(one: "Audited") -> dict[str, Any]:
     from p2psim.privacy.shares import UNLIMITED
     from p2psim.scenario.yaml import runs_of
 
-    trial, way = one.trial, one.way
-    agent = way.arena.agents[0]
+    trial, mode = one.trial, one.mode
+    agent = mode.system.agents[0]
     return {
-        "cells": ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(way.cells)),
+        "cells": ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(mode.cells)),
         "agent": agent,
-        "agents alike": way.agents,
-        "mechanism": way.scenario.privacy.mechanism.kind,
+        "agents alike": mode.agents,
+        "mechanism": mode.scenario.privacy.mechanism.kind,
         "releases": "any number" if trial.limit == UNLIMITED else trial.limit,
         "audited": trial.audited,
         "moves": trial.moves,
@@ -92,7 +92,7 @@ def tree(found: "Audit") -> dict[str, Any]:
         "audited": [
             {
                 **_row(one),
-                "cells": list(one.way.cells),
+                "cells": list(one.mode.cells),
                 "made": one.trial.made,
                 "largest_loss": one.trial.largest,
                 "faults": list(one.trial.faults),
@@ -127,7 +127,7 @@ def _show(found: "Audit", name: str) -> None:
     for one in found.audited:
         for fault in one.trial.faults:
             complain(
-                f"refuted: agent {one.way.arena.agents[0]} of cell {one.way.cells[0]}: {_why(one, fault)}"
+                f"refuted: agent {one.mode.system.agents[0]} of cell {one.mode.cells[0]}: {_why(one, fault)}"
             )
 
 

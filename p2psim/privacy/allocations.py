@@ -21,7 +21,7 @@ from p2psim.core.errors import Fault, MeaningError
 from p2psim.core.options import BY_NAME, Count, OneOf, Options, Positive
 from p2psim.core.registry import AnyOf, register_all
 from p2psim.privacy.accounting.accountants import AccountantName
-from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
+from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 
 
 class Allocation(Options):
@@ -91,7 +91,9 @@ class Allocation(Options):
         """
 
     @abstractmethod
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """Share of its agent's budget that each release takes, shape (releases,); positive.
 
         Shares are of what adds up of losses: of Σ ε for pure DP, of Σ μ² for Gaussian noise.
@@ -101,12 +103,12 @@ class Allocation(Options):
         releases : Releases
         limits : ndarray of int64, shape (releases,)
             The most releases that the agent of each may make.
-        outlook : Outlook
+        outlook : RunForecast
         power : int
             The power of the losses that adds up.
         """
 
-    def logarithms(self, releases: Releases, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def logarithms(self, releases: Releases, outlook: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight, before it is divided by their sum, of one that is clairvoyant."""
         raise NotImplementedError
 
@@ -122,7 +124,9 @@ class StatedLosses(Allocation):
     def stated_losses(self, numbers: np.ndarray) -> np.ndarray:
         """Loss of an agent's numbered releases, shape (releases,): sensitivity over scale of the noise; positive."""
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """There are none."""
         raise NotImplementedError
 
@@ -183,7 +187,9 @@ class Contraction(Allocation):
             return UNLIMITED
         return self.releases if self.releases is not None else round(expected)
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """Share of its agent's budget that each release takes at expected wakes, C^{(K−1−k)n/3} over its sum.
 
         For K releases k = 0 … K − 1; C^{kn/3} in the printed form. For known wakes, what is expected before the run.
@@ -195,12 +201,12 @@ class Contraction(Allocation):
         shares: np.ndarray = np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count))
         return shares
 
-    def logarithms(self, releases: Releases, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def logarithms(self, releases: Releases, outlook: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight before it is divided by their sum."""
         fall = self._fall(outlook, power)
         return releases.steps * (fall if self.form == "corrected" else -fall)
 
-    def _fall(self, outlook: Outlook, power: int) -> float:
+    def _fall(self, outlook: RunForecast, power: int) -> float:
         """−ln C times the exponent of a loss to the power that adds up."""
         rate = outlook.contraction if self.rate == "auto" else self.rate
         if rate is None:
@@ -227,8 +233,8 @@ __all__ = [
     "Geometric",
     "Horizon",
     "Listed",
-    "Outlook",
     "Releases",
+    "RunForecast",
     "StatedLosses",
     "Uniform",
     "binomial_cap",
@@ -247,7 +253,9 @@ class Horizon(Allocation):
         """Most releases of one agent."""
         return horizon
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return 1.0 / limits
 
@@ -283,7 +291,9 @@ class Cap(Allocation, OneOf):
         assert self.tail is not None
         return binomial_cap(horizon, share, self.tail)
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return 1.0 / limits
 
@@ -299,7 +309,9 @@ class Geometric(Allocation):
         """No limit."""
         return UNLIMITED
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return (1 - self.ratio) * self.ratio**releases.numbers
 
@@ -316,11 +328,13 @@ class Uniform(Allocation):
         """No limit."""
         return UNLIMITED
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         """Share of its agent's budget that each release is expected to take, before the run."""
         return 1.0 / outlook.expected[releases.agents]
 
-    def logarithms(self, releases: Releases, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def logarithms(self, releases: Releases, outlook: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight, before it is divided by their sum."""
         return np.zeros(releases.agents.size)
 

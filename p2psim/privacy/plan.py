@@ -17,7 +17,7 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.allocations import Allocation, StatedLosses
 from p2psim.privacy.mechanisms import Mechanism, noise_scales
 from p2psim.privacy.section import Limit, affordable, allowances, before_sampling, composed, sampled
-from p2psim.privacy.shares import UNLIMITED, Outlook, Releases, Totals, of_shared_record
+from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast, Totals, of_shared_record
 
 #: Largest scale of noise: a draw, which can be 38 times as large, must be a number.
 LARGEST = 1e300
@@ -48,7 +48,7 @@ class Plan:
         Chance of each agent's records to take part in a release; 1 where there are no batches.
     scale_records : float
         Noise as if each record stood for this many.
-    outlook : Outlook
+    outlook : RunForecast
         What is known of the run beforehand.
     equal : ndarray, shape (N,), or None
         Loss of each release of an agent, where an accountant composed them.
@@ -63,7 +63,7 @@ class Plan:
     dimension: int
     rates: np.ndarray
     scale_records: float
-    outlook: Outlook
+    outlook: RunForecast
     equal: np.ndarray | None = None
 
     @property
@@ -342,7 +342,7 @@ def plan(
         dimension,
         rates,
         scale_records,
-        Outlook(expected, 1.0 / shares, contraction),
+        RunForecast(expected, 1.0 / shares, contraction),
     )
     return made if never or not limited.any() else _within_budgets(made, limited, horizon)
 

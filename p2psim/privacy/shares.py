@@ -36,7 +36,7 @@ class Releases:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class RunForecast:
     """What anybody can know of a run before it.
 
     Attributes

@@ -29,7 +29,7 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE
 from p2psim.privacy.allocations import Allocation, StatedLosses
 from p2psim.privacy.mechanisms import Mechanism
-from p2psim.privacy.shares import UNLIMITED, Outlook, Releases
+from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 
 #: Half a step of a difference quotient.
 STEP = 1e-5
@@ -180,7 +180,7 @@ def check_allocation(part: Allocation) -> Iterator[str]:
     count = int(min(most, MANY))
     none = np.zeros(count, np.int64)
     releases = Releases(none, np.arange(count), np.arange(count) * 50)
-    outlook = Outlook(np.array([20.0]), np.array([50.0]), 0.99)
+    outlook = RunForecast(np.array([20.0]), np.array([50.0]), 0.99)
     if isinstance(part, StatedLosses):
         shares = part.stated_losses(releases.numbers)
     elif part.composed_by is None:

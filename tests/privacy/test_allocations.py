@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.core.errors import MeaningError
-from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Outlook, Releases, binomial_cap
+from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Releases, RunForecast, binomial_cap
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 from p2psim.privacy.plan import plan
 from p2psim.privacy.section import Limit
@@ -30,7 +30,7 @@ def some(agent, first, count):
 
 
 def shares(allocation, limit, first, count):
-    outlook = Outlook(np.array([100.0]), np.array([3.0]))
+    outlook = RunForecast(np.array([100.0]), np.array([3.0]))
     return allocation.weights(some(0, first, count), np.full(count, limit), outlook)
 
 

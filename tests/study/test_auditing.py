@@ -9,7 +9,7 @@ from graph_cases import graph_scenario
 from small_study import scenario as star_scenario
 from small_study import tree as star_tree
 
-from p2psim.audit import script, trial
+from p2psim.audit import audit_run, trial
 from p2psim.audit.driver import Audit, audit
 from p2psim.cli.audit import tree
 from p2psim.core.errors import InputError
@@ -161,20 +161,20 @@ def test_one_release_more_than_claimed_is_found(
 
 
 def test_releases_that_a_network_lets_through_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = script.simulate_events
+    right = audit_run.simulate_events
 
     def wrong(*given: Any, limits: np.ndarray, **more: Any) -> Any:
         return right(*given, limits=limits + 1, **more)
 
-    monkeypatch.setattr(script, "simulate_events", wrong)
+    monkeypatch.setattr(audit_run, "simulate_events", wrong)
     assert "more releases than claimed" in faults(run(star()))
 
 
 def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = trial.script
 
-    def wrong(arena: Any, plan: Plan, *given: Any) -> Any:
-        return right(arena, replace(plan, moved=plan.moved / 2), *given)
+    def wrong(system: Any, plan: Plan, *given: Any) -> Any:
+        return right(system, replace(plan, moved=plan.moved / 2), *given)
 
     monkeypatch.setattr(trial, "script", wrong)
     for made in (star, rounds, graph, admm):
@@ -184,13 +184,13 @@ def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.Monkey
 def test_ways_that_differ_by_a_factor_of_the_budget_are_audited_once() -> None:
     scenario = star_scenario(sweep={"privacy.epsilon": [1, 100]})
     found = run(scenario)
-    assert [one.way.cells for one in found.audited] == [(0, 1)]
+    assert [one.mode.cells for one in found.audited] == [(0, 1)]
 
 
 def test_batches_of_different_rates_are_audited_each() -> None:
     rates = [{"kind": "poisson", "rate": rate} for rate in (0.2, 0.5)]
     found = run(star_scenario(sweep={"learning.algorithm.batch": rates}), samples=100)
-    assert [one.way.cells for one in found.audited] == [(0,), (1,)]
+    assert [one.mode.cells for one in found.audited] == [(0,), (1,)]
 
 
 def test_what_claims_nothing_is_not_audited() -> None:

@@ -7,10 +7,10 @@ import pytest
 import small_study
 from graph_cases import graph_scenario
 
-from p2psim.audit.arena import Arena, Record, releases_of
 from p2psim.audit.canaries import pairs
 from p2psim.audit.graph import Copies, GraphArena
 from p2psim.audit.star import StarArena
+from p2psim.audit.system import AuditSystem, Record, releases_of
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.simulation.algorithms import adapter_of
@@ -31,7 +31,7 @@ EXCHANGES = [
 
 
 @pytest.fixture(params=EXCHANGES, ids=str)
-def arena(request: pytest.FixtureRequest, tmp_path) -> Arena:
+def system(request: pytest.FixtureRequest, tmp_path) -> AuditSystem:
     kind, exchange = request.param
     if kind == "graph":
         scenario = graph_scenario({"network.exchange": exchange})
@@ -45,12 +45,12 @@ def arena(request: pytest.FixtureRequest, tmp_path) -> Arena:
     return GraphArena(cell, [0, 1]) if kind == "graph" else StarArena(cell, [0, 1])
 
 
-def events_of(arena: Arena) -> np.ndarray:
-    return simulate_events(arena.network, Streams(3), commits=12).read()
+def events_of(system: AuditSystem) -> np.ndarray:
+    return simulate_events(system.network, Streams(3), commits=12).read()
 
 
-def test_copies_are_the_run_again_with_their_own_agents(arena: Arena) -> None:
-    events, copies = events_of(arena), 3
+def test_copies_are_the_run_again_with_their_own_agents(system: AuditSystem) -> None:
+    events, copies = events_of(system), 3
     played = np.concatenate([chunk for _, chunk in Copies(events, 2, copies).play()])
     assert (played["seq"] == np.arange(played.size)).all()
     caused = played[played["cause"] >= 0]
@@ -76,39 +76,39 @@ def test_copies_are_the_run_again_with_their_own_agents(arena: Arena) -> None:
         ]
 
 
-def test_each_copy_shows_what_it_would_alone(arena: Arena) -> None:
-    events, p = events_of(arena), arena.dimension
+def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
+    events, p = events_of(system), system.dimension
     made = releases_of(events)[0].agents.size
     noise = np.random.default_rng(1).laplace(size=(4, made, p))
-    pair = pairs(arena.reach, p)[1]
+    pair = pairs(system.reach, p)[1]
     held = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
     key = np.zeros(2, np.uint64)
-    together = arena.play(held, events, noise, key)
+    together = system.play(held, events, noise, key)
     for copy in range(4):
-        alone = arena.play(held, events, noise[copy : copy + 1], key)
+        alone = system.play(held, events, noise[copy : copy + 1], key)
         assert np.array_equal(together.gradients[copy], alone.gradients[0])
         assert np.array_equal(together.models[copy], alone.models[0])
 
 
-def test_what_is_seen_is_the_gradient_and_the_noise(arena: Arena) -> None:
+def test_what_is_seen_is_the_gradient_and_the_noise(system: AuditSystem) -> None:
     from p2psim.audit.canaries import gradients
 
-    events, p = events_of(arena), arena.dimension
+    events, p = events_of(system), system.dimension
     own, _ = releases_of(events)
     noise = np.random.default_rng(1).laplace(size=(2, own.agents.size, p))
-    pair = pairs(arena.reach, p)[0]
+    pair = pairs(system.reach, p)[0]
     held = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
-    seen = arena.play(held, events, noise, np.zeros(2, np.uint64))
+    seen = system.play(held, events, noise, np.zeros(2, np.uint64))
     for row, agent in enumerate(own.agents):
         record = held[int(agent)]
-        mean = gradients(arena.reach, record.x, record.y, seen.models[:, row]) / arena.divisors[agent]
+        mean = gradients(system.reach, record.x, record.y, seen.models[:, row]) / system.divisors[agent]
         assert np.allclose(seen.gradients[:, row], mean + noise[:, row], atol=1e-8)
 
 
-def test_a_record_with_no_gradient_changes_nothing(arena: Arena) -> None:
-    events, p = events_of(arena), arena.dimension
+def test_a_record_with_no_gradient_changes_nothing(system: AuditSystem) -> None:
+    events, p = events_of(system), system.dimension
     made = releases_of(events)[0].agents.size
-    pair = pairs(arena.reach, p)[0]
+    pair = pairs(system.reach, p)[0]
     nothing = replace(Record(pair.x[0], 1.0, np.zeros(p)), x=np.zeros(p))
-    seen = arena.play([nothing, nothing], events, np.zeros((1, made, p)), np.zeros(2, np.uint64))
+    seen = system.play([nothing, nothing], events, np.zeros((1, made, p)), np.zeros(2, np.uint64))
     assert not np.abs(seen.gradients).max() > 1e-12

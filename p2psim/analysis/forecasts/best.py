@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.analysis.forecasts.moment_recursions import StarWalk, answer_variances, overruns
 from p2psim.analysis.forecasts.star_setting import Setting
-from p2psim.analysis.forecasts.walks import StarWalk, answer_variances, overruns
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.privacy.allocations import Allocation, Cap, Geometric, Horizon

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, answer_variances
 from p2psim.analysis.forecasts.star_setting import Setting
-from p2psim.analysis.forecasts.walks import Walk, answer_variances
 from p2psim.core.errors import InputError, MeaningError, SimulationError
 from p2psim.simulation.algorithms.star import StarCell
 from p2psim.theory.star import MOST_EXACT, Shapley, exact_shapley, members_of, sampled_shapley
@@ -51,7 +51,7 @@ class Coalitions:
     """
 
     setting: Setting
-    _walks: dict[int, tuple[Setting, Walk]] = field(default_factory=dict, repr=False)
+    _walks: dict[int, tuple[Setting, MomentRecursion]] = field(default_factory=dict, repr=False)
     _psi: dict[int, float] = field(default_factory=dict, repr=False)
 
     @property
@@ -187,7 +187,7 @@ class Coalitions:
 
 
 @dataclass(frozen=True)
-class Stake:
+class OwnerValue:
     """One owner's part in the coalition of all.
 
     Attributes
@@ -211,14 +211,14 @@ class Stake:
 
 
 @dataclass(frozen=True)
-class Market:
+class CoalitionReport:
     """Coalitions, the best first (none where there are more than 12 owners), and what each owner has in them."""
 
     coalitions: list[Reach]
-    stakes: list[Stake]
+    stakes: list[OwnerValue]
 
 
-def market(setting: Setting) -> Market:
+def market(setting: Setting) -> CoalitionReport:
     """Forecast coalitions, and owners' stakes.
 
     Raises
@@ -234,7 +234,7 @@ def market(setting: Setting) -> Market:
     shares = game.shapley()
     labels = setting.cell.case.labels
     stakes = [
-        Stake(
+        OwnerValue(
             labels[i],
             float(game.budgets[i]),
             float(shares.values[i]),
@@ -244,4 +244,4 @@ def market(setting: Setting) -> Market:
         )
         for i in range(game.owners)
     ]
-    return Market(game.table() if game.owners <= MOST_EXACT else [], stakes)
+    return CoalitionReport(game.table() if game.owners <= MOST_EXACT else [], stakes)

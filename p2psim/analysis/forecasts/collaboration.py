@@ -8,8 +8,8 @@ import numpy as np
 
 from p2psim.analysis.forecasts.best import with_plan
 from p2psim.analysis.forecasts.forecast import Forecast
+from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, answer_variances
 from p2psim.analysis.forecasts.star_setting import Setting
-from p2psim.analysis.forecasts.walks import Walk, answer_variances
 from p2psim.core.errors import MeaningError, SimulationError
 
 #: All budgets are multiplied by these.
@@ -20,7 +20,7 @@ MOST_OWNERS = 10_000
 
 
 @dataclass(frozen=True)
-class Prospect:
+class JoinDecision:
     """One owner's reasons.
 
     Attributes
@@ -54,13 +54,13 @@ class Prospect:
         return self.together < self.alone
 
 
-def parties(forecast: Forecast) -> list[Prospect]:
+def parties(forecast: Forecast) -> list[JoinDecision]:
     """Isolated and collaborating ψ of every owner."""
     setting, parts = forecast.setting, forecast.parts
     budgets = setting.cell.setup.plan.budget
     factors = _break_even_factors(forecast)
     return [
-        Prospect(
+        JoinDecision(
             label=setting.cell.case.labels[i],
             records=int(setting.cell.problem.records[i]),
             epsilon=float(budgets[i]),
@@ -118,7 +118,7 @@ class Alike:
     """
 
     setting: Setting
-    _known: dict[int, Walk | None] = field(default_factory=dict, repr=False)
+    _known: dict[int, MomentRecursion | None] = field(default_factory=dict, repr=False)
 
     @property
     def epsilon(self) -> float:
@@ -152,7 +152,7 @@ class Alike:
         noise = walk.noise(np.broadcast_to(variances, (one.answers, owners)))
         return float(walk.noiseless + noise.sum())
 
-    def _walked(self, owners: int) -> Walk | None:
+    def _walked(self, owners: int) -> MomentRecursion | None:
         """The run of so many; None where it is unstable."""
         if owners not in self._known:
             try:

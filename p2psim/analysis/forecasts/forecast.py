@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, answer_variances, overruns
 from p2psim.analysis.forecasts.star_setting import Setting
-from p2psim.analysis.forecasts.walks import Walk, answer_variances, overruns
 from p2psim.simulation.algorithms.rounds import RoundsCell
 from p2psim.simulation.algorithms.star import StarCell
 from p2psim.theory import noise_floor as floors
@@ -30,7 +30,7 @@ class Forecast:
     Attributes
     ----------
     setting : Setting
-    walk : Walk
+    walk : MomentRecursion
         Without noise, and what noise would add.
     parts : Split
         E[ψ] after k = 0 … K answers or rounds.
@@ -39,7 +39,7 @@ class Forecast:
     """
 
     setting: Setting
-    walk: Walk
+    walk: MomentRecursion
     parts: Split
     approximate: tuple[str, ...]
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from p2psim.analysis.forecasts.graph_setting import MOST_NUMBERS, GraphSetting, Moments, moments_of
-from p2psim.analysis.forecasts.walks import noise_at, release_variances, wants_orders
+from p2psim.analysis.forecasts.moment_recursions import noise_at, release_variances, wants_orders
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together
 from p2psim.theory.forecasts.descent import LinearDescent

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.analysis.forecasts.exchange import EXCHANGED
-from p2psim.analysis.forecasts.walks import RoundsWalk, StarWalk, Walk
+from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, RoundsWalk, StarWalk
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
@@ -95,7 +95,7 @@ class Setting:
             together=together,
         )
 
-    def walk(self, factor: float = 1.0) -> Walk:
+    def walk(self, factor: float = 1.0) -> MomentRecursion:
         """A run whose noise is still open, all steps multiplied by a factor.
 
         Raises

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from p2psim.analysis.forecasts.best import Best, best, with_plan
-from p2psim.analysis.forecasts.coalitions import Market, market
-from p2psim.analysis.forecasts.collaboration import Alike, Prospect, noise_at_the_end, parties
+from p2psim.analysis.forecasts.coalitions import CoalitionReport, market
+from p2psim.analysis.forecasts.collaboration import Alike, JoinDecision, noise_at_the_end, parties
 from p2psim.analysis.forecasts.exchange import Party, case_of, check_algorithm
 from p2psim.analysis.forecasts.forecast import Forecast, forecast
 from p2psim.analysis.forecasts.graph_study import Curve, GraphCellForecast, of_graph_cell
@@ -36,24 +36,24 @@ class StarCellForecast:
     ----------
     cell : Cell
     forecast : Forecast
-    parties : list of Prospect
+    parties : list of JoinDecision
     alike : Alike
         The same with any number of average owners.
     break_even : int or None
         Least number of average owners with which it pays; None where there is none up to 10,000.
     best : Best or None
     calibration : Calibration or None
-    coalitions : Market or None
+    coalitions : CoalitionReport or None
     """
 
     cell: Cell
     forecast: Forecast
-    parties: list[Prospect]
+    parties: list[JoinDecision]
     alike: Alike
     break_even: int | None
     best: Best | None
     calibration: Calibration | None
-    coalitions: Market | None = None
+    coalitions: CoalitionReport | None = None
 
     #: What is forecast: its name among recorded metrics, and in tables.
     metric: ClassVar[str] = "relative_fitness"

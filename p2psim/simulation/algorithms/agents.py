@@ -139,7 +139,7 @@ _DRAWS = 200_000
 
 
 @dataclass(frozen=True)
-class Answering:
+class ResponseProbabilities:
     """Chances in one round, independent of other owners and rounds.
 
     Attributes
@@ -163,7 +163,7 @@ class Answering:
     draws: int = 0
 
 
-def answering(network: Network) -> Answering:
+def answering(network: Network) -> ResponseProbabilities:
     """Chances of the owners of a network with rounds.
 
     Losses of the query and of the answer are independent. An answer that comes after the deadline is not used.
@@ -190,7 +190,7 @@ def answering(network: Network) -> Answering:
         used = used * chance
         if channel.latency != 0:
             lacking.append("latency is not in what comes before a deadline")
-    return Answering(heard, used, known, tuple(lacking), draws)
+    return ResponseProbabilities(heard, used, known, tuple(lacking), draws)
 
 
 def _within(delay: Quantity, deadline: float) -> tuple[float, int]:

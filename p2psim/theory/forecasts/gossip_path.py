@@ -18,7 +18,7 @@ _ROUNDING = 1e-13
 _MOST = 200
 
 #: `commits` or `exchanges`.
-Walk = Callable[[Averaging, np.ndarray, Apply], Iterator[np.ndarray]]
+MomentRecursion = Callable[[Averaging, np.ndarray, Apply], Iterator[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,11 @@ class AveragingPath:
 
 
 def averaging_path(
-    step: Averaging, start: np.ndarray, steps: int, noise: np.ndarray | None = None, walk: Walk = commits
+    step: Averaging,
+    start: np.ndarray,
+    steps: int,
+    noise: np.ndarray | None = None,
+    walk: MomentRecursion = commits,
 ) -> AveragingPath:
     """Walk once.
 

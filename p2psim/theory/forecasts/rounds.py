@@ -191,7 +191,7 @@ _NOTHING = 45.0
 
 
 @dataclass(frozen=True)
-class Answering:
+class AnswerMoments:
     """Of the multipliers Y_l/v_l of W's sum Σ_l (n_l/n)·Q̄_l: Y_l is one if owner l answers, else 0.
 
     Attributes
@@ -207,7 +207,7 @@ class Answering:
     square: np.ndarray
 
 
-def answering(present: np.ndarray, shares: np.ndarray, reweight: Reweight) -> Answering:
+def answering(present: np.ndarray, shares: np.ndarray, reweight: Reweight) -> AnswerMoments:
     """Moments where owners answer independently of each other.
 
     Parameters
@@ -228,13 +228,13 @@ def answering(present: np.ndarray, shares: np.ndarray, reweight: Reweight) -> An
     if not ((q > 0) & (q <= 1)).all():
         raise ValueError(f"probabilities to answer must be above 0 and at most 1, got {q}")
     if reweight == "none" or (q == 1).all():
-        return Answering(q, np.diag(q * (1 - q)), q)
+        return AnswerMoments(q, np.diag(q * (1 - q)), q)
     if reweight == "known":
-        return Answering(np.ones_like(q), np.diag((1 - q) / q), 1 / q)
+        return AnswerMoments(np.ones_like(q), np.diag((1 - q) / q), 1 / q)
     return _by_answered(q, np.asarray(shares, dtype=float))
 
 
-def _by_answered(q: np.ndarray, shares: np.ndarray) -> Answering:
+def _by_answered(q: np.ndarray, shares: np.ndarray) -> AnswerMoments:
     """E[Y_l/S] = ∫ E[Y_l·exp(−tS)] dt and E[Y_l·Y_m/S²] = ∫ t·E[Y_l·Y_m·exp(−tS)] dt over t > 0.
 
     Expectations are products over owners. With x = ln t the trapezoidal rule converges exponentially, since the
@@ -252,7 +252,7 @@ def _by_answered(q: np.ndarray, shares: np.ndarray) -> Answering:
     square = weight @ own
     pairs = (own * weight[:, None]).T @ own
     np.fill_diagonal(pairs, square)
-    return Answering(mean, pairs - np.outer(mean, mean), square)
+    return AnswerMoments(mean, pairs - np.outer(mean, mean), square)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 import p2psim
 from p2psim.core.options import Count
-from p2psim.privacy.shares import Outlook, Releases
+from p2psim.privacy.shares import Releases, RunForecast
 
 
 @p2psim.register
@@ -22,5 +22,7 @@ class Halving(p2psim.Allocation):
     def limit(self, horizon: int, share: float, expected: float) -> int:
         return self.releases
 
-    def weights(self, releases: Releases, limits: np.ndarray, outlook: Outlook, power: int = 1) -> np.ndarray:
+    def weights(
+        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
+    ) -> np.ndarray:
         return 0.5 ** np.minimum(releases.numbers + 1, limits - 1)

@@ -71,7 +71,7 @@ class Seen:
     models: np.ndarray
 
 
-class Arena(Protocol):
+class AuditSystem(Protocol):
     """A small network of agents of a cell."""
 
     #: Its agents, by their indices in the cell; the first one is audited.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from p2psim.audit.arena import Arena, Record, before_sampling, releases_of
 from p2psim.audit.canaries import Pair, gradients
+from p2psim.audit.system import AuditSystem, Record, before_sampling, releases_of
 from p2psim.core.errors import SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
@@ -31,7 +31,7 @@ _NUMBERS = 4_000_000
 
 
 @dataclass(frozen=True)
-class Louder(Plan):
+class ScaledPlan(Plan):
     """A plan with losses that are larger by a factor: the same mechanism with more to be seen, since all noise scales.
 
     Attributes
@@ -47,7 +47,7 @@ class Louder(Plan):
 
 
 @dataclass(frozen=True)
-class Script:
+class AuditRun:
     """What all copies share: the events, and each release's claim, in the order of the events.
 
     Attributes
@@ -86,14 +86,14 @@ class Script:
         return self.own.agents == 0
 
 
-def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
+def script(system: AuditSystem, plan: Plan, streams: Streams, engine: str) -> AuditRun:
     """Events of the small network until the audited agent has made what is audited of its releases.
 
     The network runs on for longer, so that an agent that makes more releases than it may is found out.
 
     Parameters
     ----------
-    arena : Arena
+    system : AuditSystem
     plan : Plan
         The cell's.
     streams : Streams
@@ -105,11 +105,11 @@ def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
     SimulationError
         If the audited agent makes no release.
     """
-    agents = np.array(arena.agents)
+    agents = np.array(system.agents)
     limit = int(plan.releases[agents[0]])
-    wanted = min(limit, MOST_RELEASES, max(2, MOST_NUMBERS // arena.dimension))
+    wanted = min(limit, MOST_RELEASES, max(2, MOST_NUMBERS // system.dimension))
     events = simulate_events(
-        arena.network,
+        system.network,
         streams,
         commits=2 * agents.size * (min(limit, MOST_COUNTED) + 10),
         limits=None if plan.limits is None else plan.limits[agents],
@@ -127,12 +127,14 @@ def script(arena: Arena, plan: Plan, streams: Streams, engine: str) -> Script:
     # The loss of the real records, whatever the scaled ones are claimed to lose.
     losses = plan.claimed(real, totals) * plan.stretch[real.agents]
     # Of a batch, what tells is the loss after sampling.
-    factor = float(before_sampling(INFLATED, arena.rate) / losses[own.agents == 0].max())
-    louder = Louder(**{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor)
+    factor = float(before_sampling(INFLATED, system.rate) / losses[own.agents == 0].max())
+    scaled_plan = ScaledPlan(
+        **{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor
+    )
     losses *= factor
-    scales = plan.sensitivity[real.agents] / losses * arena.enlargement
+    scales = plan.sensitivity[real.agents] / losses * system.enlargement
     audited = min(wanted, int(np.count_nonzero(own.agents == 0)))
-    return Script(events, own, real, losses, scales, louder, totals, audited, mine.size)
+    return AuditRun(events, own, real, losses, scales, scaled_plan, totals, audited, mine.size)
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,9 @@ class Played:
 
 
 def play(
-    arena: Arena,
+    system: AuditSystem,
     laws: Sequence[Law],
-    script: Script,
+    script: AuditRun,
     pair: Pair,
     world: int,
     streams: Streams,
@@ -166,10 +168,10 @@ def play(
 
     Parameters
     ----------
-    arena : Arena
+    system : AuditSystem
     laws : sequence of Law
         Of the claimed noise, and others to score by.
-    script : Script
+    script : AuditRun
     pair : Pair
         What the audited agent holds in either world; the others hold always the same.
     world : {0, 1}
@@ -184,60 +186,60 @@ def play(
     SimulationError
         If something that is seen is not finite.
     """
-    p, rows = arena.dimension, script.own.agents.size
+    p, rows = system.dimension, script.own.agents.size
     records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
-    held = [records[world]] + [records[0]] * (len(arena.agents) - 1)
-    batch = max(1, _NUMBERS // (p * (rows + int(arena.records.sum()) + len(held) * p)))
+    held = [records[world]] + [records[0]] * (len(system.agents) - 1)
+    batch = max(1, _NUMBERS // (p * (rows + int(system.records.sum()) + len(held) * p)))
     mine, scale = script.mine, script.scales[:, None]
-    divisors = arena.divisors[script.own.agents][:, None]
+    divisors = system.divisors[script.own.agents][:, None]
     scores, noises = [], []
     for first in range(0, samples, batch):
         copies = min(batch, samples - first)
         start = replace(streams, replica=(streams.replica or 0) + first)
-        noise = arena.enlargement * _noise(script, start, copies, p)
-        seen = arena.play(held, script.events, noise, start.key("batches"))
+        noise = system.enlargement * _noise(script, start, copies, p)
+        seen = system.play(held, script.events, noise, start.key("batches"))
         if not np.isfinite(seen.gradients).all():
             raise SimulationError("what is seen in an audit is not finite")
         models = seen.models[:, mine]
-        to_p, to_q = (_means(arena, one, models, divisors[mine]) / scale[mine] for one in records)
+        to_p, to_q = (_means(system, one, models, divisors[mine]) / scale[mine] for one in records)
         released = seen.gradients[:, mine] / scale[mine]
-        scores.append(np.stack([log_ratio(law, released, to_p, to_q, arena.rate) for law in laws]))
+        scores.append(np.stack([log_ratio(law, released, to_p, to_q, system.rate) for law in laws]))
         more = slice(0, max(0, kept - first))
-        if arena.rate < 1:
+        if system.rate < 1:
             noises.append(noise[more] / scale)
             continue
-        own, others = (_means(arena, records[w], seen.models[more], divisors) for w in (world, 0))
+        own, others = (_means(system, records[w], seen.models[more], divisors) for w in (world, 0))
         noises.append((seen.gradients[more] - np.where(mine[:, None], own, others)) / scale)
     return Played(np.concatenate(scores, axis=1), np.concatenate(noises))
 
 
-def moved(arena: Arena, script: Script, pair: Pair, streams: Streams, order: int) -> float:
+def moved(system: AuditSystem, script: AuditRun, pair: Pair, streams: Streams, order: int) -> float:
     """How far the first release without noise moves between the two data sets, relative to the claimed sensitivity.
 
     Parameters
     ----------
-    arena : Arena
-    script : Script
+    system : AuditSystem
+    script : AuditRun
     pair : Pair
     streams : Streams
         Of batches.
     order : int
         Of the norm in which the sensitivity is claimed.
     """
-    copies = 1 if arena.rate == 1 else int(np.ceil(20 / arena.rate))  # the record is in some batch
-    silence = np.zeros((copies, script.own.agents.size, arena.dimension))
+    copies = 1 if system.rate == 1 else int(np.ceil(20 / system.rate))  # the record is in some batch
+    silence = np.zeros((copies, script.own.agents.size, system.dimension))
     records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
-    others = [records[0]] * (len(arena.agents) - 1)
+    others = [records[0]] * (len(system.agents) - 1)
     first = int(np.argmax(script.mine))
     p, q = (
-        arena.play([record, *others], script.events, silence, streams.key("batches")).gradients[:, first]
+        system.play([record, *others], script.events, silence, streams.key("batches")).gradients[:, first]
         for record in records
     )
-    claimed = script.plan.sensitivity[arena.agents[0]] * arena.enlargement
+    claimed = script.plan.sensitivity[system.agents[0]] * system.enlargement
     return float(np.linalg.norm(p - q, ord=order, axis=1).max() / claimed)
 
 
-def _noise(script: Script, streams: Streams, copies: int, p: int) -> np.ndarray:
+def _noise(script: AuditRun, streams: Streams, copies: int, p: int) -> np.ndarray:
     """Noise of each copy's releases, as a run of its replica draws it: shape (copies, releases, p)."""
     unit = np.empty((copies, script.own.agents.size, p))
     for copy in range(copies):
@@ -248,7 +250,7 @@ def _noise(script: Script, streams: Streams, copies: int, p: int) -> np.ndarray:
     return script.plan.noise(unit.reshape(-1, p), every, script.totals).reshape(unit.shape)
 
 
-def _means(arena: Arena, record: Record, models: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+def _means(system: AuditSystem, record: Record, models: np.ndarray, divisors: np.ndarray) -> np.ndarray:
     """What would be released without noise at each model, if the record is there."""
-    means, grid = gradients(arena.reach, record.x, record.y, models) / divisors, arena.grid
+    means, grid = gradients(system.reach, record.x, record.y, models) / divisors, system.grid
     return means if grid is None else grid * np.floor(means / grid + 0.5)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from p2psim.simulation.algorithms.replay import ReplaySetup
 
 
-class Walk(Protocol):
+class MomentRecursion(Protocol):
     """A run whose noise is still open. All in units of f(θ*)."""
 
     @property
