@@ -1,8 +1,6 @@
-"""Coordinate descent under audit: what neighbours see of an agent's models.
+"""Audits of coordinate descent and of gossip ADMM: what the neighbours of an agent see of its models.
 
-Many copies of a small network's run side by side, so that one replay of a kernel gives many samples.
-
-Gossip ADMM under audit: what the other end of a link sees of an agent's models.
+Many copies of a small network's run lie side by side, so that one replay of a kernel gives many samples.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""From columns of a data frame to numbers, by rules that look at no value of another row's owner.
+"""Conversion of columns, of a file or of a data frame, to numbers.
 
-A category becomes its place in the sorted list of categories, which is taken to be public, as a data
-dictionary is. Missing values become constants for the same reason: nothing is fitted here.
-
-From a column of a file to numbers.
+The rules look at no value of another row's owner: nothing is fitted here. A category becomes its place in the sorted
+list of categories, which is taken to be public, as a data dictionary is. Missing values become constants for the same
+reason.
 """
 
 import contextlib

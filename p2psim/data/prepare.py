@@ -1,10 +1,10 @@
-"""From the ``data`` section to the records of each owner.
+"""Preparation of each owner's records from the ``data`` section, and merging of a group's owners into one owner.
 
-The order is: rows shuffled, the last ones public; the others divided; test records set aside; labels centred
-by owner; features; x scaled; y scaled. What is fitted is fitted on the public rows alone, so that it costs
-owners no privacy; the exceptions are named in ``data_dependent``.
+The order is: rows are shuffled, and the last ones are public; the others are divided; test records are set aside;
+labels are centred by owner; features are made; x is scaled; y is scaled. What is fitted is fitted on the public rows
+alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
 
-Owners of a group that act as one larger owner (F, Remark 2).
+A merged group acts as one larger owner (F, Remark 2).
 """
 
 from dataclasses import dataclass, replace

@@ -1,11 +1,11 @@
-"""Models on their way to one receiver each, for compiled replays.
+"""Payloads on their way to one receiver each, and violations of claimed gradient bounds, both for compiled replays.
 
 A message is found by the sequence number of its send: ``places`` (places, 3) holds, at ``seq of the send mod places``,
-that number (−1 for none), the row of its payload, and a tag. Payloads lie in the rows of a pool, of which ``free``
-(rows,) stacks those that hold none and ``free_rows`` (1,) tells how many; so memory follows the number of messages that
+that number (−1 for none), the row of its payload, and a tag. Payloads lie in the rows of a pool. ``free`` (rows,) is a
+stack of the rows that hold none, and ``free_rows`` (1,) is their number. So memory follows the number of messages that
 are on their way at the same time, whether they arrive or are lost.
 
-How far records exceed a bound on their gradients that was claimed, for compiled kernels.
+`note_violation` counts how often, and by how much, records exceed a bound on their gradients that was claimed.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""Batches for compiled kernels: which records take part in a release, and their gradient.
+"""Compiled computations on one agent's records: batches, rounding to a grid, mean gradients and mean losses.
 
 Each release has a series of random numbers of its own, addressed by agent and release: a batch does not depend on which
-others were drawn, nor in what order.
+others were drawn, nor in what order. Values are rounded to a grid because noise on a grid hides only values that lie on
+it.
 
-Rounding to a grid, for compiled kernels: noise on a grid hides only values that lie on it.
-
-What an owner of a star computes: the mean gradient of its records, and its check; compiled.
-
-The gradient of a release on a graph, for compiled kernels: of all records of an agent, or of a batch of them.
-
-The mean loss of one agent's records and its gradient, in one pass over them.
+Gradients are those of an owner of a star, with the check of the claimed bound, and those of a release on a graph, of
+all records or of a batch. `evaluate` finds a mean loss and its gradient in one pass over the records.
 """
 
 import math

@@ -1,14 +1,8 @@
-"""Batches in plain Python, from NumPy's own Philox: what the compiled draws are tested against.
+"""Plain NumPy replays of the algorithms on graphs, and the batches and releases that all plain replays have in common.
 
-What agents release, in plain NumPy: what the plain replays of all algorithms have in common.
-
-Coordinate descent and model propagation in plain NumPy: to be read beside the paper, and to test against.
-
-Gossip ADMM in plain NumPy, with all its variables: to be read beside the paper, and to test against.
-
-Gossip averaging in plain NumPy: to be read beside the paper, and to test against.
-
-Push-sum in plain NumPy: to be read beside the paper, and to test against.
+Coordinate descent, model propagation, gossip ADMM with all its variables, gossip averaging and push-sum are written to
+be read beside the papers, and to test the compiled replays against. `reference_gossip` does the same for an algorithm
+of your own. Batches come from NumPy's own Philox, against which the compiled draws are tested.
 """
 
 from __future__ import annotations

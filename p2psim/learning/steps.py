@@ -1,10 +1,7 @@
-"""When a run on a graph ends.
+"""What algorithms have in common: when a run on a graph ends, where models start, steepness, and weights of answers.
 
-How steep an agent's loss may be, which sets its steps on a graph.
-
-How much an answer counts: by how often its owner answers (F, Remark 4), and by how old it is.
-
-Where models on a graph start.
+`Smoothness` says how steep an agent's loss may be, which sets its steps on a graph. An answer is weighted by how often
+its owner answers (F, Remark 4), and by how old it is.
 """
 
 from __future__ import annotations

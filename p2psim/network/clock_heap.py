@@ -1,9 +1,8 @@
-"""The clocks of all agents as one compiled heap: who ticks next, and when.
+"""Compiled draws that both engines share: whose clock ticks next, and which neighbour an agent turns to.
 
-Both engines keep it, so that they agree bit for bit: the gap before an agent's k-th tick is draw k of its stream,
-divided by its rate, and ties in time go to who was set first.
-
-Which neighbour an agent turns to: drawn uniformly, or in proportion to the weight of the link.
+Both engines use them, so that they agree bit for bit. The clocks of all agents are one heap: the gap before an agent's
+k-th tick is draw k of its stream, divided by its rate, and ties in time go to the agent whose tick was set first. A
+neighbour is drawn uniformly, or in proportion to the weight of the link.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""GML: keys and values, and lists of them in brackets (Himsolt, "GML: A portable graph file format", 1997).
+"""Readers of graph formats: GML, GraphML, and plain text with lists of edges or matrices of weights.
 
-GraphML, with the values that its keys give to nodes and links that have none.
-
-Plain text: lists of edges, and matrices of weights.
+GML is keys and values, and lists of them in brackets (Himsolt, "GML: A portable graph file format", 1997). In GraphML,
+nodes and links without a value of a key take the default that the key gives.
 """
 
 from __future__ import annotations

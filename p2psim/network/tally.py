@@ -1,4 +1,6 @@
-"""Counts what happened in a stream of events, chunk by chunk, for metrics of the network.
+"""Counts of what happened in a stream of events, for metrics of the network, and of releases that were lost.
+
+`LostReleases` counts the releases that have reached nobody and never will, and the deliveries that failed.
 
 State of the compiled pass, kept between pieces of the stream:
 
@@ -12,8 +14,6 @@ State of the compiled pass, kept between pieces of the stream:
 - ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
 - ``failed`` (n,): deliveries of each agent's releases that failed;
 - ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
-
-Counts releases that have reached nobody and never will, and the deliveries that failed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Invariants of sends.
-
-Invariants of commits.
-
-Invariants of what ends a message, or an exchange before its next message.
-"""
+"""Invariants of events: of sends, of commits, and of what ends a message, or an exchange before its next message."""
 
 from __future__ import annotations
 

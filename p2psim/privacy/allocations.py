@@ -1,10 +1,8 @@
-"""What an allocation is: how an agent's budget is spread over its releases, and the most releases that it may make.
+"""Allocations: how an agent's budget is spread over its releases, and the most releases that it may make.
 
-How an agent's budget is spread over its releases: each a class, and one name in the list below.
-
-B's Proposition 2: budgets spread by how much of a release's noise the later steps contract away.
-
-An allocation's weights are shares of what adds up: of Σ ε for pure DP (power 1), of Σ μ² for Gaussian noise (power 2).
+Each allocation is a class, and one name in the list below. Its weights are shares of what adds up: of Σ ε for pure DP
+(power 1), of Σ μ² for Gaussian noise (power 2). `Contraction` is B's Proposition 2: budgets are spread by how much of a
+release's noise the later steps contract away.
 """
 
 from __future__ import annotations

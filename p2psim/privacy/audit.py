@@ -1,4 +1,4 @@
-"""Statistics of an audit, which asks whether what a mechanism shows of its data fits its claim.
+"""Statistics of audits, which test whether what a mechanism shows of its data fits its claim, and tests of noise.
 
 A claim is a curve δ(e): for every set S of outputs and adjacent data sets P and Q, P(S) − e^e·Q(S) ≤ δ(e). An audit
 runs the mechanism on both, counts how often its outputs fall into a set, and rejects the claim when the inequality
@@ -9,7 +9,7 @@ The bounds on probabilities are those of Clopper and Pearson (1934), exact for e
 one audit hold together with probability 1 − γ at least, by Bonferroni. As it is not the samples that choose the
 thresholds, no correction for choosing is due.
 
-What an audit asks of noise itself: that it follows its law, and that none of it is used twice.
+An audit also tests noise itself: that it follows its law, and that none of it is used twice.
 """
 
 from __future__ import annotations

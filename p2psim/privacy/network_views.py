@@ -1,4 +1,4 @@
-"""What agents see of each other when all add noise once and then gossip.
+"""What agents see of each other when all add noise once and then gossip, and nodes that powers of a matrix treat alike.
 
 Agent u holds x_u and starts from x⁰_u = x_u + σ z_u, z_u standard normal; then x^(t+1) = W x^t. Agent v sees its own
 start and what its neighbours send it at steps 0 … T − 1: linear functions A_v x⁰ of the starts, with the row e_v and,
@@ -15,7 +15,7 @@ itself. Agents who collude stack their rows.
 Adding up the losses of single messages as if their noise were fresh is not offered. The messages are functions of the
 same n draws; their losses neither add up nor bound the truth from above.
 
-Nodes of a matrix that no power of it tells apart, found by colour refinement.
+`equitable_cells` finds the nodes of a matrix that no power of it tells apart, by colour refinement.
 """
 
 from __future__ import annotations

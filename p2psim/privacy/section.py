@@ -1,16 +1,14 @@
-"""The ``privacy`` section of a scenario.
+"""The ``privacy`` section of a scenario: what is released at what cost, bounds on gradients, and what budgets permit.
 
-Where the bound Ξ on the norm of one record's gradient comes from: the L1 norm for Laplace noise, L2 for Gaussian.
+Ξ bounds the norm of one record's gradient: the L1 norm for Laplace noise, the L2 norm for Gaussian noise. Replacing one
+of an owner's n_i records moves its mean gradient by at most 2Ξ/n_i in that norm. A bound on the L1 norm is one on the
+L2 norm, since ‖g‖₂ ≤ ‖g‖₁; the converse is false by up to √p.
 
-Replacing one of an owner's n_i records moves its mean gradient by at most 2Ξ/n_i in that norm. A bound on the L1 norm
-is one on the L2 norm, since ‖g‖₂ ≤ ‖g‖₁; the converse is false by up to √p.
-
-What budgets permit: what ε at δ is worth in what adds up of losses, and how many releases it pays for.
-
-Releases add up in one of two ways, and an allocation spreads what adds up: Σ ε₀ ≤ ε for pure DP, since every
-accountant takes the smaller of its own bound and basic composition; Σ μ² ≤ μ̄² for Gaussian noise, since every
-accountant's bound on a list of Gaussians depends on Σ μ² alone, with μ̄ the largest μ of one release within ε at δ.
-Where losses are stated instead, or are the largest that an accountant permits, that accountant is asked.
+`allowance` gives what ε at δ is worth in what adds up of losses, and `affordable` how many releases it pays for.
+Releases add up in one of two ways, and an allocation spreads what adds up: Σ ε₀ ≤ ε for pure DP, since every accountant
+takes the smaller of its own bound and basic composition; Σ μ² ≤ μ̄² for Gaussian noise, since every accountant's bound
+on a list of Gaussians depends on Σ μ² alone, with μ̄ the largest μ of one release within ε at δ. Where losses are
+stated instead, or are the largest that an accountant permits, that accountant is asked.
 """
 
 from __future__ import annotations

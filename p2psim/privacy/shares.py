@@ -1,6 +1,4 @@
-"""Shares of budgets: whose releases they are for, what is known of a run before it, and sums of weights.
-
-Records that several owners hold: what their promises come to for such a record, and how budgets make up for it.
+"""Shares of budgets for releases, what is known of a run before it, and records that several owners hold.
 
 A record that owners i and j both hold takes part in the releases of both, and loses ε_i + ε_j at δ_i + δ_j (basic
 composition). W (Wu, Farokhi, Smith, Kaafar 2020) divides each budget by κ, the most owners that hold the same record:

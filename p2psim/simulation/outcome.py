@@ -1,14 +1,12 @@
-"""What one replica of one cell gives: plain arrays, to be written by whoever asked for it.
+"""The outcome of one replica of one cell, as plain arrays, and what reading or repeating it depends on.
 
-What the last digits of results depend on, beside versions: linear algebra's kernels, and vector instructions.
+The caller writes the arrays. `streams_of` gives the random streams of a replica, as the scenario shares them between
+cells. `check_event_format` shows whether the events of a run folder have the format that this version reads.
 
-OpenBLAS and MKL choose their kernels by the processor when they are loaded (``OPENBLAS_CORETYPE`` overrides that), and
-NumPy its loops for exponentials, logarithms and sums. Kernels differ in the order in which they add, so that results
-differ by rounding. The number of threads does not matter: simulations run with one.
-
-Whether the events of a run folder are of the format that this version reads.
-
-Random streams of a replica, as a scenario shares them between cells.
+Beside versions, the last digits of results depend on linear algebra's kernels and on vector instructions. OpenBLAS and
+MKL choose their kernels by the processor when they are loaded (``OPENBLAS_CORETYPE`` overrides that), and NumPy its
+loops for exponentials, logarithms and sums. Kernels differ in the order in which they add, so that results differ by
+rounding. The number of threads does not matter: simulations run with one.
 """
 
 from __future__ import annotations

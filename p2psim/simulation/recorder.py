@@ -1,8 +1,7 @@
-"""Where in a stream of events something is to be recorded.
+"""Where in a stream of events something is recorded, and the series of network metrics and of the privacy spent.
 
-Records metrics of the network, of any algorithm, from the events alone.
-
-Records how much privacy has been spent, so that runs can be compared at the same.
+Metrics of the network are recorded for any algorithm, from the events alone. The privacy spent is recorded so that runs
+can be compared at equal privacy.
 """
 
 from __future__ import annotations

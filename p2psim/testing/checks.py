@@ -1,8 +1,6 @@
-"""What every part must do, and the checks of its kind; see `check_part`.
+"""`check_part`, which tests what every part must do, and the checks of metrics, figures and algorithms.
 
-What metrics and figures must be: classes that are never instantiated.
-
-What an algorithm must do.
+Metrics and figures are classes that are never instantiated.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""What a loss must do.
-
-What mechanisms, allocations and accountants must do.
-
-What features and partitions must do.
-
-What a topology must do.
-"""
+"""The checks of losses, mechanisms, allocations, accountants, features, partitions and topologies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stationary effect of privacy noise on the asynchronous star, exact for quadratic losses.
+"""The stationary effect of privacy noise on the asynchronous star, exact for quadratic losses; and fits of power laws.
 
 Along one eigenvector that all owners' Hessians share, let x be the deviation of θ_L that noise causes and
 y_i that of θ_i. When owner i answers, with m = (x + y_i)/2,
@@ -11,7 +11,7 @@ Second moments therefore obey a linear recursion; its fixed point is the noise f
 equal owners and no reweighting it is the closed form of `noise_floor`. Neither projection nor clipping is modelled: a
 floor that fills Θ (`box_filling`) is only a sign that ψ saturates, not a forecast of it.
 
-Slopes of power laws: log-log regression with a confidence interval.
+`fit_power_law` finds the slope of a power law by log-log regression, with a confidence interval.
 """
 
 from dataclasses import dataclass

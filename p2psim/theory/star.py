@@ -1,4 +1,4 @@
-"""Step sizes, stability and limits of the asynchronous star (F Algorithm 1).
+"""Step sizes, stability and limits of the asynchronous star (F Algorithm 1), and Shapley values of its owners.
 
 F is Farokhi, Wu, Smith, Kaafar, "The Cost of Privacy in Asynchronous Differentially-Private Machine
 Learning". With N owners, n_i records each, n in all, T answers and g(θ) = l2·‖θ‖², σ = 2·l2, an answer
@@ -6,17 +6,14 @@ moves its owner's model by the step size
 
     lr_i = N·ρ·n_i / (n·T²·σ)
 
-times a noisy gradient of the owner's mean loss. What matters for stability is h_i = lr_i·λ_max(H_i), H_i
-the Hessian of owner i's mean loss; for losses that are not quadratic, an upper bound on the Hessian.
-Everything here is for owners whose answers are neither clipped nor projected, since either makes the
-recursion nonlinear (and can only keep it from growing).
+times a noisy gradient of the owner's mean loss. What matters for stability is h_i = lr_i·λ_max(H_i), H_i the Hessian of
+owner i's mean loss; for losses that are not quadratic, an upper bound on the Hessian. All this is for owners whose
+answers are neither clipped nor projected, since either makes the recursion nonlinear (and can only keep it from
+growing).
 
-Who adds how much to what a coalition is worth: the Shapley value, exact and sampled.
-
-Shapley, "A value for n-person games" (1953). Sampling: Castro, Gómez, Tejada, "Polynomial calculation of the Shapley
-value based on sampling" (2009).
-
-Coalitions are numbers whose bit i says whether owner i is in.
+The Shapley value says how much each owner adds to what a coalition is worth (Shapley, "A value for n-person games",
+1953). It is exact, or sampled (Castro, Gómez, Tejada, "Polynomial calculation of the Shapley value based on sampling",
+2009). Coalitions are numbers whose bit i says whether owner i is in.
 """
 
 from __future__ import annotations

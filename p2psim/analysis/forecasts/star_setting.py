@@ -1,10 +1,7 @@
-"""The numbers that a forecast of a central learner takes from a scenario and its data.
+"""What a forecast of a central learner takes from a scenario and its data, and why the forecast may not be exact.
 
-What a forecast of rounds takes from how often owners answer, and what of it is not exact.
-
-The quadratic model of a cell's owners.
-
-Why a forecast of a central learner is not exact.
+The module holds the numbers of the setting, how often owners answer, the quadratic model of a cell's owners, and the
+list of what the cell contains and the forecast leaves out.
 """
 
 from __future__ import annotations

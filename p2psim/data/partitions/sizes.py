@@ -1,13 +1,9 @@
-"""A partition by what the data says.
+"""Partitions of one table among owners: by a column, by numbers of records, and for owners of unlike labels or sizes.
 
-Partitions by numbers of records.
-
-Partitions that make owners unlike: in their labels, or in their numbers of records.
-
-Benchmarks of federated learning divide one table so: by shards of sorted labels (McMahan, Moore, Ramage, Hampson,
-Agüera y Arcas, "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017, section 3)
-and by Dirichlet shares of each label (Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for
-federated visual classification", 2019, section 2).
+Benchmarks of federated learning make owners unlike by shards of sorted labels (McMahan, Moore, Ramage, Hampson, Agüera
+y Arcas, "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017, section 3) and by
+Dirichlet shares of each label (Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for federated
+visual classification", 2019, section 2).
 """
 
 from __future__ import annotations

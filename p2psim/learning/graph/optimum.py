@@ -1,8 +1,7 @@
-"""Exact minimisers on a graph: of Q_L, of each agent's own loss, and of model propagation.
+"""Exact minimisers on a graph: of Q_L, of each agent's own loss, of model propagation, and of the baselines.
 
-Agents' mean gradients and their Jacobians at their models on a graph: where a linear model starts from.
-
-The models of the baselines.
+`graph_expansion` gives agents' mean gradients and their Jacobians at their models, which linear models start from, and
+`graph_balance` the models at which clipped gradients balance.
 """
 
 from __future__ import annotations

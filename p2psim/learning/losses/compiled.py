@@ -1,11 +1,8 @@
-"""Losses and their slopes for compiled kernels.
+"""Losses and their slopes for compiled kernels: those that are built in, and those that kernels call by an address.
 
-Kernels take a loss as `Loss.for_kernel` gives it: the code of one that is built in, whose formulas are then part
-of the kernel's machine code, or functions that are called by their address, with their parameters.
-
-Compiled forms of losses that the kernels do not know by a code: functions that are called by their address.
-
-A kernel is compiled once for all of them, and its machine code kept: a function's address is an argument like another.
+Kernels take a loss as `Loss.for_kernel` gives it: the code of a loss that is built in, whose formulas are then part of
+the kernel's machine code, or functions that are called by their address, with their parameters. A kernel is compiled
+once for all such functions, and its machine code is kept: a function's address is an argument like any other.
 """
 
 from __future__ import annotations

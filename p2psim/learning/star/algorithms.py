@@ -1,10 +1,9 @@
-"""The asynchronous star (F Algorithm 1): what a scenario says of it, and its step sizes.
+"""Algorithms of a central learner: the asynchronous star (F Algorithm 1) and synchronous rounds (W Algorithms 1, 2).
 
-Synchronous rounds with a central learner (W Algorithms 1 and 2): what a scenario says of them, and their steps.
-
-W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy"
-(IEEE Symposium on Security and Privacy, 2020). In round k = 1 … T − 1 the learner asks all owners for the gradient at
-θ[k] and steps against ∇g(θ[k]) + Σ_l (n_l/n)·Q̄_l.
+The classes hold what a scenario says of these algorithms, and their step sizes. W is Wu, Farokhi, Smith, Kaafar, "The
+Value of Collaboration in Convex Machine Learning with Differential Privacy" (IEEE Symposium on Security and Privacy,
+2020). In round k = 1 … T − 1 the learner asks all owners for the gradient at θ[k] and steps against ∇g(θ[k]) + Σ_l
+(n_l/n)·Q̄_l.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Agents' mean gradients and their Jacobians, clipped as gradients are, and where clipped gradients balance.
+"""Agents' clipped mean gradients and their Jacobians, and the model of a star at which clipped gradients balance.
 
-Every gradient is s(θᵀx)·x, so clipping it to a norm c clips the slope s to c/‖x‖: a record that is clipped has a
-constant gradient, and adds nothing to the Jacobian.
-
-Owners' mean gradients and their Jacobians at a model of a star: where a linear model starts from.
+Linear models start from these. Every gradient is s(θᵀx)·x, so clipping it to a norm c clips the slope s to c/‖x‖: a
+record that is clipped has a constant gradient, and adds nothing to the Jacobian.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The compiled replay of synchronous rounds: events in, models out.
 
+`RoundsReplay` feeds the kernel with events, chunk by chunk, and keeps the models to be recorded.
+
 State that is kept between chunks of events:
 
 - ``models`` (T, p): θ[1] … of the learner, by version, as far as they have been made; ``average`` (p,): theirs;
 - ``arrived`` (N, p): the answers of the open round that have reached the learner; ``has`` (N,) whose they are;
 - ``places``, ``payloads``, ``free``, ``free_rows``: answers on their way, see `p2psim.learning.in_flight`;
 - ``commits`` (1,): rounds so far; ``counts`` (N,): those in which each owner's answer was used.
-
-Replays events on the compiled kernel of synchronous rounds, chunk by chunk, and keeps the models to be recorded.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Agents come and go: alternating spans of presence and absence.
+"""Agents that come and go: alternating spans of presence and absence, and the distributions of their durations.
 
-How long agents stay and stay away: laws of durations with a given mean, and their residual times.
-
-A stationary renewal process that is looked at at a fixed time is in a span of law length-biased by its duration, at a
-uniform place in it (Cox 1962, Renewal Theory, chapter 5). The length-biased laws are exact: of the lognormal it is the
-lognormal with its location moved by σ²; of the Weibull, the scale times G^{1/k} with G ~ Gamma(1 + 1/k).
+The distributions have a given mean, and their residual times can be drawn. A stationary renewal process that is
+observed at a fixed time is in a span whose duration has the length-biased distribution, at a uniform place in it (Cox
+1962, Renewal Theory, chapter 5). The length-biased distributions are exact: that of the lognormal is the lognormal with
+its location moved by σ²; that of the Weibull is the scale times G^{1/k} with G ~ Gamma(1 + 1/k).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Everyone is there all the time.
-
-Every wake is missed or not, independently.
-
-Several reasons to be away at once.
-"""
+"""Simple availability: always there, wakes that are missed independently, and several reasons to be away at once."""
 
 from __future__ import annotations
 

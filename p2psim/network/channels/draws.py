@@ -1,10 +1,6 @@
-"""Random draws that every sender makes for itself, so that what one does moves no one else's.
+"""How long messages are on the air and travel: senders' random draws, and attributes of a graph's edges.
 
-How long a message is on the air.
-
-How long a message travels.
-
-Numbers that belong to links: attributes of a graph's edges, such as their delay.
+Every sender makes its random draws for itself, so that what one sender does moves no other sender's draws.
 """
 
 from __future__ import annotations

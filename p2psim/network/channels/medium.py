@@ -1,8 +1,6 @@
-"""What carries messages, and whom it tells how each of them ended.
+"""What carries messages and reports how each of them ended, and media in which messages do not disturb one another.
 
-A message in a medium, which is also the event of what comes next for it.
-
-Media in which messages do not disturb one another.
+A message in a medium is also the event of what comes next for it.
 """
 
 from __future__ import annotations

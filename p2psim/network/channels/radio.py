@@ -1,8 +1,7 @@
-"""When a sender may begin: at the next slot, or when it hears nobody.
+"""A radio medium, in which transmissions take time and may collide, and the rules for when a sender may begin.
 
+Transmissions collide at each receiver that hears several. A sender begins at the next slot, or when it hears nobody.
 Pure ALOHA (Abramson 1970) has no such rule: whoever has something to send sends.
-
-A medium in which transmissions take time and collide at each receiver that hears several.
 """
 
 from __future__ import annotations

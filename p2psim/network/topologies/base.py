@@ -1,8 +1,7 @@
-"""What a topology is.
+"""What topologies have in common: their base class and keys, drawing of random graphs, and the number of agents.
 
-Drawing random graphs: pairs with equal chances, and once more until everyone is joined.
-
-What topologies have in common: keys, the number of agents, and errors about both.
+Pairs of agents are drawn with equal chances, and a graph is drawn again until it is connected or, where parts are
+allowed, until no agent is alone.
 """
 
 from __future__ import annotations

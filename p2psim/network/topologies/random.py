@@ -1,11 +1,4 @@
-"""Every pair by the toss of a coin.
-
-The well connected become better connected.
-
-Neighbours, and a few far away.
-
-Two communities.
-"""
+"""Random topologies: Erdős–Rényi, scale-free, small world, and two clusters."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,11 +1,4 @@
-"""Everyone with everyone.
-
-A closed chain.
-
-One in the middle.
-
-Rows and columns.
-"""
+"""Regular topologies: complete graph, ring, star and grid."""
 
 from typing import Annotated, Literal
 

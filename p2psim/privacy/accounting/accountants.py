@@ -1,10 +1,7 @@
-"""All accountants by their names, and the whole trade-off curve.
+"""All accountants by their names in scenarios, the least of them (``best``), and the whole trade-off curve.
 
-The least of all accountants of p2psim that support every release.
-
-Those of others are asked by their names alone: what ``best`` says must not depend on which modules have been loaded.
-
-Names of accountants in scenarios.
+``best`` is the least of all accountants of p2psim that support every release. Accountants from other packages are used
+only when they are named: what ``best`` returns must not depend on which modules have been loaded.
 """
 
 from __future__ import annotations

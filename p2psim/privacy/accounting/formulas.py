@@ -1,9 +1,11 @@
-"""Composition theorems as functions of sums over releases, as printed: not capped by one another.
+"""Formulas of accountants: composition theorems as functions of sums over releases, and δ(ε) of a Gaussian release.
+
+The theorems are as printed, and not capped by one another.
 
 S₁ = Σε, S₂ = Σε², B = Σε·tanh(ε/2) (which is Σε(e^ε − 1)/(e^ε + 1)) and D = Σε(e^ε − 1), over all releases of an agent;
 ρ = Σρ of zCDP. All take arrays that broadcast, and 0 < δ < 1.
 
-The hockey-stick curve δ(ε) of a Gaussian release, for ε ≥ 0, to relative precision.
+`gaussian_delta` is the hockey-stick curve δ(ε) of a Gaussian release, for ε ≥ 0, to relative precision.
 """
 
 from __future__ import annotations

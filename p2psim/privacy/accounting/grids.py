@@ -1,6 +1,4 @@
-"""Searches over many functions at once.
-
-Pessimistic discretisation: the law of a release's loss, moved to a grid.
+"""Pessimistic discretisation of the law of a release's loss to a grid, and searches over many functions at once.
 
 Let L = ln dP/dQ under P. The mass of a cell [l, l + h] of the grid is split between its two ends so that its mass m
 under P and its mass q = E[e^{−L}] under Q are both kept:
@@ -17,8 +15,8 @@ goes to +∞, mass below it up to the lowest point: both only raise δ.
 
 Every pair here is symmetric, P(L = −l) = e^{−l}·P(L = l), and so is its split. So the upper halves of laws are enough.
 
-An unbounded loss goes to +∞ from where its curve has fallen to a floor. The floor follows from the δ that is looked
-for, so that what all releases together send to +∞ is a small share of it.
+An unbounded loss goes to +∞ from where its curve has fallen to a floor. The floor follows from the δ that is sought, so
+that what all releases together send to +∞ is a small share of it.
 """
 
 from __future__ import annotations

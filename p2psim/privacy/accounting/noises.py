@@ -1,14 +1,13 @@
-"""Noises as accountants see them: by a pair of laws that dominates every pair that neighbouring data can give.
+"""Noises as accountants see them: by a pair of laws that dominates neighbouring data, and cumulants of losses.
 
-What a release costs is one number, its ``loss``: sensitivity by scale, in the noise's own norm. A pair of laws (P, Q)
-dominates if its hockey-stick curve δ(ε) = sup_S P(S) − e^ε·Q(S), for every real ε, is nowhere below that of any
-neighbouring data. Dominating pairs compose (Zhu, Dong, Wang 2022, Theorem 10), so accountants may work with them alone.
-Replacing a record has no direction: each curve here is that of both orders, and satisfies
-δ(−ε) = 1 − e^{−ε}(1 − δ(ε)).
+The pair dominates every pair of laws that neighbouring data can give. What a release costs is one number, its ``loss``:
+sensitivity by scale, in the noise's own norm. A pair of laws (P, Q) dominates if its hockey-stick curve
+δ(ε) = sup_S P(S) − e^ε·Q(S), for every real ε, is nowhere below that of any neighbouring data. Dominating pairs compose
+(Zhu, Dong, Wang 2022, Theorem 10), so accountants may work with them alone. Replacing a record has no direction: each
+curve here is that of both orders, and satisfies δ(−ε) = 1 − e^{−ε}(1 − δ(ε)).
 
-Cumulants log E[e^(λL)] of privacy losses L under P: λ times the Rényi divergence of order λ + 1.
-
-All are written so that nothing cancels where losses are tiny and nothing overflows where they are large.
+Cumulants are log E[e^(λL)] of privacy losses L under P: λ times the Rényi divergence of order λ + 1. All are written so
+that nothing cancels where losses are tiny and nothing overflows where they are large.
 """
 
 from __future__ import annotations

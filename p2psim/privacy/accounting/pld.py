@@ -1,10 +1,8 @@
-"""Privacy loss distributions: losses are discretised pessimistically, and the law of their sum is found by FFT.
+"""The accountant by privacy loss distributions: losses are discretised pessimistically, and added up by FFT.
 
-See `p2psim.privacy.accounting.grids` and `p2psim.privacy.accounting.convolution` for why nothing is lost.
-
-The tilt at which a sum of losses is transformed: where a Rényi bound is best.
-
-Any tilt gives a true account; a good one keeps rounding small beside δ. So laws may be known roughly here.
+See `p2psim.privacy.accounting.grids` and `p2psim.privacy.accounting.convolution` for why nothing is lost. The law of a
+sum of losses is transformed at the tilt where a Rényi bound is best. Any tilt gives a true account, and a good one
+keeps rounding small beside δ. So laws may be known roughly where the tilt is chosen.
 """
 
 from __future__ import annotations

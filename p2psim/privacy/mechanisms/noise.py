@@ -1,9 +1,4 @@
-"""No noise.
-
-Laplace noise.
-
-Gaussian noise.
-"""
+"""Mechanisms: no noise, Laplace noise and Gaussian noise."""
 
 from __future__ import annotations
 

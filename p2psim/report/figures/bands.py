@@ -1,10 +1,7 @@
-"""Percentile bands of one metric, a line for each swept value.
+"""Percentile bands of metrics against commits or time, one line for each swept value; and figures of several panels.
 
-Figures of several panels: small multiples with one legend.
-
-Any recorded metric against commits or time.
-
-Relative fitness ψ against commits (F figure 2).
+`draw_curves` draws any recorded metric, and `draw_fitness` the relative fitness ψ (F figure 2). Panels are small
+multiples with one legend.
 """
 
 import math

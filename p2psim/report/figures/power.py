@@ -1,8 +1,6 @@
 """Final values against a positive quantity, log-log, with fitted slope and the fitted shape of F (11).
 
-Final ψ against ε (F figure 4).
-
-Final ψ against the number of records n (F figure 5).
+`draw_epsilon` draws ψ against ε (F figure 4), and `draw_size` ψ against the number of records n (F figure 5).
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
-"""The table of agents: who they are, what they hold, and where they stand in the graph.
+"""The table of agents: who they are, what they hold, their places in the graph; and how often each wakes or answers.
 
-Which agent wakes how often in the long run: of a star, which owner answers.
-
-How often an owner answers a round, and how often what it answers is used.
+Frequencies in the long run are those of wakes; on a star, those at which owners answer. Rounds have chances instead:
+that an owner answers a round, and that its answer is used.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The shape of F (11): cost of privacy against records and budgets, with constants fitted from runs.
+"""The shape of F (11), cost of privacy against records and budgets, fitted from runs; and the noise moment of bounds.
 
-F prints CoP ≤ (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i². Its constants are not to be computed from the paper (they are
-swapped there and lack the dimension; `p2psim.theory.bounds.asynchronous.large_horizon_shape` has ones that hold), but
-the shape forecasts well once they are fitted from pilot runs.
+F prints CoP ≤ (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i². Its constants cannot be computed from the paper (they are swapped
+there and lack the dimension; `p2psim.theory.bounds.asynchronous.large_horizon_shape` has ones that hold), but the shape
+forecasts well once its constants are fitted from pilot runs. Intervals come from resampled replicas.
 
-Second moment of the noise that answers bring into a step, of which all bounds are made.
-
-Fit of the shape of F (11) from pilot runs, with intervals from resampled replicas.
+`noise_moment` is the second moment of the noise that answers bring into a step, of which all bounds are made.
 """
 
 from dataclasses import dataclass

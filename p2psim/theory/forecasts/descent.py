@@ -14,7 +14,7 @@ projector on block i,
 
 A wake touches one block row, so either is one product with K and terms that are cheap beside it.
 
-Sparse matrices that are full enough to be dense ones.
+`dense_where_full` makes sparse matrices dense where they are full enough.
 """
 
 from __future__ import annotations

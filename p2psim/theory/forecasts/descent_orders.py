@@ -1,13 +1,12 @@
-"""Coordinate descent along orders of wakes that are drawn: for agents whose releases end, or whose budgets know all.
+"""Coordinate descent along drawn orders of wakes, for agents whose releases end or whose budgets know all wakes.
 
-Who has made all its releases goes on in another way, at a wake of its own that depends on the whole past: moments of
-all agents do not close. Given the order of the wakes all is linear still. So orders are drawn, and in each the mean of
-the models is followed, and noise without drawing it: each release of agent i adds ±√v to each coordinate of a vector
-that belongs to agent i alone, with signs drawn anew. The expected square of what becomes of that vector is what the
-agent's noise adds: releases meet with random signs, so that products of different ones average out (Hutchinson 1990).
-Averages over orders are unbiased; their standard errors are told.
-
-Wakes of a run of coordinate descent, drawn: whose, when, and which of them release something.
+An agent that has made all its releases goes on in another way, from a wake of its own that depends on the whole past:
+moments of all agents do not close. Given the order of the wakes, all is linear still. So orders are drawn: whose each
+wake is, when it is, and whether it releases something. In each order the mean of the models is followed, and noise is
+followed without drawing it: each release of agent i adds ±√v to each coordinate of a vector that belongs to agent i
+alone, with signs drawn anew. The expected square of what becomes of that vector is what the agent's noise adds:
+releases meet with random signs, so that products of different ones average out (Hutchinson 1990). Averages over orders
+are unbiased; their standard errors are reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What coordinate descent reaches after every number of wakes, and what noise adds to it.
+"""What coordinate descent reaches after every number of wakes, what noise adds, and the final error of each model.
 
 V_k(z) = zᵀQ_kz is the expected ½zᵀHz after k wakes from z, without noise: Q_{k+1} = dual(Q_k), Q_0 = ½H. Noise that
 agent i adds k wakes before the end costs γ_i·s_i²·tr[Q_k]_ii times its variance, so that one walk gives E[Q_L] at every
@@ -13,14 +13,13 @@ since ((1 + cos φ)/2)^k is a binomial sum of e^{ijφ}. Its coefficients are pro
 cancellation, and what is left out beyond |j| is at most their sum. The error is absolute, of rounding of Q_0: what
 has shrunk below it is only known to be small.
 
-How far each agent's model is from its optimum at the end: the covariance of coordinate descent, walking forwards.
+`distances` gives how far each agent's model is from its optimum at the end: the covariance, walked forwards.
 
-Noise of releases whose scale depends on all of an agent's releases in the run: allocations that know every wake.
-
-A release of agent i at step t takes the share w_t/S_i of its budget, w_t = ω^{−t} up to a constant and S_i = Σ w_s over
-the steps s at which i wakes, of 0 … T − 1. Its variance is v_i·(S_i/w_t)^d, d = 2 for noise whose losses add up
-(Laplace) and 1 for noise whose squared losses do (Gaussian). ω = 1 spreads the budget evenly, ω = C^e is B's
-Proposition 2 as corrected, ω = C^{−e} as printed.
+Allocations that know every wake make noise whose scale depends on all of an agent's releases in the run. A release of
+agent i at step t takes the share w_t/S_i of its budget, w_t = ω^{−t} up to a constant and S_i = Σ w_s over the steps s
+at which i wakes, of 0 … T − 1. Its variance is v_i·(S_i/w_t)^d, d = 2 for noise whose losses add up (Laplace) and 1 for
+noise whose squared losses do (Gaussian). ω = 1 spreads the budget evenly, ω = C^e is B's Proposition 2 as corrected,
+ω = C^{−e} as printed.
 
 S_i and what becomes of the noise both depend on when i wakes. Split at t and at the step k that is asked for,
 S_i = before + w_t + between + after: the first and the last are independent of what lies between. There, with S the

@@ -1,6 +1,7 @@
-"""A quadratic model of any smooth fitness near its minimiser: what forecasts need of a loss.
+"""One answer of the asynchronous star (F Algorithm 1) as a random affine map, and the quadratic model that it uses.
 
-One answer of the asynchronous star (F Algorithm 1) as a random affine map, for owners with affine answers.
+The map is for owners with affine answers. The quadratic model is all that forecasts need of a loss: `Statistics` are
+such a model, exactly, for squared loss, and `LocalModel` is that of any smooth fitness near its minimiser.
 
 With z = (θ_L, θ_1 … θ_N) − θ*, owner i answers with probability γ_i, independently of the past, and with
 z̄ = (z_L + z_i)/2

@@ -1,19 +1,16 @@
-"""One round of the synchronous star (W Algorithms 1 and 2) as a random affine map, for owners with affine answers.
+"""Synchronous rounds (W Algorithms 1 and 2) as random affine maps, and moments of the model and of its running average.
 
-W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine Learning with Differential Privacy". A
-round moves θ against
+Owners' answers are taken to be affine. W is Wu, Farokhi, Smith, Kaafar, "The Value of Collaboration in Convex Machine
+Learning with Differential Privacy". A round moves θ against
 
     ∇g(θ) + Σ_l (n_l/n)·(Y_l/v_l)·(2(A_l·θ − b_l) + w_l),
 
-Y_l one if owner l answers in time, with probability q_l, independently of all else; v_l makes up for those who do not,
-as `p2psim.theory.forecasts.rounds` says. Where all answer, noise and direction share eigenvectors, and coordinates
-along them do not mix: p modes of one coordinate. Else there is one mode of p.
+Y_l is one if owner l answers in time, with probability q_l, independently of all else; v_l makes up for those who do
+not; `answering` gives first and second moments of the multipliers Y_l/v_l. Where all answer, noise and direction share
+eigenvectors, and coordinates along them do not mix: p modes of one coordinate. Else there is one mode of p.
 
-What answers of a round are multiplied by, when owners answer or not: first and second moments.
-
-First and second moments of a model that moves in rounds, and of its running average.
-
-With z = θ − θ*, round k makes
+`walk` gives first and second moments of a model that moves in rounds, and of its running average. With z = θ − θ*,
+round k makes
 
     z' = z − s_k·(D z + d + Σ_l B_l·(G_l z + g_l) + noise),    z̄' = a_k·z̄ + (1 − a_k)·(z or z'),
 

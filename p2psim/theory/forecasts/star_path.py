@@ -1,8 +1,6 @@
-"""What the star reaches after every number of answers, and what noise adds to it.
+"""What the linear star reaches after every number of answers, what noise adds to it, and its expected models.
 
-Expected models of the linear star: noise does not move them, and they need no second moments.
-
-Exact first and second moments of the linear star, for every number of answers.
+First and second moments are exact. Noise does not move expected models, which need no second moments.
 
 `Dual` walks backwards: V_k(z) = zᵀQz + 2qᵀz + c is the expected f(θ_L) − f* after k answers from z, without noise,
 

@@ -1,9 +1,7 @@
-"""What the owners of a star could exchange before they run it: sums over their records, and what follows from them.
+"""Second moments of owners' records, which they could exchange before a star is run, and what follows from them.
 
-What a party gives away to be forecast: second moments of its records, exact or with noise.
-
-With z = (x, y) a party's joint moment is M = ZᵀZ/n, whose blocks are A = XᵀX/n, b = Xᵀy/n and c = yᵀy/n. Its entries
-on and above the diagonal are what it releases: p(p + 1)/2 + p + 1 numbers.
+The moments are exact or have noise. With z = (x, y) a party's joint moment is M = ZᵀZ/n, whose blocks are A = XᵀX/n,
+b = Xᵀy/n and c = yᵀy/n. Its entries on and above the diagonal are what the party releases: p(p + 1)/2 + p + 1 numbers.
 """
 
 from __future__ import annotations
