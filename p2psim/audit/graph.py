@@ -63,7 +63,7 @@ def replayed(
 
 
 class GraphArena:
-    """Two agents of a graph's cell, linked with each other; see `p2psim.audit.system.Arena`.
+    """Two agents of a graph's cell, linked with each other; see `p2psim.audit.system.AuditSystem`.
 
     Each keeps its confidence, step and ridge, which are public, as they are in the cell.
 
@@ -273,7 +273,7 @@ class Ends:
 
 
 class AdmmArena(GraphArena):
-    """Two agents of a cell of gossip ADMM, linked with each other; see `p2psim.audit.system.Arena`.
+    """Two agents of a cell of gossip ADMM, linked with each other; see `p2psim.audit.system.AuditSystem`.
 
     The link has the weight 1. Each keeps its confidence, step and ridge as in the cell.
     """

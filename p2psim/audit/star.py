@@ -25,7 +25,7 @@ from p2psim.simulation.algorithms.star_setting import star_algorithm
 
 
 class StarArena:
-    """Owners of a star's cell; see `p2psim.audit.system.Arena`.
+    """Owners of a star's cell; see `p2psim.audit.system.AuditSystem`.
 
     The learner is the adversary, and asks at one model for ever: its step is zero. What it makes of answers is
     processing of what was released.

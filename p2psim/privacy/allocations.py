@@ -1,8 +1,7 @@
 """Allocations: how an agent's budget is spread over its releases, and the most releases that it may make.
 
-Each allocation is a class, and one name in the list below. Its weights are shares of what adds up: of Σ ε for pure DP
-(power 1), of Σ μ² for Gaussian noise (power 2). `Contraction` is B's Proposition 2: budgets are spread by how much of a
-release's noise the later steps contract away.
+Weights are shares of what adds up: Σ ε for pure DP (power 1), Σ μ² for Gaussian noise (power 2). `Contraction` is B's
+Proposition 2: it weighs a release by how much of its noise later steps contract away.
 """
 
 from __future__ import annotations
