@@ -1,6 +1,7 @@
-"""What algorithms offer to an audit: their production kernels, played on data made for it.
+"""The small networks that algorithms provide for an audit, and the privacy that is claimed for their releases.
 
-What is claimed of some releases: δ at ε, and ε at δ, by the accountant of loss distributions.
+The production kernels of the algorithms run on data made for the audit. A claim is δ at ε, or ε at δ, by the accountant
+of privacy loss distributions (``pld``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Standard output and error of the command: whatever they can encode, and whether anyone reads them or not.
+"""Standard output and standard error of the command, as text or, for standard error, as JSON lines.
 
-Standard error as lines of JSON, whoever writes to it: this process, its workers, or a library in C.
+`lasting_streams` keeps output from failing: a character that a stream cannot encode is written in ASCII, and what is
+written after the reader has gone is dropped. `standard_error_as_lines` covers everything that is written to standard
+error, whether by this process, by its workers, or by a library in C.
 """
 
 import argparse

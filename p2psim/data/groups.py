@@ -1,6 +1,6 @@
-"""Groups of owners by their number of records.
+"""Groups of owners by number of records, and steps on each owner's own records before training.
 
-What each owner does with its own records before training: keep some for tests, centre its labels.
+These steps set test records aside, and subtract from an owner's labels the mean of its training labels.
 """
 
 from dataclasses import replace

@@ -1,6 +1,7 @@
-"""Models to compare with: each alone, all as one, and all on records that were made private one by one.
+"""The ``learning`` section of a scenario: the algorithm, the loss, the regulariser, and the baselines on a graph.
 
-The ``learning`` section of a scenario.
+A baseline is a set of models to compare with: each agent learns alone, all agents learn one model together, or each
+record is made private before learning.
 """
 
 from __future__ import annotations

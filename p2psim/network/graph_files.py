@@ -1,7 +1,4 @@
-"""Graphs as files hold them: one reader for each format, and what they have in common.
-
-What a file says of a graph, and how its nodes are paired with agents.
-"""
+"""Graphs from files: how their nodes are paired with agents, and helpers that the readers of all formats share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How fast things spread: eigenvalues of a graph, and other facts about it.
+"""Weights and spectra of graphs: the matrix W, eigenvalues of the Laplacian, the diameter, and Metropolis weights.
 
-Weights of gossip averaging: the matrix W of x ← W x on a graph.
+Eigenvalues show how fast information spreads over a graph. Metropolis weights are those of gossip averaging, x ← W x.
 """
 
 from __future__ import annotations

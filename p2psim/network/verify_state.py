@@ -1,7 +1,4 @@
-"""What a reader of a stream remembers of the events so far.
-
-What a stream of events says of messages that are sent again, and of answers that are given again.
-"""
+"""What the verifier of an event stream remembers: events so far, messages sent again, and answers given again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What each agent may release and with how much noise: fixed before a run, from public numbers alone.
+"""The plan of releases: how many releases each agent may make, and with how much noise.
 
-Plans releases: what budgets, allocations and accountants say of each agent, settled before a run.
+The plan follows from budgets, allocations and accountants. It is fixed before a run, from public numbers alone.
 """
 
 from __future__ import annotations

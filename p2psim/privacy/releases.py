@@ -1,6 +1,6 @@
-"""Finds releases in a stream of events, and the noise that they carry.
+"""Releases in a stream of events, their noise, and violations of the bound that was claimed on records' gradients.
 
-Releases at which a record's gradient exceeded the bound that was claimed: there the guarantee does not hold.
+The privacy guarantee does not hold for releases at which a record's gradient exceeds the claimed bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Figures of the privacy calculator: accountants against the number of releases, and trade-off curves.
+"""Figures of the privacy calculator: accountants, trade-off curves, and what each agent learns about the others.
 
-Figures of who learns what about whom: a heat map of all pairs, and a curve over distances.
+Accountants are drawn against the number of releases. What agents learn about each other is drawn as a heat map of all
+pairs, and as a curve over distances in the graph.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Final values against a positive quantity: quartiles over replicas, and what a power law may use.
+"""Final values against a positive quantity: quartiles over replicas, and the slope of a power law with its interval.
 
-How sure a slope of medians is: the bootstrap over replicas.
+Flat ends of a log-log curve are left out of the fit. The interval of the slope of medians is a bootstrap over replicas.
 """
 
 from collections.abc import Mapping, Sequence

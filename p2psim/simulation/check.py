@@ -1,6 +1,6 @@
-"""Compares what was recorded of models on a graph with models that were recomputed.
+"""Verification of a recorded replica by the reference, from the replica's events, noise and data alone.
 
-Verifies a recorded replica by the reference, from its events, noise and data alone.
+`compare` is the comparison of records with recomputed models on a graph.
 """
 
 from __future__ import annotations

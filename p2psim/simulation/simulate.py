@@ -1,6 +1,6 @@
-"""One simulation as a pure function: (scenario, replica) in, arrays out.
+"""One simulation as a pure function from a scenario and a replica to arrays, and the checks of a cell before it runs.
 
-Runs that end before their time, because every agent has made all releases that its budget allows.
+The module also warns of runs that end early because every agent has made all releases that its budget allows.
 """
 
 from __future__ import annotations

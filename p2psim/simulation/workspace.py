@@ -1,6 +1,7 @@
-"""Prepared problems on disk, made once and shared by all workers through memory maps.
+"""Prepared problems and run arrays on disk.
 
-npz archives that are written one array at a time and whose bytes depend on their content alone.
+Problems are prepared once, and all workers share them through memory maps. Archives (npz) are written one array at a
+time, and their bytes depend on their content alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The same scenario or cell with something else in it.
+"""Search of horizons, steps and allocations for the least forecast of ψ under given budgets.
 
-The best horizon, step and allocation for given budgets: the least forecast of all.
+`with_plan` gives a forecast's setting under other budgets, allocation or horizon, for this search and other analyses.
 """
 
 from __future__ import annotations

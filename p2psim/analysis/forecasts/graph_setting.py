@@ -1,6 +1,7 @@
-"""The numbers that a forecast of a graph takes from a scenario and its data, and what of it is approximate.
+"""What a forecast of a graph takes from a scenario and its data, and the moments for which the forecast is made.
 
-When a forecast of a graph is asked for, and how many steps will have been made by then.
+`GraphSetting` holds the numbers, and the reasons why the forecast may not be exact. `Moments` holds the distribution
+of the number of steps at each moment of recording, and at the end of the run.
 """
 
 from __future__ import annotations

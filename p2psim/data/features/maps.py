@@ -1,6 +1,6 @@
-"""What a feature is.
+"""The base of all features, and three linear maps: standardisation, PCA, and whitening.
 
-Linear maps that are fitted on the learner's public rows alone. Variances divide by the number of public rows.
+The maps are fitted on the learner's public rows alone. Variances divide by the number of public rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What agents on a graph minimise together: their own losses, with neighbours' models pulled close.
+"""The objective Q_L that agents on a graph minimise together, and the base classes of replays on a graph.
 
-What replays of models on a graph have in common: the agents' own models, and what is known of them.
+Q_L adds the agents' own losses and a term that pulls the models of neighbours together (B, equation 2). The base
+classes hold the agents' own models, the violations of claimed gradient bounds, and the current value of Q_L.
 """
 
 from __future__ import annotations

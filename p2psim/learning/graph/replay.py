@@ -1,6 +1,7 @@
-"""Replays events on the compiled kernel of personalised models, and stops where something is to be recorded.
+"""The class that feeds events to the compiled kernel of coordinate descent and model propagation.
 
-What the cells and replicas of a study that share a problem compute only once in a process.
+The decorator `once_a_problem` keeps models that are computed from a problem, so that the cells and replicas of a study
+that share the problem compute them once per process.
 """
 
 from __future__ import annotations

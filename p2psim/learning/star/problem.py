@@ -1,6 +1,7 @@
-"""What replays of a central learner have in common: chunks of events in, models out.
+"""The objective that a star minimises, with its exact optimum, and the base class of replays with a central learner.
 
-What the star minimises: the owners' records, or what of them is enough, and the exact optimum.
+The objective keeps the owners' records and, for each owner, sums over them. A replay takes chunks of events and returns
+the learner's models.
 """
 
 from __future__ import annotations

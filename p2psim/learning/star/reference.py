@@ -1,6 +1,6 @@
-"""F Algorithm 1 in plain NumPy: few lines, to be read beside the paper, and to test the compiled kernel against.
+"""References in plain NumPy for a central learner: F Algorithm 1, and W Algorithms 1 and 2.
 
-W Algorithms 1 and 2 in plain NumPy: few lines, to be read beside the paper, and to test the kernel against.
+They are short, so that they can be read beside the papers. The compiled kernels are tested against them.
 """
 
 from __future__ import annotations

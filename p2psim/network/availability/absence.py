@@ -1,6 +1,6 @@
-"""What all kinds of availability share.
+"""The base of all kinds of availability, independent missed wakes, and absence that depends on the agent.
 
-Absence that depends on what an agent is: on its degree, its records, or its data.
+Absence can depend on an agent's degree, on its number of records, or on its mean label.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Agents that go for good, or come late.
+"""Agents that leave for good, join late, or are removed at one moment, and the centrality by which some are removed.
 
-Centralities of agents, by the shortest paths between others (Freeman 1979).
+The centrality is betweenness: how many of the shortest paths between others pass through an agent (Freeman 1979).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Agents that are there at fixed times: by day, or as a table says.
+"""Availability at fixed times: a part of every period, or spans from the scenario or from a table.
 
-A table of spans: agent, begin, end, one span a line.
+A table has one span per line: agent, begin, end.
 """
 
 from __future__ import annotations

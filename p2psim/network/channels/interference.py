@@ -1,6 +1,6 @@
-"""What one place hears: which transmissions overlap there.
+"""Interference on a shared channel: which transmissions overlap at a place, and which of them are heard.
 
-Who hears what: ears, a receiver's own sending, and capture.
+An `Ear` follows the transmissions at one place. `Air` holds all of them, and decides about half duplex and capture.
 """
 
 from __future__ import annotations

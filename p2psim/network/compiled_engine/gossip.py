@@ -1,6 +1,7 @@
-"""Gossip in the array engine; see :class:`p2psim.network.exchanges.gossip.Gossip` for what happens and why.
+"""Gossip and synchronous rounds in the compiled engine.
 
-Synchronous rounds on the array engine: nothing takes time, so a round is over in the moment in which it begins.
+See :class:`p2psim.network.exchanges.gossip.Gossip` for the modes of gossip. Rounds take no time here: a round ends at
+the moment at which it begins.
 """
 
 from p2psim.core.compiled import njit

@@ -1,6 +1,6 @@
-"""Every agent updates its own model and tells all its neighbours.
+"""Exchanges between neighbours: broadcast to all of them, and gossip with one at a time.
 
-Agents tell, ask or meet one neighbour.
+In gossip, an agent pushes its model to a neighbour, pulls the neighbour's, or exchanges models with it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an exchange is.
+"""The base of all exchanges, and the answers of owners to a learner's queries.
 
-What owners answer to a learner's queries, and again with a new release where the channel asks for that.
+An owner gives a lost answer again, with a new release, if the channel asks for that.
 """
 
 from __future__ import annotations

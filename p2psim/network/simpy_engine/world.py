@@ -1,6 +1,6 @@
-"""The world of one run, on SimPy: time, agents, their clocks, the channel and the record of what happens.
+"""The running network of one simulation on SimPy, and the loop that advances its time.
 
-How time passes in a world.
+The world holds the time, the agents and their clocks, the channel, and the record of events.
 """
 
 from __future__ import annotations

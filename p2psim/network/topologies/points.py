@@ -1,7 +1,4 @@
-"""Who is alike.
-
-Whose models should be alike.
-"""
+"""Graphs that link similar agents: nearest neighbours by profile, and similarity weights between all pairs."""
 
 from typing import Annotated, Any, Literal
 

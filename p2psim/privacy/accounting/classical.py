@@ -1,6 +1,6 @@
-"""Accountants that are formulas of a few sums: basic, advanced, kov, zcdp.
+"""The accountants ``basic``, ``advanced``, ``kov`` and ``zcdp``, which are formulas of a few sums, and ``rdp``.
 
-Rényi accounting, optimised over real orders.
+``rdp`` is Rényi accounting, optimised over real orders.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Does it pay to join? Final ψ against a swept number, beside what owners reach alone (W figures 6 and 11).
+"""Figures that compare the ψ that owners reach together with the isolated ψ that they reach alone.
 
-Who gains? ψ that each owner reaches alone against its records, beside what all reach together (F, hospitals).
+`draw_collaboration` draws both against a swept number (W figures 6 and 11). `draw_alone` draws the isolated ψ of each
+owner against its number of records (F, hospitals).
 """
 
 from dataclasses import dataclass

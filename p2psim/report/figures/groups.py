@@ -1,6 +1,6 @@
-"""A metric of single agents against the number of their records (B figure 3).
+"""Figures of a metric by agents' numbers of records (B figure 3), and of a metric by groups of agents.
 
-A metric of all agents, of each group of them, and of the worst tenth, side by side.
+The figure by groups shows all agents, each group, and the worst tenth side by side.
 """
 
 from typing import TYPE_CHECKING

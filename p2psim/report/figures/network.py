@@ -1,6 +1,6 @@
-"""What the network did, and what was learned, against a number of the network that is swept, such as airtime.
+"""Figures of the network: metrics at the end against a swept number, metrics along the run, and causes of failure.
 
-Metrics of the network along the run, and why messages did not arrive.
+The swept number is one of the network, such as airtime. Causes of failure are the reasons why messages did not arrive.
 """
 
 from dataclasses import replace

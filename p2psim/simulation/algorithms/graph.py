@@ -1,7 +1,4 @@
-"""Personalised models on a graph: coordinate descent and model propagation.
-
-What can be said of models on a graph before they run.
-"""
+"""The cell of an algorithm on a graph: its preparation, replay and verification, and its facts before a run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The data of personalised models on a graph, and the graph itself.
-
-One replica of personalised models on a graph, fed with events.
-"""
+"""The data and the graph of a cell on a graph, and one replica of it that is fed with events."""
 
 from __future__ import annotations
 

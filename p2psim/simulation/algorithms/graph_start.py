@@ -1,7 +1,4 @@
-"""Where the models of a graph's cell start, and what that costs.
-
-The models of a cell's baselines.
-"""
+"""The first models of a cell on a graph, with their privacy loss, and the models of its baselines."""
 
 from __future__ import annotations
 

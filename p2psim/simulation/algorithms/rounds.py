@@ -1,6 +1,6 @@
-"""Synchronous rounds: a central learner that asks all owners at once.
+"""The cell of synchronous rounds, in which a central learner queries all owners at once.
 
-What can be said of synchronous rounds before they run: size, step, privacy; and what is wrong with them.
+The module also draws up what is known before a run: size, step, privacy, and warnings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The star: a central learner and its owners.
+"""The cell of a star: a central learner and its owners.
 
-What can be said of a star before it runs: size, step, stability, noise, privacy; and what is wrong with it.
+The module also draws up what is known before a run: size, step, stability, noise, privacy, and warnings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Variance of the noise of the k-th answer, before it is known whose answers came before.
+"""Expected ψ after every number of answers, split into parts that add up to it, and the noise variances that it needs.
 
-Expected ψ at every number of answers, in parts that add up to it.
+The variance of the noise in the k-th answer is an expectation over the owners that gave the answers before.
 """
 
 from __future__ import annotations
