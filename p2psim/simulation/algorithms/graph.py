@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphCell", "arrays", "assess", "cell", "identify", "links_of"]
 
-__all__ = ["GraphCell", "arrays", "assess", "cell", "identify", "links_of"]
-
 
 class GraphCell(GraphNumbers):
     """A graph's cell; see `p2psim.simulation.algorithms.replay.PreparedCell`."""
