@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from p2psim.core.errors import FolderError, InputError
 from p2psim.core.figure_names import AGAINST, MEASURED_AXES
+from p2psim.runs.result import plain_scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -303,5 +305,5 @@ def _scenario(result: Any) -> Mapping[str, Any]:
     if hasattr(known, "resolved"):
         tree: Mapping[str, Any] = known.resolved()
         return tree
-    of_file: Mapping[str, Any] = getattr(result, "scenario_tree", {})
-    return of_file
+    file = Path(result.path) / "scenario.yaml"
+    return plain_scenario(file) if file.is_file() else {}

@@ -115,15 +115,7 @@ class Result:
         FolderError
             If it is damaged.
         """
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import YAMLError
-
-        file = Path(self.whole("scenario.yaml"))
-        try:
-            tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-        except (YAMLError, ValueError, RecursionError) as error:
-            raise FolderError(f"{file}: damaged ({first_line(error)})") from error
-        return tree if isinstance(tree, dict) else {}
+        return plain_scenario(self.whole("scenario.yaml"))
 
     def read(self, load: Callable[[], "Scenario"]) -> "Scenario":
         """Load a scenario of this folder.
@@ -377,6 +369,18 @@ class PlotOptions(Options):
     quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = (0.25, 0.75)
     log: bool | None = None
     title: str | None = None
+
+
+def plain_scenario(file: Path) -> dict[str, Any]:
+    """Read a resolved scenario as plain values; a damaged one is a `FolderError`."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise FolderError(f"{file}: damaged ({first_line(error)})") from error
+    return tree if isinstance(tree, dict) else {}
 
 
 def _meant(folder: Path) -> str:
