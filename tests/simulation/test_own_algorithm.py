@@ -1,27 +1,12 @@
 """An algorithm from outside p2psim, used from a scenario file by every way in."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-
-PLUGINS = Path(__file__).parents[1] / "plugins"
-PARTS = ("--parts", "p2psim_example_parts")
-
-
-def p2psim(*arguments: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(PLUGINS), str(PLUGINS.parents[1]), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-m", "p2psim", *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": path, "NO_COLOR": "1"},
-        timeout=200,
-    )
+from plugin_cases import PARTS, PLUGINS, p2psim
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from graph_cases import graph_scenario
+from plugin_cases import PARTS, PLUGINS
+from plugin_cases import p2psim as command
 from star_cases import scenario as star_scenario
-from test_plugins import PARTS, PLUGINS
-from test_plugins import p2psim as command
 
 import p2psim
 from p2psim.core import registry

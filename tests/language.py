@@ -5,7 +5,7 @@ from pathlib import Path
 from p2psim.core.errors import Fault, InputError
 from p2psim.scenario.model import Scenario
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"))
 
 VALID = """\

@@ -1,28 +1,11 @@
 """A package of parts from outside p2psim, used from scenario files by every way in."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-PLUGINS = Path(__file__).parents[1] / "plugins"
-PARTS = ["--parts", "p2psim_example_parts"]
-
-
-def p2psim(*arguments: str, paths: tuple[Path, ...] = (PLUGINS,)) -> subprocess.CompletedProcess[str]:
-    """Run the command with the package importable, but not installed."""
-    path = os.pathsep.join([*map(str, paths), str(PLUGINS.parents[1]), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-m", "p2psim", *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": path, "NO_COLOR": "1"},
-        timeout=200,
-    )
+from plugin_cases import PARTS, PLUGINS, p2psim
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_plugins import PARTS, PLUGINS, p2psim
+from plugin_cases import PARTS, PLUGINS, p2psim
 
 
 @pytest.fixture(scope="module")

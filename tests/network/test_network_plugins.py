@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_parts import let_in
+from plugin_cases import PARTS
+from plugin_cases import p2psim as command
 from registered import PLUGINS
-from test_plugins import PARTS
-from test_plugins import p2psim as command
 
 import p2psim.scenario.model  # noqa: F401  knows parts that are let in
 from p2psim.analysis.forecasts.star_setting import refuse_unknown

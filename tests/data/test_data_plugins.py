@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plugin_cases import PARTS, p2psim
 from registered import PLUGINS
-from test_plugins import PARTS, p2psim
 
 from p2psim.core.errors import InputError
 from p2psim.data.prepare import prepare
