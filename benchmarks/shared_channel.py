@@ -17,7 +17,7 @@ from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Gossip, Poll
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.section import Given, Links, RandomRegular, Star, draw_links
+from p2psim.network.section import Graph, RandomRegular, Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
 AGENTS = 1_000
@@ -43,7 +43,7 @@ def bare() -> float:
     return (time.process_time() - start) / wakes
 
 
-def ours(where: Links, exchange: Exchange, channel: Channel) -> tuple[float, float, float]:
+def ours(where: Graph, exchange: Exchange, channel: Channel) -> tuple[float, float, float]:
     """Seconds per wake, or per message that ended where nobody wakes; records per second; share heard."""
     stream = simulate_events(Network(where, exchange, channel), Streams(0), time=TIME, engine="simpy")
     records = wakes = ended = heard = 0
@@ -70,10 +70,10 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
-    graph = draw_links(RandomRegular(degree=10), Given(AGENTS))
-    star = draw_links(Star(), Given(AGENTS), learner=True)
+    graph = draw_links(RandomRegular(degree=10), TopologyInputs(AGENTS))
+    star = draw_links(Star(), TopologyInputs(AGENTS), learner=True)
     poll = Poll(response=Distribution(exponential=0.5))
-    cases: dict[str, tuple[Links, Exchange, Channel]] = {"gossip, ideal": (graph, Gossip(), Channel())}
+    cases: dict[str, tuple[Graph, Exchange, Channel]] = {"gossip, ideal": (graph, Gossip(), Channel())}
     for kind in ("none", "aloha", "slotted", "carrier-sense"):
         channel = Channel(airtime=AIRTIME, collision=kind, shared=True)
         cases[f"gossip, {kind}"] = graph, Gossip(), channel

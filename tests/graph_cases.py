@@ -16,7 +16,7 @@ from p2psim.learning.losses import Logistic, Loss, Squared
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.section import Links, links
+from p2psim.network.section import Graph, links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.model import Scenario
 
@@ -30,7 +30,7 @@ SLOPES: dict[str, Any] = {
 }
 
 
-def weighted(graph: "nx.Graph[int]", seed: int = 0) -> Links:
+def weighted(graph: "nx.Graph[int]", seed: int = 0) -> Graph:
     """Links of a graph with weights between .1 and 2."""
     random = np.random.default_rng(seed)
     for a, b in graph.edges:
@@ -38,7 +38,7 @@ def weighted(graph: "nx.Graph[int]", seed: int = 0) -> Links:
     return links(graph)
 
 
-def random_links(agents: int, seed: int, extra: int = 0) -> Links:
+def random_links(agents: int, seed: int, extra: int = 0) -> Graph:
     """A random tree with some links more, weighted: connected."""
     random = np.random.default_rng(seed)
     graph: nx.Graph[int] = nx.Graph()
@@ -52,7 +52,7 @@ def random_links(agents: int, seed: int, extra: int = 0) -> Links:
 
 def problem_of(
     loss: Loss,
-    where: Links,
+    where: Graph,
     sizes: list[int],
     features: int,
     mu: float,
@@ -84,7 +84,7 @@ def problem_of(
 
 
 def graph_events(
-    where: Links,
+    where: Graph,
     commits: int,
     seed: int = 0,
     exchange: Exchange | None = None,

@@ -14,7 +14,7 @@ from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem, s
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Exchange, Request
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import EveryTime
@@ -52,7 +52,7 @@ def star_events(
 ) -> np.ndarray:
     """Events of one run of a star whose owners have rate one."""
     network = Network(
-        draw_links(Star(), Given(owners), learner=True), exchange or Request(), channel or Channel()
+        draw_links(Star(), TopologyInputs(owners), learner=True), exchange or Request(), channel or Channel()
     )
     return simulate_events(
         network, Streams(seed), commits=commits, limits=limits, engine=engine, chunk=chunk

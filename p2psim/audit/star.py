@@ -16,7 +16,7 @@ from p2psim.learning.star.problem import LearnerReplay, StarProblem
 from p2psim.learning.star.replay import GradientRule, StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.rounds import RoundsCell
@@ -80,7 +80,7 @@ class StarArena:
     @property
     def network(self) -> Network:
         """The small network."""
-        links = draw_links(Star(agents=len(self.agents)), Given(len(self.agents)), learner=True)
+        links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
         return Network(links, self._cell.scenario.network.exchange)
 
     def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Seen:

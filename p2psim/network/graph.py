@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Links:
+class Graph:
     """Neighbours of every agent with their weights, as compressed rows.
 
     Attributes
@@ -58,7 +58,7 @@ class Links:
 
 
 @dataclass(frozen=True)
-class Given:
+class TopologyInputs:
     """What the data tells a topology.
 
     Attributes
@@ -85,7 +85,7 @@ def from_edges(
     b: np.ndarray,
     weights: np.ndarray | None = None,
     attributes: Mapping[str, np.ndarray] | None = None,
-) -> Links:
+) -> Graph:
     """Arrays of a simple graph.
 
     Parameters
@@ -104,13 +104,13 @@ def from_edges(
     np.cumsum(np.bincount(rows, minlength=agents), out=indptr[1:])
     if weights is None and not attributes:
         keys.sort()
-        return Links(indptr, (keys % agents).astype(np.int32), False, np.ones(keys.size))
+        return Graph(indptr, (keys % agents).astype(np.int32), False, np.ones(keys.size))
     order = np.argsort(keys)
 
     def both_ways(values: np.ndarray) -> np.ndarray:
         return np.concatenate([values, values]).astype(np.float64)[order]
 
-    return Links(
+    return Graph(
         indptr,
         (keys[order] % agents).astype(np.int32),
         False,
@@ -119,19 +119,19 @@ def from_edges(
     )
 
 
-def star_links(owners: int) -> Links:
+def star_links(owners: int) -> Graph:
     """Arrays of a learner (−1) and its owners."""
-    return Links(
+    return Graph(
         np.arange(owners + 1, dtype=np.int64), np.full(owners, LEARNER, dtype=np.int32), True, np.ones(owners)
     )
 
 
-def without_links(links: Links) -> np.ndarray:
+def without_links(links: Graph) -> np.ndarray:
     """Agents that are linked with nobody."""
     return np.flatnonzero(np.diff(links.indptr) == 0)
 
 
-def components(links: Links) -> int:
+def components(links: Graph) -> int:
     """Number of parts that no link joins; a star is one."""
     if links.star:
         return 1
@@ -144,8 +144,8 @@ def components(links: Links) -> int:
 
 
 def checked_links(
-    links: Links, key: str = "", allow_disconnected: bool = False, name_of: Callable[[int], str] = str
-) -> Links:
+    links: Graph, key: str = "", allow_disconnected: bool = False, name_of: Callable[[int], str] = str
+) -> Graph:
     """Return the links, if everyone has a neighbour and everyone can hear of everyone.
 
     Raises
@@ -174,7 +174,7 @@ def links(
     weight: str = "weight",
     allow_disconnected: bool = False,
     name_of: Callable[[int], str] = str,
-) -> Links:
+) -> Graph:
     """Arrays of an undirected graph whose nodes are 0 … n − 1, and −1 where there is a learner.
 
     Parameters
@@ -277,7 +277,7 @@ def _is_double(value: Any) -> bool:
 
 def _star(
     graph: nx.Graph[Any], agents: int, values: np.ndarray, attributes: Mapping[str, np.ndarray], key: str
-) -> Links:
+) -> Graph:
     """Links of a star; weights and attributes in the order of its owners."""
     for agent in range(agents):
         near = sorted(graph.adj[agent])
@@ -287,7 +287,7 @@ def _star(
                 f"there is a learner, so agent {agent} must be linked with it and nobody else; got {near}",
             )
     arrays = star_links(agents)
-    return Links(arrays.indptr, arrays.indices, True, values, attributes)
+    return Graph(arrays.indptr, arrays.indices, True, values, attributes)
 
 
 def unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:

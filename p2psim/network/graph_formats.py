@@ -23,7 +23,7 @@ import numpy as np
 from p2psim.core.decimals import BeyondFloatError, refuse_beyond
 from p2psim.core.errors import MeaningError
 from p2psim.core.text_tables import matrix_of, number, rows_of, shown
-from p2psim.network.graph import Links, digits, from_edges, refusal, unlike
+from p2psim.network.graph import Graph, digits, from_edges, refusal, unlike
 from p2psim.network.graph_files import KEY, FileGraph, file_graph, text_of, whole_or_real
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _attributes(text: str, where: str) -> dict[str, Any]:
     return found
 
 
-def read_matrix(place: Path) -> Links:
+def read_matrix(place: Path) -> Graph:
     """Read the matrix W: row and column i are agent i; 0 is no link.
 
     Raises

@@ -24,7 +24,7 @@ MOST_FOR_LAMBDA2 = 1_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class NetworkState:
     """The network at one moment.
 
     Attributes
@@ -61,12 +61,12 @@ class NetworkMetric(Metric):
 
     @staticmethod
     @abstractmethod
-    def measure(seen: Seen) -> float:
+    def measure(seen: NetworkState) -> float:
         """Measure the network at one moment.
 
         Parameters
         ----------
-        seen : Seen
+        seen : NetworkState
 
         Returns
         -------
@@ -84,13 +84,13 @@ class NetworkMetric(Metric):
         return ""
 
 
-def _delivery(seen: Seen) -> float:
+def _delivery(seen: NetworkState) -> float:
     delivered = seen.tally["delivered"]
     return delivered / max(delivered + seen.tally["dropped"], 1)
 
 
-def _share(part: str) -> Callable[[Seen], float]:
-    def measure(seen: Seen) -> float:
+def _share(part: str) -> Callable[[NetworkState], float]:
+    def measure(seen: NetworkState) -> float:
         tally = seen.tally
         failed = sum(tally[name] for name in ("lost", "collided", "missed", "unsent"))
         return tally[part] / max(tally["delivered"] + failed, 1)
@@ -98,7 +98,7 @@ def _share(part: str) -> Callable[[Seen], float]:
     return measure
 
 
-def _throughput(seen: Seen) -> float:
+def _throughput(seen: NetworkState) -> float:
     if not seen.time:
         return 0.0
     tally, airtime = seen.tally, seen.airtime
@@ -108,13 +108,13 @@ def _throughput(seen: Seen) -> float:
     return heard / (receivers * seen.time)
 
 
-def _utilisation(seen: Seen) -> float:
+def _utilisation(seen: NetworkState) -> float:
     tally = seen.tally
     busy = tally.sum("busy") + (seen.time - tally.sum("until") if tally.sum("is_busy") else 0.0)
     return busy / seen.time if seen.time else 0.0
 
 
-def _participation(seen: Seen) -> float:
+def _participation(seen: NetworkState) -> float:
     return seen.tally["wakes"] / (seen.rate * seen.time) if seen.time else 1.0
 
 
@@ -127,7 +127,7 @@ def gini(values: np.ndarray) -> float:
     return float((2 * np.arange(1, n + 1) - n - 1) @ np.sort(values) / (n * total))
 
 
-def _lambda2(seen: Seen) -> float:
+def _lambda2(seen: NetworkState) -> float:
     from p2psim.network.spectrum import dense_lambda2
 
     links, heard = seen.tally.links, seen.tally.heard

@@ -14,12 +14,12 @@ import numpy as np
 
 from p2psim.core.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, NONE, OUTCOMES
 from p2psim.network.channels.draws import Airtime
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 
 _FAILURES = {OUTCOMES[code] for code in FAILURES}
 
 
-class Happened(NamedTuple):
+class EventRecord(NamedTuple):
     """An event in words; fields as in `p2psim.core.events.EVENT`."""
 
     seq: int
@@ -33,28 +33,28 @@ class Happened(NamedTuple):
     outcome: str
 
 
-def in_words(events: np.ndarray) -> list[Happened]:
+def in_words(events: np.ndarray) -> list[EventRecord]:
     """Events of dtype `EVENT`, one by one."""
-    columns = [events[name].tolist() for name in Happened._fields]
+    columns = [events[name].tolist() for name in EventRecord._fields]
     return [
-        Happened(seq, time, KINDS[kind], agent, peer, version, cause, release, OUTCOMES[outcome])
+        EventRecord(seq, time, KINDS[kind], agent, peer, version, cause, release, OUTCOMES[outcome])
         for seq, time, kind, agent, peer, version, cause, release, outcome in zip(*columns, strict=True)
     ]
 
 
-class PlainReading:
+class ReferenceTally:
     """What has happened on a network so far.
 
     Parameters
     ----------
-    links : Links
+    links : Graph
     rate : float
         Ticks of all clocks per unit of time.
     airtime : Airtime
         Time that transmissions take.
     """
 
-    def __init__(self, links: Links, rate: float, airtime: Airtime):
+    def __init__(self, links: Graph, rate: float, airtime: Airtime):
         self._links, self._rate, self._airtime = links, rate, airtime
         self._messages = self._retries = self._wakes = self._turned_away = 0
         self._delivered = self._dropped = 0
@@ -82,7 +82,7 @@ class PlainReading:
         self._busy = 0.0
         self._heard: set[tuple[int, int]] = set()
 
-    def read(self, happened: Iterable[Happened]) -> None:
+    def read(self, happened: Iterable[EventRecord]) -> None:
         """Read on."""
         for event in happened:
             getattr(self, f"_{event.kind}")(event)
@@ -117,12 +117,12 @@ class PlainReading:
         self._heard.clear()
         return found
 
-    def _wake(self, event: Happened) -> None:
+    def _wake(self, event: EventRecord) -> None:
         self._wakes += 1
         self._turned_away += event.outcome in ("busy", "offline")
         self._asked[event.seq] = event.time
 
-    def _send(self, event: Happened) -> None:
+    def _send(self, event: EventRecord) -> None:
         self._messages += 1
         self._release(event)
         self._underway[self._carried(event, event.agent)] += (
@@ -137,12 +137,12 @@ class PlainReading:
             self._exchange, self._begun, self._ended = {event.seq}, event.time, math.inf
         self._follow(event)
 
-    def _retry(self, event: Happened) -> None:
+    def _retry(self, event: EventRecord) -> None:
         self._retries += 1
         if event.outcome in _FAILURES:
             self._failed[event.outcome] += 1
 
-    def _deliver(self, event: Happened) -> None:
+    def _deliver(self, event: EventRecord) -> None:
         self._delivered += 1
         if event.agent == LEARNER or not self._links.star:
             self._heard_for += self._airtime.question if event.version < 0 else self._airtime.loaded
@@ -156,14 +156,14 @@ class PlainReading:
             self._aged += 1
         self._follow(event)
 
-    def _drop(self, event: Happened) -> None:
+    def _drop(self, event: EventRecord) -> None:
         if event.outcome in _FAILURES and event.peer != NOBODY:
             self._dropped += 1
             self._failed[event.outcome] += 1
         self._underway[self._carried(event, event.peer)] -= 1
         self._follow(event, ends=True)
 
-    def _commit(self, event: Happened) -> None:
+    def _commit(self, event: EventRecord) -> None:
         if event.peer == NEIGHBOURS:
             self._updates.update(i for i, of in self._answered.items() if of == event.version - 1)
         else:
@@ -174,14 +174,14 @@ class PlainReading:
             self._made_by[event.agent, event.version] = event.agent, event.release
         self._follow(event, ends=True)
 
-    def _join(self, event: Happened) -> None:
+    def _join(self, event: EventRecord) -> None:
         self._away.discard(event.agent)
 
-    def _leave(self, event: Happened) -> None:
+    def _leave(self, event: EventRecord) -> None:
         if event.agent != LEARNER:
             self._away.add(event.agent)
 
-    def _release(self, event: Happened) -> None:
+    def _release(self, event: EventRecord) -> None:
         if event.release >= 0 and event.agent != LEARNER:
             self._made.add((event.agent, event.release))
 
@@ -191,14 +191,14 @@ class PlainReading:
         left = (self._named | old) & self._made - self._reached
         return sum(not self._underway[one] for one in left)
 
-    def _carried(self, event: Happened, sender: int) -> tuple[int, int]:
+    def _carried(self, event: EventRecord, sender: int) -> tuple[int, int]:
         """The release that a message names, or else the one by which its sender made the version that it holds."""
         if event.release >= 0:
             return sender, event.release
         nothing = NOBODY, NONE
         return nothing if self._links.star else self._made_by.get((sender, event.version), nothing)
 
-    def _follow(self, event: Happened, ends: bool = False) -> None:
+    def _follow(self, event: EventRecord, ends: bool = False) -> None:
         """Take note of what follows from the learner's last query to one owner, and when it ends."""
         if event.cause in self._exchange:
             self._exchange.add(event.seq)

@@ -14,7 +14,7 @@ from p2psim.core.registry import place_of
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel, GilbertElliott, NoRetransmission
 from p2psim.network.exchanges import AnyExchange, Exchange
-from p2psim.network.graph import Given, Links, from_edges, links
+from p2psim.network.graph import Graph, TopologyInputs, from_edges, links
 from p2psim.network.members import Members
 from p2psim.network.topologies import (
     AnyTopology,
@@ -53,9 +53,8 @@ __all__ = [
     "Engine",
     "ErdosRenyi",
     "FromFile",
-    "Given",
+    "Graph",
     "Grid",
-    "Links",
     "NearestNeighbours",
     "Network",
     "NetworkSection",
@@ -66,6 +65,7 @@ __all__ = [
     "SmallWorld",
     "Star",
     "Topology",
+    "TopologyInputs",
     "TwoCluster",
     "beyond_arrays",
     "draw_links",
@@ -131,7 +131,7 @@ class Network:
 
     Attributes
     ----------
-    links : Links
+    links : Graph
         From :func:`p2psim.network.section.links`.
     exchange : Exchange
     channel : Channel
@@ -151,7 +151,7 @@ class Network:
         p-vectors in a message that carries a model: with a bandwidth they take airtime.
     """
 
-    links: Links
+    links: Graph
     exchange: Exchange
     channel: Channel = field(default_factory=Channel)
     availability: AnyAvailability = field(default_factory=Always)
@@ -205,7 +205,9 @@ class Network:
         """
         channel, availability = channel or Channel(), availability or Always()
         if isinstance(graph, Topology):
-            arrays = draw_links(graph, Given(), seed=seed, replica=replica, learner=exchange.needs_learner)
+            arrays = draw_links(
+                graph, TopologyInputs(), seed=seed, replica=replica, learner=exchange.needs_learner
+            )
             return cls(arrays, exchange, channel, availability)
         import networkx as nx
 

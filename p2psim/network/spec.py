@@ -10,7 +10,7 @@ import numpy as np
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import OK
 from p2psim.core.randomness import Streams
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Ended = Callable[[int, int, int, int, int], None]
 
 #: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
-Message = tuple[int, int, int, int, int, Ended, Ended]
+HeldMessage = tuple[int, int, int, int, int, Ended, Ended]
 
 
 class Attendance(Protocol):
@@ -72,7 +72,7 @@ class RunningNetwork(Protocol):
     ----------
     env : simpy.Environment
         Clock and queue; ``env.now`` is the time, in mean clock periods.
-    links : Links
+    links : Graph
         The graph.
     members : Members
         Names, groups and numbers of the agents.
@@ -99,7 +99,7 @@ class RunningNetwork(Protocol):
     """
 
     env: simpy.Environment
-    links: Links
+    links: Graph
     members: Members
     rates: np.ndarray
     streams: Streams
@@ -166,7 +166,7 @@ class RunningNetwork(Protocol):
     def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
         """Write an update of a model (of the learner: agent −1), and end the run if it was the last."""
 
-    def update_and_tell(
+    def update_and_send(
         self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
     ) -> None:
         """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.network.graph import Links, components
+from p2psim.network.graph import Graph, components
 
 #: Up to so many nodes, eigenvalues come from the full matrix, and the diameter is found.
 _DENSE, _DIAMETER = 1_000, 2_000
@@ -28,7 +28,7 @@ _RESTARTS = 50
 Solver = Callable[[np.ndarray], np.ndarray]
 
 
-def weight_matrix(links: Links) -> Any:
+def weight_matrix(links: Graph) -> Any:
     """W as a ``scipy.sparse.csr_array``; a learner is the last node.
 
     Returns
@@ -60,7 +60,7 @@ def dense_lambda2(weights: np.ndarray) -> float:
     return float(eigvalsh(np.diag(weights.sum(axis=1)) - weights, subset_by_index=[1, 1])[0])
 
 
-def spectral_facts(links: Links) -> dict[str, float]:
+def spectral_facts(links: Graph) -> dict[str, float]:
     """Facts about a graph; a learner counts as a node.
 
     Returns
@@ -79,7 +79,7 @@ def spectral_facts(links: Links) -> dict[str, float]:
         return _facts(links)
 
 
-def _facts(links: Links) -> dict[str, float]:
+def _facts(links: Graph) -> dict[str, float]:
     matrix = weight_matrix(links)
     counts, strengths = np.diff(matrix.indptr), np.asarray(matrix.sum(axis=1)).ravel()
     joined = components(links) == 1
@@ -219,7 +219,7 @@ def _diameter(matrix: Any) -> int:
     return steps
 
 
-def metropolis(links: Links) -> Any:
+def metropolis(links: Graph) -> Any:
     """W_ij = 1/(1 + max(d_i, d_j)) for linked i ≠ j, d the numbers of neighbours, and W_ii what is left of 1.
 
     Symmetric and doubly stochastic, with W_ii ≥ 1/(1 + d_i) > 0 (Xiao, Boyd and Kim 2007, "Distributed average
@@ -228,7 +228,7 @@ def metropolis(links: Links) -> Any:
 
     Parameters
     ----------
-    links : Links
+    links : Graph
         A learner is the last node.
 
     Returns

@@ -13,7 +13,7 @@ State of the compiled pass, kept between pieces of the stream:
 - ``awaiting`` (n, capacity): ends that are still to come of messages with a release; `GOT` or `GONE` when clear;
 - ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
 - ``failed`` (n,): deliveries of each agent's releases that failed;
-- ``heard`` (m,): whether something was delivered over each entry of `Links.indices` since it was last cleared.
+- ``heard`` (m,): whether something was delivered over each entry of `Graph.indices` since it was last cleared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from p2psim.core.events import (
     SPENT,
     WAKE,
 )
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.simulation import Network
 
 #: Whole numbers that are counted. Messages end at a receiver delivered or dropped; attempts to deliver one fail lost,
@@ -222,11 +222,11 @@ class Tally:
 
     Parameters
     ----------
-    links : Links
+    links : Graph
         Who is linked with whom.
     """
 
-    def __init__(self, links: Links):
+    def __init__(self, links: Graph):
         n = links.agents
         self.links = links
         self.totals = np.zeros(len(TOTALS), np.int64)
@@ -300,7 +300,7 @@ class LostReleases:
 
     def __init__(self, network: Network, limits: np.ndarray | None = None):
         links, exchange = network.links, network.exchange
-        self._receivers = np.diff(links.indptr) if exchange.tells_all else np.ones(links.agents, int)
+        self._receivers = np.diff(links.indptr) if exchange.sends_to_all else np.ones(links.agents, int)
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
         releases = limits is None or bool(limits.any())

@@ -32,9 +32,9 @@ from p2psim.core.events import (
     WAKE,
 )
 from p2psim.core.times import ROUNDING
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 from p2psim.network.verify_rules import check_commit, check_end, check_send
-from p2psim.network.verify_state import NEVER, Must, Resending, Seen
+from p2psim.network.verify_state import NEVER, Must, Resending, VerifierState
 
 
 class EventsError(SimulationError):
@@ -58,7 +58,7 @@ class EventChecker:
 
     Parameters
     ----------
-    links : Links
+    links : Graph
         Who is linked with whom.
     limits : ndarray of int, shape (n,), optional
         The most releases that each agent may make.
@@ -76,7 +76,7 @@ class EventChecker:
 
     def __init__(
         self,
-        links: Links,
+        links: Graph,
         limits: np.ndarray | None = None,
         goes_on: bool = False,
         by_edge: bool = False,
@@ -84,7 +84,7 @@ class EventChecker:
         end: float = np.inf,
         polled: float | None = None,
     ):
-        self._seen = Seen(links, limits, goes_on, by_edge, resending)
+        self._seen = VerifierState(links, limits, goes_on, by_edge, resending)
         self._end, self._polled = end, polled
 
     def check(self, events: np.ndarray) -> None:
@@ -181,7 +181,7 @@ _FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release"
 
 def verify(
     chunks: Iterable[np.ndarray],
-    links: Links,
+    links: Graph,
     limits: np.ndarray | None = None,
     goes_on: bool = False,
     by_edge: bool = False,
@@ -195,7 +195,7 @@ def verify(
     ----------
     chunks : iterable of ndarray
         Chunks of events, in order.
-    links : Links
+    links : Graph
     limits : ndarray of int, shape (n,), optional
     goes_on, by_edge : bool
     resending : Resending
@@ -221,7 +221,7 @@ def verify(
     return total
 
 
-def _check_return(seen: Seen, must: Must, peer: int, version: int) -> None:
+def _check_return(seen: VerifierState, must: Must, peer: int, version: int) -> None:
     if peer >= LEARNER:
         must(peer not in seen.away, "it fetches a model from someone who is away")
         must(version == seen.versions.get(peer, 0), "it does not fetch the model of that moment")

@@ -18,11 +18,11 @@ from p2psim.core.events import (
     SUPERSEDED,
     WAKE,
 )
-from p2psim.network.verify_state import Heard, Must, Seen
+from p2psim.network.verify_state import Heard, Must, VerifierState
 
 
 def check_send(
-    seen: Seen, must: Must, seq: int, agent: int, peer: int, version: int, cause: int, release: int
+    seen: VerifierState, must: Must, seq: int, agent: int, peer: int, version: int, cause: int, release: int
 ) -> None:
     """Check a send."""
     must(peer >= LEARNER or peer == NEIGHBOURS, "it is sent to nobody")
@@ -64,7 +64,7 @@ def check_send(
 
 
 def _check_gossip(
-    seen: Seen, must: Must, agent: int, peer: int, version: int, cause: int, release: int
+    seen: VerifierState, must: Must, agent: int, peer: int, version: int, cause: int, release: int
 ) -> bool:
     """Check a send from agent to agent; returns whether it answers another."""
     heard, origin = seen.heard.get(cause), seen.causes.pop(cause, None)
@@ -101,7 +101,7 @@ def _check_gossip(
 
 
 def check_commit(
-    seen: Seen, must: Must, seq: int, agent: int, peer: int, version: int, cause: int, release: int
+    seen: VerifierState, must: Must, seq: int, agent: int, peer: int, version: int, cause: int, release: int
 ) -> None:
     """Check a commit."""
     must(
@@ -147,7 +147,7 @@ def check_commit(
         seen.causes[seq] = (COMMIT, agent, peer, OK, version, release)
 
 
-def _check_round(seen: Seen, must: Must, cause: int, release: int) -> None:
+def _check_round(seen: VerifierState, must: Must, cause: int, release: int) -> None:
     must(cause != NONE and cause == seen.round, "it closes no round: that is its last query to all, once")
     must(release == NONE, "it carries a release of one owner")
     seen.round = NONE
@@ -156,7 +156,7 @@ def _check_round(seen: Seen, must: Must, cause: int, release: int) -> None:
 
 
 def check_end(
-    seen: Seen,
+    seen: VerifierState,
     must: Must,
     seq: int,
     kind: int,
@@ -197,7 +197,14 @@ def check_end(
 
 
 def _check_undone(
-    seen: Seen, must: Must, agent: int, peer: int, version: int, cause: int, release: int, outcome: int
+    seen: VerifierState,
+    must: Must,
+    agent: int,
+    peer: int,
+    version: int,
+    cause: int,
+    release: int,
+    outcome: int,
 ) -> None:
     """Check the drop of an answer, or of a wait, that will come to nothing."""
     origin = seen.causes.pop(cause, None)
@@ -219,7 +226,7 @@ def _check_undone(
         must((peer, version) == (NOBODY, NONE), "who waits has no message yet")
 
 
-def _hear_in_star(seen: Seen, seq: int, agent: int, peer: int, version: int, release: int) -> None:
+def _hear_in_star(seen: VerifierState, seq: int, agent: int, peer: int, version: int, release: int) -> None:
     """Take note of what the delivery of a query or an answer may cause, and of what it ends."""
     if agent != LEARNER:
         older = seen.fresh.hear(agent)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from p2psim.core.events import FAILURES, LEARNER, NONE, UNACKNOWLEDGED
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 
 
 @dataclass
@@ -24,12 +24,12 @@ class Heard:
     commits: bool = True
 
 
-class Seen:
+class VerifierState:
     """The events so far, as far as they bear on later ones; the parameters are those of `EventChecker`."""
 
     def __init__(
         self,
-        links: Links,
+        links: Graph,
         limits: np.ndarray | None,
         goes_on: bool,
         by_edge: bool,

@@ -18,7 +18,7 @@ from p2psim.core.events import COLUMNS, COMMIT, LEARNER, SEND
 from p2psim.core.registry import parts
 from p2psim.data.prepare import public_bounds
 from p2psim.network.channels import Channel
-from p2psim.network.graph import Links, from_edges, star_links
+from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
 from p2psim.network.verify_state import Resending
 from p2psim.runs.describing import differences
@@ -309,7 +309,7 @@ def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any]
     return ""
 
 
-def _links(stream: np.ndarray, agents: int) -> Links:
+def _links(stream: np.ndarray, agents: int) -> Graph:
     if (stream["agent"] == LEARNER).any():
         return star_links(agents)
     ends = np.stack([stream["agent"], stream["peer"]], axis=1)

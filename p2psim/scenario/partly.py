@@ -115,7 +115,7 @@ def _part(inside: Any, name: str) -> Any:
 def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     """What is wrong with files that the data and the topology name."""
     from p2psim.data.prepare import prepare
-    from p2psim.network.section import Given, draw_links
+    from p2psim.network.section import TopologyInputs, draw_links
 
     data, topology = _part(partly, "data"), _part(_part(partly, "network"), "topology")
     known = bool(topology) and is_whole(topology)
@@ -129,12 +129,12 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
         if agents is not None:
             topology.check_owners(prepared.labels)
         if is_file and agents is not None:
-            draw_links(topology, Given(labels=prepared.labels))
+            draw_links(topology, TopologyInputs(labels=prepared.labels))
 
     attempts: list[Callable[[], object]] = []
     if is_file:
         # Whether nodes are called as owners are is another question.
-        attempts.append(lambda: draw_links(topology.model_copy(update={"nodes": "order"}), Given()))
+        attempts.append(lambda: draw_links(topology.model_copy(update={"nodes": "order"}), TopologyInputs()))
     if data and is_whole(data) and not data.source.generated:
         attempts.append(read_records)
     for attempt in attempts:

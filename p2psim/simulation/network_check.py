@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from p2psim.core.registry import place_of
-from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, Seen
-from p2psim.network.metrics_reference import PlainReading, in_words
+from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
+from p2psim.network.metrics_reference import ReferenceTally, in_words
 from p2psim.network.simulation import Network
 from p2psim.network.tally import Tally
 from p2psim.scenario.notices import Compared
@@ -50,7 +50,7 @@ def _read(
     network: Network, events: np.ndarray, places: Sequence[tuple[int, float]], names: Sequence[str]
 ) -> list[dict[str, float]]:
     """Metrics of a plain reading at places in the stream, each with its time."""
-    reading, happened = PlainReading(network.links, *paces(network)), in_words(events)
+    reading, happened = ReferenceTally(network.links, *paces(network)), in_words(events)
     rows = []
     start = 0
     for stop, time in places:
@@ -72,7 +72,7 @@ def _counted(
     start = 0
     for stop, time in places:
         tally.count(events[start:stop])
-        rows.append({metric.name: metric.measure(Seen(tally, time, *pace)) for metric in metrics})
+        rows.append({metric.name: metric.measure(NetworkState(tally, time, *pace)) for metric in metrics})
         tally.heard[:] = False
         start = stop
     return rows

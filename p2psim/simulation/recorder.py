@@ -17,7 +17,7 @@ from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.events import COMMIT
 from p2psim.core.times import ROUNDING, upto
 from p2psim.network.channels.draws import Airtime, airtime_of
-from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, Seen
+from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.simulation import Network
 from p2psim.network.tally import Tally
 from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
@@ -184,12 +184,12 @@ class NetworkWatch:
         )
 
     def _note(self, step: int, time: float) -> None:
-        seen = Seen(self._tally, time, self._rate, self._airtime)
+        seen = NetworkState(self._tally, time, self._rate, self._airtime)
         self._rows.append((step, time, measured(self._metrics, seen)))
         self._tally.heard[:] = False
 
 
-def measured(metrics: Sequence[type[NetworkMetric]], seen: Seen) -> list[float]:
+def measured(metrics: Sequence[type[NetworkMetric]], seen: NetworkState) -> list[float]:
     """Values of metrics at one moment.
 
     Raises

@@ -11,9 +11,9 @@ from p2psim.core.errors import P2PSimError
 from p2psim.core.events import COMMIT, LEAVE, NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Availability, Bernoulli, Renewal
-from p2psim.network.channels import Channel, ChannelEffect, Delivery, Same
+from p2psim.network.channels import Channel, ChannelEffect, Delivery, ResendSame
 from p2psim.network.exchanges import Broadcast, Exchange, Request
-from p2psim.network.graph import Links, from_edges, star_links
+from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.members import Members
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
@@ -23,7 +23,7 @@ from p2psim.network.verify import verify
 AGENTS, TIME = 6, 20.0
 
 
-def _links(star: bool) -> Links:
+def _links(star: bool) -> Graph:
     """A star, or a circle with chords."""
     if star:
         return star_links(AGENTS)
@@ -76,7 +76,7 @@ def _runs(where: str, network: Network) -> Iterator[str]:
 CONDITIONS = {
     "an ideal network": (Channel(), None),
     "delays and losses": (Channel(latency=Distribution(exponential=0.3), loss=0.3), None),
-    "collisions": (Channel(airtime=0.05, collision="aloha", retransmit=Same(limit=2)), None),
+    "collisions": (Channel(airtime=0.05, collision="aloha", retransmit=ResendSame(limit=2)), None),
     "missed wakes": (Channel(), Bernoulli(drop=0.3)),
     "absences": (Channel(latency=0.2), Renewal(up=3.0, down=1.0)),
 }
@@ -103,8 +103,8 @@ def check_exchange(part: Exchange) -> Iterator[str]:
     if not (events["kind"] == COMMIT).any():
         yield f"no commit is made within {TIME:g} clock periods"
     told = events[(events["kind"] == SEND) & (events["agent"] >= 0) & (events["release"] >= 0)]
-    if not part.needs_learner and told.size and (told["peer"] == NEIGHBOURS).all() != part.tells_all:
-        yield f"tells_all is {part.tells_all}, and releases are sent to {'one' if part.tells_all else 'all'}"
+    if not part.needs_learner and told.size and (told["peer"] == NEIGHBOURS).all() != part.sends_to_all:
+        yield f"sends_to_all is {part.sends_to_all}, and releases are sent to {'one' if part.sends_to_all else 'all'}"
     rounds = events[(events["kind"] == COMMIT) & (events["agent"] < 0)]
     if part.needs_learner and rounds.size and (rounds["peer"] == NEIGHBOURS).all() != part.in_rounds:
         yield f"in_rounds is {part.in_rounds}, and the learner's commits are not such"
@@ -135,7 +135,7 @@ def check_channel(part: ChannelEffect) -> Iterator[str]:
     for where, channel in {
         "messages that take no time": Channel(),
         "delays and losses": Channel(latency=0.2, loss=0.2),
-        "collisions": Channel(airtime=0.05, collision="aloha", retransmit=Same(limit=2)),
+        "collisions": Channel(airtime=0.05, collision="aloha", retransmit=ResendSame(limit=2)),
     }.items():
         # A copy: this process may not have read the language of scenarios, which learns of parts.
         affected = channel.model_copy(update={"effects": [part]})

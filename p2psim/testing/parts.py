@@ -15,7 +15,7 @@ from p2psim.data.partitions import Partition, check_division
 from p2psim.data.records import Held
 from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise
-from p2psim.network.graph import Given, Links
+from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.topologies.base import Topology
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
@@ -280,7 +280,7 @@ def check_topology(part: Topology) -> Iterator[str]:
     """Yield what is wrong with the graphs that a topology makes."""
     number = part.size_and_names()[0] or AGENTS
     random = np.random.default_rng(0)
-    given = Given(number, random.standard_normal((number, 3)), random.standard_normal((number, 3)))
+    given = TopologyInputs(number, random.standard_normal((number, 3)), random.standard_normal((number, 3)))
     links = part.links(None, np.random.default_rng(1), given)
     yield from _faults(links, number)
     if not _same(links, part.links(None, np.random.default_rng(1), given)):
@@ -299,7 +299,7 @@ def check_topology(part: Topology) -> Iterator[str]:
         yield "a graph of another size than the data has: call p2psim.network.topologies.base.settle"
 
 
-def _faults(links: Links, number: int) -> Iterator[str]:
+def _faults(links: Graph, number: int) -> Iterator[str]:
     if links.agents != number:
         yield f"the graph has {links.agents} agents, and {number} were asked for"
         return
@@ -329,7 +329,7 @@ def _faults(links: Links, number: int) -> Iterator[str]:
         yield "a link has another weight in the other direction"
 
 
-def _same(a: Links, b: Links) -> bool:
+def _same(a: Graph, b: Graph) -> bool:
     return (
         np.array_equal(a.indptr, b.indptr)
         and np.array_equal(a.indices, b.indices)

@@ -11,7 +11,7 @@ from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Gossip
-from p2psim.network.section import Given, Links, RandomRegular, Ring, draw_links, from_edges
+from p2psim.network.section import Graph, RandomRegular, Ring, TopologyInputs, draw_links, from_edges
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.network.verify import verify
 
@@ -22,20 +22,20 @@ CHANNELS = {
 }
 
 
-def ring(agents: int) -> Links:
-    return draw_links(Ring(), Given(agents))
+def ring(agents: int) -> Graph:
+    return draw_links(Ring(), TopologyInputs(agents))
 
 
-def complete(agents: int) -> Links:
+def complete(agents: int) -> Graph:
     a, b = np.triu_indices(agents, 1)
     return from_edges(agents, a, b)
 
 
-def regular(agents: int, degree: int) -> Links:
-    return draw_links(RandomRegular(degree=degree), Given(agents))
+def regular(agents: int, degree: int) -> Graph:
+    return draw_links(RandomRegular(degree=degree), TopologyInputs(agents))
 
 
-def weighted(agents: int, seed: int) -> Links:
+def weighted(agents: int, seed: int) -> Graph:
     """Ring with chords, weights between .1 and 10."""
     random = np.random.default_rng(seed)
     pairs = {tuple(sorted((i, (i + 1) % agents))) for i in range(agents)}
@@ -45,7 +45,7 @@ def weighted(agents: int, seed: int) -> Links:
 
 
 def problem_on(
-    links: Links, loss: Squared | Logistic, p: int, seed: int, mu: float = 1.0, most: int = 8
+    links: Graph, loss: Squared | Logistic, p: int, seed: int, mu: float = 1.0, most: int = 8
 ) -> GraphProblem:
     """Agents with 0 to ``most`` records and targets that vary slowly."""
     random = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def problem_on(
 
 
 def play(
-    links: Links,
+    links: Graph,
     mode: Literal["push", "pull", "push-pull", "edge"],
     *,
     updates: Literal["wake", "hear"] = "hear",
@@ -92,7 +92,7 @@ def play(
 
 
 def averaging_events(
-    links: Links, mode: Literal["push", "pull", "push-pull"], commits: int, **how: object
+    links: Graph, mode: Literal["push", "pull", "push-pull"], commits: int, **how: object
 ) -> np.ndarray:
     """Events of averaging: no agent may make a release, and all go on without."""
     none = np.zeros(links.agents, np.int64)

@@ -18,7 +18,7 @@ from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_replay_admm
 from p2psim.network.channels import Channel
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 
 LOSSES = {"squared": Squared(intercept=False), "logistic": Logistic(intercept=False)}
 
@@ -114,7 +114,7 @@ class TestFixedPoint:
     @pytest.mark.parametrize("loss", LOSSES)
     @pytest.mark.parametrize("links", [ring(5), weighted(6, 3)], ids=["ring", "weighted"])
     def test_is_the_exact_minimiser(
-        self, links: Links, loss: str, rho: float, inner: int, channel: str
+        self, links: Graph, loss: str, rho: float, inner: int, channel: str
     ) -> None:
         problem = problem_on(links, LOSSES[loss], 3, 5)
         rule = AdmmRule(penalty(RelativePenalty(mean_weight=rho), links.weights), inner)
@@ -144,7 +144,7 @@ class TestLocalSteps:
     """A first message tells what local steps did, since all multipliers are still zero."""
 
     def first_model(self, problem: GraphProblem, rule: AdmmRule, start: np.ndarray, noise: float = 0.0):  # type: ignore[no-untyped-def]
-        links = Links(problem.indptr, problem.indices, False, problem.weights)
+        links = Graph(problem.indptr, problem.indices, False, problem.weights)
         events = play(links, "edge", commits=5)
         at = int(np.flatnonzero(events["kind"] == SEND)[0])
         replay = AdmmReplay(problem, rule, start)

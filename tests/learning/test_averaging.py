@@ -11,7 +11,7 @@ from p2psim.core.events import COMMIT, EVENT, SEND
 from p2psim.learning.graph.averaging import AveragingReplay
 from p2psim.learning.reference import reference_average
 from p2psim.network.channels import Channel
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 
 pytestmark = pytest.mark.blas
 
@@ -28,7 +28,7 @@ TURNS = {
 }
 
 
-def updates(links: Links, mode: str, partner: str = "uniform") -> list[tuple[float, np.ndarray]]:
+def updates(links: Graph, mode: str, partner: str = "uniform") -> list[tuple[float, np.ndarray]]:
     """Each exchange's probability, and the matrix that takes x from before it to after it; every agent wakes alike."""
     n, chances = links.agents, []
     for i in range(n):
@@ -41,12 +41,12 @@ def updates(links: Links, mode: str, partner: str = "uniform") -> list[tuple[flo
     return chances
 
 
-def mean_matrix(links: Links, mode: str, partner: str = "uniform") -> np.ndarray:
+def mean_matrix(links: Graph, mode: str, partner: str = "uniform") -> np.ndarray:
     """E[W], shape (n, n)."""
     return sum(chance * W for chance, W in updates(links, mode, partner))  # type: ignore[return-value]
 
 
-def second_moment(links: Links) -> tuple[float, np.ndarray]:
+def second_moment(links: Graph) -> tuple[float, np.ndarray]:
     """Spectral radius r of E[W⊗W] off consensus, and M ≥ 0 with E[W M W] = r·M and no share of consensus."""
     n = links.agents
     off = np.eye(n) - 1 / n
@@ -68,7 +68,7 @@ def largest(matrix: np.ndarray, towards: np.ndarray) -> tuple[float, np.ndarray]
     return float(values[-1]), nearest / np.linalg.norm(nearest)
 
 
-def runs(links: Links, mode: str, exchanges: int, replicas: int, start: np.ndarray, partner: str = "uniform"):  # type: ignore[no-untyped-def]
+def runs(links: Graph, mode: str, exchanges: int, replicas: int, start: np.ndarray, partner: str = "uniform"):  # type: ignore[no-untyped-def]
     """Models after so many exchanges, shape (replicas, n, p); ``start`` is one for all, or one a replica."""
     per = 2 if mode == "push-pull" else 1
     for replica in range(replicas):

@@ -21,7 +21,7 @@ from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Gossip
-from p2psim.network.section import Links, links
+from p2psim.network.section import Graph, links
 
 
 def silent(events, dimension):
@@ -108,7 +108,7 @@ def test_model_propagation_ends_at_its_fixed_point(exchange, mu):
         np.testing.assert_allclose(theta, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
-def coasting(where: Links, start, updates: int, seed: int, anchors: bool):
+def coasting(where: Graph, start, updates: int, seed: int, anchors: bool):
     """Models after so many updates without data; α = 1/2 when they average, μc = 1 when they are anchored."""
     agents = where.agents
     offsets = np.arange(agents + 1)

@@ -21,7 +21,7 @@ from p2psim.learning.graph.optimum import (
     newton,
 )
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.network.section import Given, RandomRegular, draw_links, from_edges
+from p2psim.network.section import RandomRegular, TopologyInputs, draw_links, from_edges
 
 pytestmark = pytest.mark.blas
 
@@ -185,7 +185,7 @@ def test_records_of_very_unequal_number_and_agents_without_any():
 @pytest.mark.verification
 @pytest.mark.parametrize("kind", ["logistic", "squared"])
 def test_ten_thousand_agents(kind):
-    where = draw_links(RandomRegular(degree=10), Given(10_000), seed=0, replica=0)
+    where = draw_links(RandomRegular(degree=10), TopologyInputs(10_000), seed=0, replica=0)
     problem = problem_of(LOSSES[kind](), where, [5 + i % 20 for i in range(10_000)], 20, 1.0)
     begun = time.perf_counter()
     theta = minimise_together(problem)

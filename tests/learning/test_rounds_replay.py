@@ -18,7 +18,7 @@ from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Round
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
 NETWORKS = [
@@ -31,7 +31,7 @@ NETWORKS = [
 
 def rounds_of(owners, rounds, seed, network):
     exchange, channel, availability = network
-    links = draw_links(Star(), Given(owners), learner=True)
+    links = draw_links(Star(), TopologyInputs(owners), learner=True)
     return simulate_events(
         Network(links, exchange, channel, availability), Streams(seed), commits=rounds, chunk=64
     ).read()

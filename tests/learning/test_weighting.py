@@ -19,7 +19,7 @@ from p2psim.learning.steps import Exponential, Fresh, Inverse, Weighting, invers
 from p2psim.network.availability import Renewal
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Poll, Request
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
 OWNERS = 4
@@ -28,7 +28,7 @@ OWNERS = 4
 def churned(seed: int, rejoin: Any, exchange: Any) -> np.ndarray:
     """Events of a star with late messages whose owners come and go."""
     network = Network(
-        draw_links(Star(), Given(OWNERS), learner=True),
+        draw_links(Star(), TopologyInputs(OWNERS), learner=True),
         exchange,
         Channel(latency=Distribution(exponential=0.5), loss=0.1),
         Renewal(up=2.0, down=2.0, rejoin=rejoin),

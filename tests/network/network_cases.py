@@ -12,30 +12,30 @@ from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.section import Complete, Given, Links, Ring, Star, draw_links
+from p2psim.network.section import Complete, Graph, Ring, Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
 __all__ = [
     "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",
-    "Broadcast", "Channel", "Gossip", "Links", "Network", "Poll", "Request", "Round",
+    "Broadcast", "Channel", "Gossip", "Graph", "Network", "Poll", "Request", "Round",
     "complete", "connected_graphs", "glue", "is_edge", "of_kind", "play", "ring", "star",
 ]  # fmt: skip
 
 
-def star(owners: int) -> Links:
-    return draw_links(Star(), Given(owners), learner=True)
+def star(owners: int) -> Graph:
+    return draw_links(Star(), TopologyInputs(owners), learner=True)
 
 
-def ring(agents: int) -> Links:
-    return draw_links(Ring(), Given(agents))
+def ring(agents: int) -> Graph:
+    return draw_links(Ring(), TopologyInputs(agents))
 
 
-def complete(agents: int) -> Links:
-    return draw_links(Complete(), Given(agents))
+def complete(agents: int) -> Graph:
+    return draw_links(Complete(), TopologyInputs(agents))
 
 
 def play(
-    where: Links,
+    where: Graph,
     exchange: Exchange,
     channel: Channel | None = None,
     rates: np.ndarray | None = None,

@@ -26,7 +26,7 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COLLISION
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import GilbertElliott, Same
+from p2psim.network.channels import GilbertElliott, ResendSame
 from p2psim.network.channels.draws import BLOCK
 from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
@@ -85,8 +85,8 @@ class TestSeeds:
                 Network(star(3), Poll(), AIR.model_copy(update={"collision": "aloha", "capture": 0.5})),
             ),
             ("backoff", Network(star(3), Poll(), AIR.model_copy(update={"collision": "carrier-sense"}))),
-            ("retransmit", Network(star(3), Poll(), Channel(loss=0.5, retransmit=Same(backoff=LATE)))),
-            ("acknowledgement", Network(star(3), Poll(), Channel(retransmit=Same(acknowledge=0.5)))),
+            ("retransmit", Network(star(3), Poll(), Channel(loss=0.5, retransmit=ResendSame(backoff=LATE)))),
+            ("acknowledgement", Network(star(3), Poll(), Channel(retransmit=ResendSame(acknowledge=0.5)))),
         ],
     )
     def test_each_purpose_is_drawn_from_its_stream(self, purpose: str, network: Network) -> None:

@@ -48,11 +48,11 @@ from p2psim.network.availability import (
     Scripted,
 )
 from p2psim.network.availability.absence import Depends, tilted
-from p2psim.network.availability.renewal import Lognormal, Weibull
-from p2psim.network.availability.schedules import Interval
+from p2psim.network.availability.renewal import LognormalSpans, WeibullSpans
+from p2psim.network.availability.schedules import ScriptedInterval
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.members import Members
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
 
@@ -66,7 +66,7 @@ KINDS: dict[str, AnyAvailability] = {
     "bernoulli": Bernoulli(drop=0.6),
     "renewal": Renewal(up=3.0, down={"x": 1.0, "y": 4.0, "a5": 9.0}),
     "renewal, heavy tails, held": Renewal(
-        up=2.0, participation=0.4, up_law=Lognormal(), down_law=Weibull(), messages="held"
+        up=2.0, participation=0.4, up_law=LognormalSpans(), down_law=WeibullSpans(), messages="held"
     ),
     "outage": Outage(up=4.0, down=2.0),
     "outage of regions": Outage(up=4.0, participation=0.5, regions=2, rejoin="reset"),
@@ -79,7 +79,7 @@ KINDS: dict[str, AnyAvailability] = {
     ),
     "learner": LearnerOutage(up=3.0, down=1.0, messages="held"),
 }
-EXCHANGES: dict[str, tuple[Links, Exchange]] = {
+EXCHANGES: dict[str, tuple[Graph, Exchange]] = {
     "request": (star(AGENTS), Request(service=Distribution(exponential=0.3))),
     "request, queued": (star(AGENTS), Request(service=0.4, busy="queue", served_clock="stops")),
     "poll": (star(AGENTS), Poll(response=Distribution(exponential=0.5))),
@@ -288,10 +288,10 @@ def test_a_table_program_may_have_written_the_spans(tmp_path: Path) -> None:
 
 def test_a_number_that_may_be_a_label_with_zeros_in_front_is_refused() -> None:
     members = Members(("007", "7", "x"))
-    assert set(Scripted(intervals=[Interval(agent="7", begin=0, end=4)]).table(members)) == {1}
-    assert set(Scripted(intervals=[Interval(agent="007", begin=0, end=4)]).table(members)) == {0}
+    assert set(Scripted(intervals=[ScriptedInterval(agent="7", begin=0, end=4)]).table(members)) == {1}
+    assert set(Scripted(intervals=[ScriptedInterval(agent="007", begin=0, end=4)]).table(members)) == {0}
     with pytest.raises(MeaningError, match="entry 0: 7 may be the label 007; put the name in quotes"):
-        Scripted(intervals=[Interval(agent=7, begin=0, end=4)]).table(members)
+        Scripted(intervals=[ScriptedInterval(agent=7, begin=0, end=4)]).table(members)
 
 
 @pytest.mark.parametrize("agent", ["1", 1, "2", 2])
@@ -302,11 +302,11 @@ def test_an_index_that_is_the_label_of_another_agent_is_refused_in_spans(
     (tmp_path / "trace.csv").write_text(f"agent,begin,end\n{agent},0,4\n")
     for table in (
         Scripted(path=str(tmp_path / "trace.csv")),
-        Scripted(intervals=[Interval(agent=agent, begin=0, end=4)]),
+        Scripted(intervals=[ScriptedInterval(agent=agent, begin=0, end=4)]),
     ):
         with pytest.raises(MeaningError, match=f"'{agent}' is the label of agent"):
             table.table(members)
-    spans = [Interval(agent=label, begin=0, end=4) for label in members.labels]
+    spans = [ScriptedInterval(agent=label, begin=0, end=4) for label in members.labels]
     assert set(Scripted(intervals=spans).table(members)) == {0, 1, 2}  # all of them, so labels are meant
 
 

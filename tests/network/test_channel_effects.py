@@ -27,10 +27,10 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import LOSS
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Availability, Bernoulli
-from p2psim.network.channels import ChannelEffect, Delivery, Same
+from p2psim.network.channels import ChannelEffect, Delivery, ResendSame
 from p2psim.network.channels.effects import Blackout
 from p2psim.network.exchanges import Exchange
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.section import beyond_arrays
 
 #: Channels of each medium.
@@ -42,9 +42,9 @@ CHANNELS: dict[str, dict[str, Any]] = {
     "collisions": {"airtime": 0.05, "collision": "aloha", "latency": 0.1},
     "slots": {"airtime": 0.05, "collision": "slotted"},
     "carrier sensing": {"airtime": 0.05, "collision": "carrier-sense"},
-    "sent again": {"latency": 0.1, "loss": 0.2, "retransmit": Same(limit=2)},
+    "sent again": {"latency": 0.1, "loss": 0.2, "retransmit": ResendSame(limit=2)},
 }
-EXCHANGES: dict[str, tuple[Links, Exchange]] = {
+EXCHANGES: dict[str, tuple[Graph, Exchange]] = {
     "star": (star(4), Request()),
     "ring": (ring(5), Broadcast()),
     "pairs": (complete(5), Gossip(mode="push-pull")),

@@ -15,7 +15,7 @@ from network_cases import (
     Broadcast,
     Channel,
     Gossip,
-    Links,
+    Graph,
     Network,
     Poll,
     Request,
@@ -31,7 +31,7 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import Fresh, GilbertElliott, Same
+from p2psim.network.channels import GilbertElliott, ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.section import links
 from p2psim.network.simulation import simulate_events
@@ -51,7 +51,7 @@ PATTERNS: list[Exchange] = [
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> tuple[Links, Exchange]:
+def networks(draw: st.DrawFn) -> tuple[Graph, Exchange]:
     pattern = draw(st.sampled_from(PATTERNS))
     if pattern.needs_learner:
         return star(draw(st.integers(1, 6))), pattern
@@ -95,13 +95,13 @@ def transmissions(events: np.ndarray, airtime: float) -> list[Sent]:
     return sorted(found.values(), key=lambda one: one.start)
 
 
-def in_earshot(where: Links, shared: bool, sender: int, receiver: int) -> bool:
+def in_earshot(where: Graph, shared: bool, sender: int, receiver: int) -> bool:
     if shared:
         return True
     return receiver in where.of(sender) if sender != LEARNER else receiver != LEARNER
 
 
-def disturbers(one: Sent, receiver: int, sent: list[Sent], channel: Channel, where: Links) -> list[Sent]:
+def disturbers(one: Sent, receiver: int, sent: list[Sent], channel: Channel, where: Graph) -> list[Sent]:
     shared = where.star if channel.shared is None else channel.shared
     return [
         other
@@ -117,7 +117,7 @@ def disturbers(one: Sent, receiver: int, sent: list[Sent], channel: Channel, whe
 @settings(max_examples=150, deadline=None)
 @given(networks(), radios())
 def test_heard_is_what_nothing_else_in_earshot_overlaps(
-    network: tuple[Links, Exchange], channel: Channel
+    network: tuple[Graph, Exchange], channel: Channel
 ) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
@@ -138,7 +138,7 @@ def test_heard_is_what_nothing_else_in_earshot_overlaps(
 
 @settings(max_examples=60, deadline=None)
 @given(networks(), radios())
-def test_senders_keep_the_rules_of_access(network: tuple[Links, Exchange], channel: Channel) -> None:
+def test_senders_keep_the_rules_of_access(network: tuple[Graph, Exchange], channel: Channel) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
     sent = transmissions(events, channel.airtime)
@@ -165,7 +165,7 @@ def test_senders_keep_the_rules_of_access(network: tuple[Links, Exchange], chann
 @settings(max_examples=40, deadline=None)
 @given(networks(), radios(collision="aloha", while_sending="wait"))
 def test_who_waits_sends_in_order_and_as_soon_as_it_can(
-    network: tuple[Links, Exchange], channel: Channel
+    network: tuple[Graph, Exchange], channel: Channel
 ) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
@@ -180,7 +180,7 @@ def test_who_waits_sends_in_order_and_as_soon_as_it_can(
 
 @settings(max_examples=60, deadline=None)
 @given(networks(), radios(collision="carrier-sense", shared=True, while_sending="wait"))
-def test_who_hears_all_others_never_collides(network: tuple[Links, Exchange], channel: Channel) -> None:
+def test_who_hears_all_others_never_collides(network: tuple[Graph, Exchange], channel: Channel) -> None:
     where, pattern = network
     events, _ = play(where, pattern, channel, time=TIME)
     assert COLLISION not in events["outcome"]
@@ -227,7 +227,7 @@ class TestBandwidth:
         assert (drops["version"] >= 0).all()
 
 
-ANYTHING: list[tuple[Links, Exchange]] = [
+ANYTHING: list[tuple[Graph, Exchange]] = [
     (star(4), Request()),
     (star(4), Request(service=Distribution(exponential=0.2), busy="queue")),
     (star(4), Poll(interval=0.5, response=Distribution(exponential=0.5))),
@@ -242,12 +242,12 @@ ANYTHING: list[tuple[Links, Exchange]] = [
 @st.composite
 def channels(draw: st.DrawFn, star: bool) -> Channel:
     again = st.builds(
-        Same,
+        ResendSame,
         limit=st.integers(1, 4),
         backoff=st.sampled_from([0.0, 0.3, Distribution(exponential=0.2)]),
         acknowledge=st.sampled_from([0.0, 0.4]),
     )
-    fresh = st.builds(Fresh, limit=st.integers(1, 4), backoff=st.sampled_from([0.0, 0.3]))
+    fresh = st.builds(ResendFresh, limit=st.integers(1, 4), backoff=st.sampled_from([0.0, 0.3]))
     latency = st.sampled_from([0.0, 0.2, Distribution(exponential=0.5)])
     bursts = [GilbertElliott(mean=0.3, burst=1.0), GilbertElliott(bad=0.9, to_bad=1.0, to_good=2.0)]
     loss = st.sampled_from([0.0, 0.3, 1.0, *bursts])
@@ -267,7 +267,7 @@ def channels(draw: st.DrawFn, star: bool) -> Channel:
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(ANYTHING), st.sampled_from([None, 3]))
 def test_whatever_the_channel_does_the_stream_holds(
-    data: st.DataObject, network: tuple[Links, Exchange], limit: int | None
+    data: st.DataObject, network: tuple[Graph, Exchange], limit: int | None
 ) -> None:
     where, pattern = network
     channel = data.draw(channels(where.star))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from network_cases import (
     Broadcast,
     Gossip,
-    Links,
+    Graph,
     Network,
     Request,
     Round,
@@ -31,7 +31,7 @@ from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
 
 
-def weighted(graph: "nx.Graph[int]") -> Links:
+def weighted(graph: "nx.Graph[int]") -> Graph:
     """Weights from tiny to large and a loss on each link, the same for the same graph."""
     random = np.random.default_rng(graph.number_of_edges())
     for a, b in graph.edges:
@@ -40,7 +40,7 @@ def weighted(graph: "nx.Graph[int]") -> Links:
     return links(graph)
 
 
-def fading_star(owners: int) -> Links:
+def fading_star(owners: int) -> Graph:
     graph = nx.relabel_nodes(nx.star_graph(owners), {node: node - 1 for node in range(owners + 1)})
     return weighted(graph)
 
@@ -71,7 +71,7 @@ class TestEnginesAgree:
     @settings(max_examples=400, deadline=None)
     @given(case=STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
     def test_bit_for_bit(
-        self, case: tuple[Links, Request], end: dict[str, float], seed: int, data: st.DataObject
+        self, case: tuple[Graph, Request], end: dict[str, float], seed: int, data: st.DataObject
     ) -> None:
         where, exchange = case
         n = where.agents
@@ -105,7 +105,7 @@ class TestEnginesAgree:
     @settings(max_examples=250, deadline=None)
     @given(case=FADING_STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
     def test_where_messages_are_lost_and_wakes_missed(
-        self, case: tuple[Links, Request], end: dict[str, float], seed: int, data: st.DataObject
+        self, case: tuple[Graph, Request], end: dict[str, float], seed: int, data: st.DataObject
     ) -> None:
         where, exchange = case
         n = where.agents

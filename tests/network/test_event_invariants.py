@@ -14,7 +14,7 @@ from network_cases import (
     Broadcast,
     Channel,
     Gossip,
-    Links,
+    Graph,
     Poll,
     Request,
     Round,
@@ -45,7 +45,7 @@ from p2psim.core.events import (
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.verify import EventChecker, EventsError, verify
 
-EXCHANGES: dict[str, tuple[Links, Exchange]] = {
+EXCHANGES: dict[str, tuple[Graph, Exchange]] = {
     "request": (star(4), Request()),
     "request, refused": (star(4), Request(service=0.3)),
     "request, queued": (star(4), Request(service=Distribution(exponential=0.2), busy="queue")),
@@ -119,7 +119,7 @@ class TestEveryStreamHolds:
         assert verify(np.array_split(events, 7), where, limits, by_edge=is_edge(exchange)) == events.size > 0
 
 
-def stream(case: str) -> tuple[np.ndarray, Links, np.ndarray]:
+def stream(case: str) -> tuple[np.ndarray, Graph, np.ndarray]:
     """A valid stream to be broken, its links, and limits that it just keeps."""
     where, exchange = EXCHANGES[case]
     channel = Channel(latency=0.1, loss=0.2) if case in ("poll, late", "broadcast") else Channel()

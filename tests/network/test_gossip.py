@@ -13,7 +13,7 @@ from network_cases import (
     Broadcast,
     Channel,
     Gossip,
-    Links,
+    Graph,
     Network,
     of_kind,
     play,
@@ -160,7 +160,7 @@ class TestPartners:
     @pytest.mark.parametrize("partner", ["uniform", "weight"])
     def test_are_drawn_as_asked(self, partner: str, engine: str) -> None:
         """Agent 0 of a triangle with W_01 = 1, W_02 = 3; a false alarm in 1e5 at 4.5 standard errors."""
-        links: Links = from_edges(3, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1.0, 3.0, 2.0]))
+        links: Graph = from_edges(3, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1.0, 3.0, 2.0]))
         events, _ = play(links, Gossip(partner=partner), engine=engine, commits=12_000)  # type: ignore[arg-type]
         sends = of_kind(events, SEND)
         peers = sends["peer"][sends["agent"] == 0]

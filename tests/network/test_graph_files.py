@@ -16,7 +16,7 @@ from network_cases import connected_graphs
 from p2psim.core.errors import MeaningError
 from p2psim.network.channels import EdgeValue
 from p2psim.network.graph_formats import parse_gml, read_gml, read_graphml
-from p2psim.network.section import FromFile, Given, draw_links
+from p2psim.network.section import FromFile, TopologyInputs, draw_links
 from p2psim.network.spectrum import spectral_facts
 
 FAULTS = Path(__file__).parents[1] / "faults"
@@ -28,7 +28,7 @@ numbers = (
 
 
 def read(path, labels=None, **keys):
-    return draw_links(FromFile(path=str(path), **keys), Given(labels=labels))
+    return draw_links(FromFile(path=str(path), **keys), TopologyInputs(labels=labels))
 
 
 def plain_gml(graph, path, write=repr):

@@ -12,7 +12,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Bernoulli, Renewal
-from p2psim.network.channels.retransmission import Fresh, Same
+from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import LostReleases
 
@@ -65,7 +65,7 @@ def played(network, pieces=1, **how):
 GRAPHS = st.tuples(
     st.sampled_from([ring(4), complete(5)]),
     st.sampled_from([Broadcast(), *(Gossip(mode=mode) for mode in ("push", "pull", "push-pull", "edge"))]),
-    st.sampled_from([Channel(), Channel(loss=0.4), Channel(loss=0.5, retransmit=Same(limit=1)),
+    st.sampled_from([Channel(), Channel(loss=0.4), Channel(loss=0.5, retransmit=ResendSame(limit=1)),
                      Channel(**LATE, loss=0.3), Channel(airtime=0.2, collision="aloha")]),
     st.sampled_from(["wake", "hear"]),
 )  # fmt: skip
@@ -73,7 +73,7 @@ STARS = st.tuples(
     st.sampled_from([star(1), star(4)]),
     st.sampled_from([Request(), Poll(response=Distribution(exponential=0.5)), Round()]),
     st.sampled_from(
-        [Channel(), Channel(loss=0.4), Channel(loss=0.5, retransmit=Fresh(limit=2)), Channel(**LATE)]
+        [Channel(), Channel(loss=0.4), Channel(loss=0.5, retransmit=ResendFresh(limit=2)), Channel(**LATE)]
     ),
     st.just("wake"),
 )

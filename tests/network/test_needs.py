@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.cli.main import main
-from p2psim.network.graph import Given
+from p2psim.network.graph import TopologyInputs
 from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.random import ErdosRenyi, ScaleFree, SmallWorld, TwoCluster
 from p2psim.network.topologies.random_regular import RandomRegular
@@ -136,7 +136,7 @@ def test_memory_that_is_free_is_no_more_than_there_is() -> None:
     ids=lambda graph: graph.kind,
 )
 def test_links_are_estimated(graph: Topology) -> None:
-    drawn = graph.links(400, np.random.default_rng(1), Given())
+    drawn = graph.links(400, np.random.default_rng(1), TopologyInputs())
     assert len(drawn.indices) == pytest.approx(graph.link_ends(400), rel=0.1)
 
 

@@ -14,21 +14,21 @@ from p2psim.core.events import KINDS, LEARNER
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, LearnerOutage, Renewal
 from p2psim.network.channels.draws import Airtime
-from p2psim.network.channels.retransmission import Fresh, Same
+from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.metrics import NETWORK_METRICS, Seen, gini
-from p2psim.network.metrics_reference import PlainReading, in_words
-from p2psim.network.section import Links
+from p2psim.network.metrics import NETWORK_METRICS, NetworkState, gini
+from p2psim.network.metrics_reference import ReferenceTally, in_words
+from p2psim.network.section import Graph
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import Tally
 
 AWAY = Renewal(up=4.0, down=2.0)
 NO_TIME = Airtime(0.0, 0.0)
 LOSSY = Channel(latency=Distribution(exponential=0.4), loss=0.25)
-AGAIN = LOSSY.model_copy(update={"retransmit": Same(limit=2, backoff=0.3, acknowledge=0.2)})
-FRESH = LOSSY.model_copy(update={"retransmit": Fresh(limit=2, backoff=Distribution(exponential=0.3))})
+AGAIN = LOSSY.model_copy(update={"retransmit": ResendSame(limit=2, backoff=0.3, acknowledge=0.2)})
+FRESH = LOSSY.model_copy(update={"retransmit": ResendFresh(limit=2, backoff=Distribution(exponential=0.3))})
 RADIO = Channel(airtime=0.2, bandwidth=10.0, collision="aloha", while_sending="skip", loss=0.1)
-CASES: dict[str, tuple[Links, Exchange, Any]] = {
+CASES: dict[str, tuple[Graph, Exchange, Any]] = {
     "request": (star(5), Request(service=Distribution(exponential=0.2)), AWAY),
     "queue": (star(5), Request(service=0.3, busy="queue"), AWAY),
     "outage": (star(5), Request(service=0.1, busy="queue"), LearnerOutage(up=2.0, down=1.0)),
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Links, Exchange, Any]] = {
 CHANNELS = {"again": AGAIN, "again, request": AGAIN, "fresh": FRESH, "radio": RADIO}
 
 
-def stream(case: str, seed: int = 0) -> tuple[np.ndarray, Links, Exchange]:
+def stream(case: str, seed: int = 0) -> tuple[np.ndarray, Graph, Exchange]:
     links, exchange, availability = CASES[case]
     network = Network(links, exchange, CHANNELS.get(case, LOSSY), availability)
     return simulate_events(network, Streams(seed), time=60.0).read(), links, exchange
@@ -67,12 +67,12 @@ def names_for(exchange: Exchange) -> list[str]:
 def test_metrics_are_what_their_words_say(case: str, seed: int) -> None:
     events, links, exchange = stream(case, seed)
     names, rate, airtime = names_for(exchange), float(links.agents), Airtime(0.01, 0.03)
-    tally, plain = Tally(links), PlainReading(links, rate, airtime)
+    tally, plain = Tally(links), ReferenceTally(links, rate, airtime)
     half = int(np.searchsorted(events["time"], 30.0))
     for part, time, pieces in ((events[:half], 30.0, 7), (events[half:], 60.0, 3)):
         for chunk in np.array_split(part, pieces):
             tally.count(chunk)
-        seen = Seen(tally, time, rate, airtime)
+        seen = NetworkState(tally, time, rate, airtime)
         found = {name: NETWORK_METRICS[name].measure(seen) for name in names}
         plain.read(in_words(part))
         assert found == pytest.approx(plain.record(time, names), rel=1e-12, abs=1e-9)
@@ -97,19 +97,19 @@ def test_a_learner_is_busy_from_a_query_until_its_answer_has_ended() -> None:
             busy, since = busy + row["time"] - since, math.nan
     if not math.isnan(since):
         busy += 60.0 - since
-    seen = Seen(tally, 60.0, 5.0, NO_TIME)
+    seen = NetworkState(tally, 60.0, 5.0, NO_TIME)
     assert NETWORK_METRICS["utilisation"].measure(seen) == pytest.approx(busy / 60.0)
 
 
 def test_every_attempt_counts_where_messages_are_sent_again() -> None:
     """Of n attempts on links that lose 30 %, lost ones are binomial: false alarms 6e-5 at four standard deviations.
     A message that may be tried three times arrives with probability 1 − 0.3³."""
-    again = Same(limit=2, backoff=0.01)
+    again = ResendSame(limit=2, backoff=0.01)
     network = Network(ring(10), Broadcast(), Channel(loss=0.3, retransmit=again))
     tally = Tally(network.links)
     tally.count(simulate_events(network, Streams(5), time=400.0).read())
     ended = tally["delivered"] + tally["dropped"]
-    seen = Seen(tally, 400.0, 10.0, NO_TIME)
+    seen = NetworkState(tally, 400.0, 10.0, NO_TIME)
     attempts = tally["delivered"] + tally["lost"]
     assert attempts == tally["dropped"] + tally["delivered"] + tally["retries"]
     for name, expected, count in (("loss_rate", 0.3, attempts), ("delivery", 1 - 0.3**3, ended)):
@@ -130,7 +130,7 @@ def test_every_attempt_counts_where_messages_are_sent_again() -> None:
 )
 @pytest.mark.parametrize("availability", [Always(), Renewal(up=4.0, down=2.0, messages="held")])
 def test_nothing_is_wasted_before_it_has_failed(
-    links: Links, exchange: Exchange, availability: Always | Renewal
+    links: Graph, exchange: Exchange, availability: Always | Renewal
 ) -> None:
     """Where no message is ever lost all releases arrive, or are on their way, at every moment."""
     slow = Channel(latency=Distribution(exponential=1.0))
@@ -142,7 +142,9 @@ def test_nothing_is_wasted_before_it_has_failed(
         if event["kind"][0] == KINDS.index("deliver") and event["release"][0] >= 0:
             arrived.add((int(event["peer"][0]), int(event["release"][0])))
         waited |= tally["releases"] > len(arrived)
-        assert NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 5.0, NO_TIME)) == 0.0
+        assert (
+            NETWORK_METRICS["releases_wasted"].measure(NetworkState(tally, tally.time, 5.0, NO_TIME)) == 0.0
+        )
     assert waited
 
 
@@ -151,13 +153,13 @@ def test_a_lost_answer_is_a_wasted_release() -> None:
     network = Network(star(5), Request(), Channel(loss=0.3))
     tally = Tally(network.links)
     tally.count(simulate_events(network, Streams(6), commits=5_000).read())
-    wasted = NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 5.0, NO_TIME))
+    wasted = NETWORK_METRICS["releases_wasted"].measure(NetworkState(tally, tally.time, 5.0, NO_TIME))
     assert wasted == pytest.approx(0.3, abs=4 * math.sqrt(0.3 * 0.7 / tally["releases"]))
     # A broadcast reaches somebody unless both neighbours miss it.
     network = Network(ring(7), Broadcast(), Channel(loss=0.3))
     tally = Tally(network.links)
     tally.count(simulate_events(network, Streams(6), commits=5_000).read())
-    wasted = NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 7.0, NO_TIME))
+    wasted = NETWORK_METRICS["releases_wasted"].measure(NetworkState(tally, tally.time, 7.0, NO_TIME))
     assert wasted == pytest.approx(0.09, abs=4 * math.sqrt(0.09 * 0.91 / tally["releases"]))
 
 
@@ -171,14 +173,14 @@ def test_half_of_what_is_pulled_is_wasted(loss: float) -> None:
     network = Network(complete(5), Gossip(mode="pull"), Channel(loss=loss))
     tally = Tally(network.links)
     tally.count(simulate_events(network, Streams(7), commits=10_000).read())
-    wasted = NETWORK_METRICS["releases_wasted"].measure(Seen(tally, tally.time, 5.0, NO_TIME))
+    wasted = NETWORK_METRICS["releases_wasted"].measure(NetworkState(tally, tally.time, 5.0, NO_TIME))
     assert wasted == pytest.approx(0.5, abs=4 * math.sqrt(0.25 / 2_000))
 
 
 def test_effective_graph_is_that_of_links_in_use() -> None:
     links = ring(5)
     tally = Tally(links)
-    seen = Seen(tally, 1.0, 5.0, NO_TIME)
+    seen = NetworkState(tally, 1.0, 5.0, NO_TIME)
     assert NETWORK_METRICS["effective_lambda2"].measure(seen) == pytest.approx(0)
     tally.heard[:] = True
     assert NETWORK_METRICS["effective_lambda2"].measure(seen) == pytest.approx(
@@ -186,7 +188,9 @@ def test_effective_graph_is_that_of_links_in_use() -> None:
     )
     owners = Tally(star(4))
     owners.heard[:] = True
-    assert NETWORK_METRICS["effective_lambda2"].measure(Seen(owners, 1.0, 4.0, NO_TIME)) == pytest.approx(1)
+    assert NETWORK_METRICS["effective_lambda2"].measure(
+        NetworkState(owners, 1.0, 4.0, NO_TIME)
+    ) == pytest.approx(1)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=12))

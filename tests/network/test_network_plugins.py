@@ -175,7 +175,7 @@ def test_pareto_absences_are_stationary() -> None:
     online = np.zeros(times.size)
 
     class World:
-        links = type("Links", (), {"agents": agents})
+        links = type("Graph", (), {"agents": agents})
         presence: Any
 
     class Presence:

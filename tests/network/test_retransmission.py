@@ -15,7 +15,7 @@ from network_cases import (
     Broadcast,
     Channel,
     Gossip,
-    Links,
+    Graph,
     Network,
     Poll,
     Request,
@@ -31,7 +31,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import COLLISION, KINDS, LOSS, OFFLINE, OK, RETRY, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
-from p2psim.network.channels import EdgeValue, Fresh, GilbertElliott, Same
+from p2psim.network.channels import EdgeValue, GilbertElliott, ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
@@ -49,7 +49,7 @@ class TestSame:
     def test_ends_are_as_many_losses_apart_as_the_limit_allows(self) -> None:
         """A message is lost for good with probability loss^(1 + limit); attempts before are geometric."""
         loss, limit = 0.5, 3
-        channel = Channel(loss=loss, latency=0.01, retransmit=Same(limit=limit, backoff=0.1))
+        channel = Channel(loss=loss, latency=0.01, retransmit=ResendSame(limit=limit, backoff=0.1))
         events, _ = play(complete(4), Broadcast(), channel, time=400.0, seed=3)
         ends = events[np.isin(events["kind"], [DELIVER, DROP])]
         retries = events[events["kind"] == RETRY]
@@ -67,7 +67,7 @@ class TestSame:
 
     def test_lost_acknowledgements_repeat_what_has_arrived(self) -> None:
         """Nothing else is lost here: a retry follows a delivery with the probability of losing its acknowledgement."""
-        channel = Channel(latency=0.01, retransmit=Same(limit=2, backoff=LATE, acknowledge=0.4))
+        channel = Channel(latency=0.01, retransmit=ResendSame(limit=2, backoff=LATE, acknowledge=0.4))
         events, _ = play(ring(4), Gossip(), channel, time=3000.0, seed=4)
         verify([events], ring(4), resending=channel.resending)
         retries = events[events["kind"] == RETRY]
@@ -79,7 +79,7 @@ class TestSame:
         assert not (events["kind"] == DROP).any()
 
     def test_a_release_is_made_once_however_often_it_is_sent(self) -> None:
-        channel = Channel(loss=0.5, retransmit=Same())
+        channel = Channel(loss=0.5, retransmit=ResendSame())
         events, _ = play(star(3), Request(), channel, time=100.0)
         verify([events], star(3), resending=channel.resending)
         sends = events[(events["kind"] == SEND) & (events["agent"] != LEARNER)]
@@ -91,7 +91,7 @@ class TestSame:
         """First attempts fail as they do without sending again."""
         plain, again = (
             play(complete(4), Broadcast(), Channel(latency=LATE, loss=0.4, retransmit=how), time=30.0)[0]
-            for how in (Channel().retransmit, Same(backoff=LATE, acknowledge=0.2))
+            for how in (Channel().retransmit, ResendSame(backoff=LATE, acknowledge=0.2))
         )
         fates = []
         for events in (plain, again):
@@ -113,7 +113,9 @@ class TestSame:
             assert before[1] or before[0] == after[0]
 
     def test_who_is_away_is_tried_again(self) -> None:
-        channel = Channel(latency=0.01, retransmit=Same(limit=50, backoff=Distribution(exponential=0.5)))
+        channel = Channel(
+            latency=0.01, retransmit=ResendSame(limit=50, backoff=Distribution(exponential=0.5))
+        )
         network = Network(ring(4), Gossip(), channel, Renewal(up=5.0, down=2.0))
         events = simulate_events(network, Streams(5), time=300.0).read()
         verify([events], ring(4), resending=channel.resending)
@@ -126,7 +128,7 @@ class TestFresh:
     @pytest.mark.parametrize("pattern", [Request(service=0.1), Poll(interval=5.0, response=0.1)])
     def test_each_answer_again_is_a_new_release_for_the_same_query(self, pattern: Exchange) -> None:
         loss, limit = 0.4, 2
-        channel = Channel(loss=loss, retransmit=Fresh(limit=limit, backoff=0.2))
+        channel = Channel(loss=loss, retransmit=ResendFresh(limit=limit, backoff=0.2))
         events, _ = play(star(4), pattern, channel, time=2000.0, seed=6)
         verify([events], star(4), resending=channel.resending)
         answers = events[(events["kind"] == SEND) & (events["agent"] != LEARNER)]
@@ -141,7 +143,7 @@ class TestFresh:
             assert mine.tolist() == list(range(mine.size))
 
     def test_the_limit_of_releases_holds(self) -> None:
-        channel = Channel(loss=0.6, retransmit=Fresh(limit=5, backoff=LATE))
+        channel = Channel(loss=0.6, retransmit=ResendFresh(limit=5, backoff=LATE))
         limits = np.array([1, 4, 7])
         events, ended = play(star(3), Request(), channel, time=1000.0, limits=limits)
         verify([events], star(3), limits, resending=channel.resending)
@@ -151,7 +153,7 @@ class TestFresh:
 
     def test_a_newer_query_ends_it(self) -> None:
         """With a backoff above the interval nothing is ever answered twice."""
-        channel = Channel(loss=0.5, retransmit=Fresh(backoff=1.5))
+        channel = Channel(loss=0.5, retransmit=ResendFresh(backoff=1.5))
         events, _ = play(star(3), Poll(), channel, time=200.0)
         verify([events], star(3), resending=channel.resending)
         answers = events[(events["kind"] == SEND) & (events["agent"] != LEARNER)]
@@ -165,7 +167,7 @@ class TestFresh:
             assert newer.size == 0
 
     def test_the_learner_waits_for_the_last_one(self) -> None:
-        channel = Channel(loss=0.5, retransmit=Fresh(backoff=0.3))
+        channel = Channel(loss=0.5, retransmit=ResendFresh(backoff=0.3))
         events, _ = play(star(3), Request(), channel, time=300.0)
         served: int | None = None
         for event in events:
@@ -176,7 +178,7 @@ class TestFresh:
 
     def test_needs_a_learner(self) -> None:
         with pytest.raises(MeaningError, match="there is no learner; use kind: same"):
-            play(ring(4), Gossip(), Channel(loss=0.5, retransmit=Fresh()), time=5.0)
+            play(ring(4), Gossip(), Channel(loss=0.5, retransmit=ResendFresh()), time=5.0)
 
 
 def at(events: np.ndarray, kind: int, n: int, **fields: int) -> int:
@@ -186,9 +188,9 @@ def at(events: np.ndarray, kind: int, n: int, **fields: int) -> int:
     return int(np.flatnonzero(chosen)[n])
 
 
-AGAIN = Channel(loss=0.5, latency=0.05, retransmit=Same(limit=3, backoff=0.1))
-UNHEARD = Channel(latency=0.05, retransmit=Same(limit=3, backoff=0.1, acknowledge=0.5))
-RENEWED = Channel(loss=0.5, latency=0.05, retransmit=Fresh(limit=3, backoff=0.1))
+AGAIN = Channel(loss=0.5, latency=0.05, retransmit=ResendSame(limit=3, backoff=0.1))
+UNHEARD = Channel(latency=0.05, retransmit=ResendSame(limit=3, backoff=0.1, acknowledge=0.5))
+RENEWED = Channel(loss=0.5, latency=0.05, retransmit=ResendFresh(limit=3, backoff=0.1))
 
 
 def put(kind: int, n: int, field: str, value: Callable[[Any], int]) -> Callable[[np.ndarray], None]:
@@ -218,7 +220,7 @@ def second_answer_to_heard(events: np.ndarray) -> None:
     events["kind"][drop], events["outcome"][drop] = DELIVER, OK
 
 
-BREAKS: list[tuple[str, Links, Exchange, Channel, Callable[[np.ndarray], None], str]] = [
+BREAKS: list[tuple[str, Graph, Exchange, Channel, Callable[[np.ndarray], None], str]] = [
     ("why", ring(4), Gossip(), AGAIN, put(RETRY, 3, "outcome", lambda _: OK), "not why a message"),
     (
         "acknowledgement of what has not arrived",
@@ -260,7 +262,7 @@ class TestChecker:
     )
     def test_broken_stream_is_refused(
         self,
-        where: Links,
+        where: Graph,
         pattern: Exchange,
         channel: Channel,
         mutate: Callable[[np.ndarray], None],
@@ -294,7 +296,7 @@ class TestChecker:
 
     def test_answer_to_an_older_query(self) -> None:
         """Once a newer query was heard, the older one may not be answered again."""
-        channel = Channel(loss=0.5, retransmit=Fresh(backoff=0.3))
+        channel = Channel(loss=0.5, retransmit=ResendFresh(backoff=0.3))
         events, _ = play(star(1), Poll(), channel, time=100.0)
         events = events.copy()
         answers = np.flatnonzero((events["kind"] == SEND) & (events["agent"] == 0))
@@ -350,7 +352,7 @@ class TestOptions:
     def test_short_forms(self) -> None:
         channel = Channel.model_validate({"loss": {"edge": "p"}, "retransmit": "same"})
         assert channel.loss == EdgeValue(edge="p")
-        assert channel.retransmit == Same()
+        assert channel.retransmit == ResendSame()
         again = Channel.model_validate(channel.model_dump(mode="json"))
         assert again == channel
 
@@ -369,7 +371,7 @@ class TestOptions:
 
 
 def test_collisions_and_losses_are_told_apart() -> None:
-    channel = Channel(airtime=0.1, collision="aloha", loss=0.2, shared=True, retransmit=Same(limit=1))
+    channel = Channel(airtime=0.1, collision="aloha", loss=0.2, shared=True, retransmit=ResendSame(limit=1))
     events, _ = play(complete(5), Broadcast(), channel, time=50.0)
     found = counts(events)
     for outcome in (LOSS, COLLISION):

@@ -25,7 +25,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import NEIGHBOURS, NONE, OFFLINE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, LearnerOutage, Renewal
-from p2psim.network.channels.retransmission import Fresh, Same
+from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
 
@@ -126,8 +126,8 @@ CHANNELS = st.sampled_from(
         Channel(),
         Channel(latency=Distribution(uniform=(0.0, 2.0))),
         Channel(loss=0.4),
-        Channel(latency=Distribution(exponential=0.5), loss=0.3, retransmit=Same(limit=2, backoff=0.2)),
-        Channel(loss=0.5, retransmit=Fresh(limit=2, backoff=Distribution(exponential=0.3))),
+        Channel(latency=Distribution(exponential=0.5), loss=0.3, retransmit=ResendSame(limit=2, backoff=0.2)),
+        Channel(loss=0.5, retransmit=ResendFresh(limit=2, backoff=Distribution(exponential=0.3))),
         Channel(airtime=0.1, collision="aloha"),
     ]
 )

@@ -29,7 +29,7 @@ from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import SPENT
 from p2psim.core.randomness import Streams
 from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import Same
+from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.section import links
 from p2psim.network.simulation import simulate_events
 
@@ -174,7 +174,7 @@ class TestRefused:
         "network",
         [
             Network(star(3), Request(), Channel(latency=0.1)),
-            Network(star(3), Request(), Channel(loss=0.1, retransmit=Same())),
+            Network(star(3), Request(), Channel(loss=0.1, retransmit=ResendSame())),
             Network(star(3), Request(), Channel(loss=GilbertElliott(mean=0.1, burst=1.0))),
             Network(star(3), Request(service=0.1)),
             Network(star(3), Request(service=Distribution(exponential=1.0))),

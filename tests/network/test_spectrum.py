@@ -10,13 +10,13 @@ from p2psim.network import spectrum
 from p2psim.network.section import (
     Complete,
     ErdosRenyi,
-    Given,
     Grid,
     RandomRegular,
     Ring,
     ScaleFree,
     SmallWorld,
     Star,
+    TopologyInputs,
     draw_links,
     links,
 )
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.blas
 
 
 def facts(topology, agents=None, **how):
-    return spectral_facts(draw_links(topology, Given(agents), **how))
+    return spectral_facts(draw_links(topology, TopologyInputs(agents), **how))
 
 
 @pytest.mark.parametrize("n", [3, 4, 7, 60, 1500])
@@ -115,7 +115,7 @@ def test_facts_against_plain_ones(graph, seed):
     ids=lambda topology: topology.kind,
 )
 def test_large_graphs_agree_with_the_full_matrix(topology):
-    found = draw_links(topology, Given(1200), seed=4)
+    found = draw_links(topology, TopologyInputs(1200), seed=4)
     W = weight_matrix(found).toarray()
     D = W.sum(axis=1)
     told = spectral_facts(found)
@@ -128,7 +128,7 @@ def test_every_way_is_taken(monkeypatch):
     # Narrow graphs go by a banded factor; with that forbidden, hubs by conjugate gradients, others by Lanczos.
     monkeypatch.setattr(spectrum, "_BAND", 0)
     for topology in (ScaleFree(attach=3), RandomRegular(degree=6)):
-        found = draw_links(topology, Given(1200), seed=4)
+        found = draw_links(topology, TopologyInputs(1200), seed=4)
         assert spectral_facts(found)["lambda2"] == pytest.approx(
             dense_lambda2(weight_matrix(found).toarray()), rel=1e-5
         )
@@ -155,5 +155,5 @@ def test_parts_that_no_link_joins():
 
 
 def test_facts_are_the_same_at_every_call():
-    found = draw_links(RandomRegular(degree=6), Given(1500), seed=4)
+    found = draw_links(RandomRegular(degree=6), TopologyInputs(1500), seed=4)
     assert spectral_facts(found) == spectral_facts(found)

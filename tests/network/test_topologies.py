@@ -13,13 +13,13 @@ from p2psim.network.section import (  # fmt: skip
     AnyTopology,
     Complete,
     ErdosRenyi,
-    Given,
     Grid,
     RandomRegular,
     Ring,
     ScaleFree,
     SmallWorld,
     Star,
+    TopologyInputs,
     TwoCluster,
     draw_links,
     is_redrawn,
@@ -35,7 +35,7 @@ def given_to(topology, agents=40):
     """What a topology may need of the data, for the number of agents that it says, else this one."""
     agents = topology.size_and_names()[0] or agents
     likeness = np.random.default_rng(agents).normal(size=(agents, 3))
-    return Given(agents, likeness, likeness)
+    return TopologyInputs(agents, likeness, likeness)
 
 
 def kind(topology):
@@ -44,7 +44,7 @@ def kind(topology):
 
 @given(st.integers(1, 50))
 def test_a_star_with_a_learner(owners):
-    found = draw_links(Star(), Given(owners), learner=True)
+    found = draw_links(Star(), TopologyInputs(owners), learner=True)
     assert found.star
     assert found.agents == owners
     assert [found.of(i).tolist() for i in range(owners)] == [[LEARNER]] * owners
@@ -53,20 +53,20 @@ def test_a_star_with_a_learner(owners):
 
 @given(st.integers(2, 50))
 def test_a_star_without_a_learner(agents):
-    W = assert_sound(draw_links(Star(), Given(agents)))
+    W = assert_sound(draw_links(Star(), TopologyInputs(agents)))
     assert W[0].tolist() == [0.0] + [1.0] * (agents - 1)
     assert not W[1:, 1:].any()
 
 
 @given(st.integers(2, 40))
 def test_complete(agents):
-    W = assert_sound(draw_links(Complete(), Given(agents)))
+    W = assert_sound(draw_links(Complete(), TopologyInputs(agents)))
     assert np.array_equal(W, 1 - np.eye(agents))
 
 
 @given(st.integers(3, 60))
 def test_ring(agents):
-    W = assert_sound(draw_links(Ring(), Given(agents)))
+    W = assert_sound(draw_links(Ring(), TopologyInputs(agents)))
     assert all(W[i, (i + 1) % agents] and W[i, (i - 1) % agents] for i in range(agents))
     assert W.sum() == 2 * agents
 
@@ -74,7 +74,7 @@ def test_ring(agents):
 @given(st.integers(1, 9), st.integers(2, 9), st.booleans())
 def test_grid(rows, columns, turned):
     shape = (columns, rows) if turned else (rows, columns)
-    W = assert_sound(draw_links(Grid(shape=shape), Given()))
+    W = assert_sound(draw_links(Grid(shape=shape), TopologyInputs()))
     for i in range(shape[0] * shape[1]):
         for j in range(shape[0] * shape[1]):
             (r, c), (s, d) = divmod(i, shape[1]), divmod(j, shape[1])
@@ -87,7 +87,9 @@ def test_random_regular(data, agents, seed):
     degree = data.draw(st.integers(1, agents - 1).filter(lambda d: agents * d % 2 == 0))
     joined = degree >= 3 or agents == degree + 1
     W = assert_sound(
-        draw_links(RandomRegular(degree=degree, allow_disconnected=not joined), Given(agents), seed=seed),
+        draw_links(
+            RandomRegular(degree=degree, allow_disconnected=not joined), TopologyInputs(agents), seed=seed
+        ),
         joined,
     )
     assert (W.sum(axis=1) == degree).all()
@@ -98,13 +100,13 @@ def test_random_regular(data, agents, seed):
 def test_small_world(agents, half, rewire, seed):
     half = min(half, (agents - 1) // 2)
     topology = SmallWorld(neighbours=2 * half, rewire=rewire, allow_disconnected=half < 3)
-    W = assert_sound(draw_links(topology, Given(agents), seed=seed), half >= 3)
+    W = assert_sound(draw_links(topology, TopologyInputs(agents), seed=seed), half >= 3)
     assert W.sum() == 2 * agents * half
     assert (W.sum(axis=1) >= half).all(), "every link keeps its first end"
 
 
 def test_small_world_without_rewiring_is_a_ring_of_near_ones():
-    W = matrix(draw_links(SmallWorld(neighbours=4, rewire=0), Given(12)))
+    W = matrix(draw_links(SmallWorld(neighbours=4, rewire=0), TopologyInputs(12)))
     assert W[0].nonzero()[0].tolist() == [1, 2, 10, 11]
     assert (W.sum(axis=1) == 4).all()
 
@@ -113,7 +115,7 @@ def test_small_world_without_rewiring_is_a_ring_of_near_ones():
 @given(st.integers(1, 5), st.integers(1, 60), st.integers(0, 2**32))
 def test_scale_free(attach, more, seed):
     agents = attach + more
-    W = assert_sound(draw_links(ScaleFree(attach=attach), Given(agents), seed=seed))
+    W = assert_sound(draw_links(ScaleFree(attach=attach), TopologyInputs(agents), seed=seed))
     assert W.sum() == 2 * (attach + attach * (agents - attach - 1))
     for newcomer in range(attach + 1, agents):
         assert W[newcomer, :newcomer].sum() == attach
@@ -190,17 +192,18 @@ def test_a_learner_needs_a_star(topology):
 )  # fmt: skip
 def test_what_cannot_be_drawn(topology, agents, message):
     with pytest.raises(MeaningError, match=message):
-        draw_links(topology, Given(agents))
+        draw_links(topology, TopologyInputs(agents))
 
 
 def test_the_caller_and_the_data_must_agree():
     with pytest.raises(MeaningError, match="4 agents are asked for, but the data gives 5"):
-        Ring().links(4, np.random.default_rng(0), Given(5))
+        Ring().links(4, np.random.default_rng(0), TopologyInputs(5))
 
 
 def test_two_clusters_apart_where_that_is_allowed():
     W = assert_sound(
-        draw_links(TwoCluster(within=1, between=0, allow_disconnected=True), Given(9)), connected=False
+        draw_links(TwoCluster(within=1, between=0, allow_disconnected=True), TopologyInputs(9)),
+        connected=False,
     )
     assert np.array_equal(W[:5, :5], 1 - np.eye(5))
     assert np.array_equal(W[5:, 5:], 1 - np.eye(4))

@@ -16,10 +16,10 @@ from topology_cases import matrix
 
 from p2psim.network.section import (
     ErdosRenyi,
-    Given,
     RandomRegular,
     ScaleFree,
     SmallWorld,
+    TopologyInputs,
     TwoCluster,
     draw_links,
 )
@@ -40,7 +40,8 @@ def test_erdos_renyi_has_the_expected_links(probability):
     # could be seen.
     n = 600 if probability < 0.1 else 100  # 600 · .98⁵⁹⁹ = .0033
     total = sum(
-        draw_links(ErdosRenyi(probability=probability), Given(n), seed=3, replica=r).indices.size // 2
+        draw_links(ErdosRenyi(probability=probability), TopologyInputs(n), seed=3, replica=r).indices.size
+        // 2
         for r in range(30)
     )
     assert_binomial(total, 30 * n * (n - 1) // 2, probability)
@@ -86,7 +87,7 @@ def test_two_clusters_have_the_expected_links():
     topology, n, draws = TwoCluster(within=0.4, between=0.05), 61, 60
     within = between = 0
     for replica in range(draws):
-        W = matrix(draw_links(topology, Given(n), seed=1, replica=replica))
+        W = matrix(draw_links(topology, TopologyInputs(n), seed=1, replica=replica))
         between += W[:31, 31:].sum()
         within += (W[:31, :31].sum() + W[31:, 31:].sum()) / 2
     assert_binomial(within, draws * (31 * 30 + 30 * 29) // 2, 0.4)
@@ -95,9 +96,11 @@ def test_two_clusters_have_the_expected_links():
 
 def test_small_worlds_rewire_the_expected_links():
     n, draws, moved = 200, 40, 0
-    ring = matrix(draw_links(SmallWorld(neighbours=6, rewire=0), Given(n)))
+    ring = matrix(draw_links(SmallWorld(neighbours=6, rewire=0), TopologyInputs(n)))
     for replica in range(draws):
-        W = matrix(draw_links(SmallWorld(neighbours=6, rewire=0.25), Given(n), seed=1, replica=replica))
+        W = matrix(
+            draw_links(SmallWorld(neighbours=6, rewire=0.25), TopologyInputs(n), seed=1, replica=replica)
+        )
         moved += ((W == 0) & (ring == 1)).sum() // 2
     assert_binomial(moved, draws * 3 * n, 0.25)
 
@@ -107,7 +110,8 @@ def test_newcomers_go_by_degree():
     # with chance 2 · (1/4)(1/3) = 1/6.
     draws = 6000
     missed = sum(
-        0 not in draw_links(ScaleFree(attach=2), Given(4), seed=2, replica=r).of(3) for r in range(draws)
+        0 not in draw_links(ScaleFree(attach=2), TopologyInputs(4), seed=2, replica=r).of(3)
+        for r in range(draws)
     )
     assert_binomial(missed, draws, 1 / 6)
 
@@ -148,7 +152,7 @@ def test_sparse_regular_graphs_have_the_triangles_of_uniform_ones():
     # The number of triangles tends to a Poisson law of mean (d − 1)³/6 (Bollobás 1980).
     draws, degree, found = 60, 4, 0
     for replica in range(draws):
-        W = matrix(draw_links(RandomRegular(degree=degree), Given(300), seed=4, replica=replica))
+        W = matrix(draw_links(RandomRegular(degree=degree), TopologyInputs(300), seed=4, replica=replica))
         found += round(np.trace(W @ W @ W) / 6)
     mean = (degree - 1) ** 3 / 6 * draws
     assert abs(found - mean) < DEVIATIONS * np.sqrt(mean) + 0.05 * mean
@@ -158,7 +162,7 @@ def test_sparse_regular_graphs_have_the_triangles_of_uniform_ones():
 def test_large_regular_graphs_are_quick_and_small():
     agents = 200_000
     start = time.perf_counter()
-    links = draw_links(RandomRegular(degree=8), Given(agents), seed=1)
+    links = draw_links(RandomRegular(degree=8), TopologyInputs(agents), seed=1)
     assert time.perf_counter() - start < 30
     assert (np.diff(links.indptr) == 8).all()
     rows = links.indices.reshape(agents, 8)

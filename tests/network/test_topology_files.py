@@ -7,7 +7,7 @@ from network_cases import connected_graphs
 from topology_cases import assert_same, assert_sound
 
 from p2psim.core.errors import MeaningError, MissingSourceError
-from p2psim.network.section import FromFile, Given, draw_links, links
+from p2psim.network.section import FromFile, TopologyInputs, draw_links, links
 
 
 def write_matrix(graph, path):
@@ -24,7 +24,7 @@ WRITERS = {
 
 
 def read(path, agents=None, **keys):
-    return draw_links(FromFile(path=str(path), **keys), Given(agents))
+    return draw_links(FromFile(path=str(path), **keys), TopologyInputs(agents))
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -149,7 +149,7 @@ def test_numbers_of_agents_must_agree(tmp_path):
     with pytest.raises(MeaningError, match=r"topology\.path: is 3, but the data gives 4 agents"):
         read(tmp_path / "g.txt", 4)
     with pytest.raises(MeaningError, match=r"topology\.agents: is 4, but"):
-        draw_links(FromFile(path=str(tmp_path / "g.txt"), agents=4), Given())
+        draw_links(FromFile(path=str(tmp_path / "g.txt"), agents=4), TopologyInputs())
 
 
 def test_parts_where_they_are_allowed(tmp_path):

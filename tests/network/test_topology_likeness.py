@@ -8,7 +8,7 @@ from scipy.sparse import coo_matrix, csr_array
 from topology_cases import assert_same, assert_sound, matrix
 
 from p2psim.core.errors import MeaningError
-from p2psim.network.section import Given, NearestNeighbours, Similarity, draw_links
+from p2psim.network.section import NearestNeighbours, Similarity, TopologyInputs, draw_links
 from p2psim.network.topologies import points
 
 
@@ -42,25 +42,25 @@ def test_nearest_neighbours_against_brute_force(data, agents, dimension, metric,
     )
     profiles = profiles.astype(float)
     topology = NearestNeighbours(neighbours=neighbours, metric=metric, allow_disconnected=True)
-    links = draw_links(topology, Given(agents, profiles=profiles))
+    links = draw_links(topology, TopologyInputs(agents, profiles=profiles))
     W = assert_sound(links, connected=False)
     assert np.array_equal(W, brute(profiles, neighbours, metric, "or"))
     assert (W.sum(axis=1) >= neighbours).all()
     for sparse in (csr_array(profiles), coo_matrix(profiles).tocsr()):
-        assert_same(links, draw_links(topology, Given(agents, profiles=sparse)))
+        assert_same(links, draw_links(topology, TopologyInputs(agents, profiles=sparse)))
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_both_must_choose_each_other(metric):
     profiles = np.random.default_rng(1).uniform(0, 1, size=(60, 3))
     topology = NearestNeighbours(neighbours=20, metric=metric, symmetrise="and")
-    W = assert_sound(draw_links(topology, Given(60, profiles=profiles)))
+    W = assert_sound(draw_links(topology, TopologyInputs(60, profiles=profiles)))
     assert np.array_equal(W, brute(profiles, 20, metric, "and"))
 
 
 def test_block_by_block_is_the_same(monkeypatch):
     profiles = np.random.default_rng(1).normal(size=(50, 3))
-    topology, given_ = NearestNeighbours(neighbours=8), Given(50, profiles=profiles)
+    topology, given_ = NearestNeighbours(neighbours=8), TopologyInputs(50, profiles=profiles)
     whole = draw_links(topology, given_)
     monkeypatch.setattr(points, "_BLOCK", 150)
     assert_same(whole, draw_links(topology, given_))
@@ -69,7 +69,9 @@ def test_block_by_block_is_the_same(monkeypatch):
 def test_profiles_that_are_all_alike():
     # Everyone's nearest are the lowest numbers.
     W = matrix(
-        draw_links(NearestNeighbours(neighbours=1, metric="euclidean"), Given(5, profiles=np.zeros((5, 2))))
+        draw_links(
+            NearestNeighbours(neighbours=1, metric="euclidean"), TopologyInputs(5, profiles=np.zeros((5, 2)))
+        )
     )
     assert np.array_equal(np.argwhere(np.triu(W)), [[0, 1], [0, 2], [0, 3], [0, 4]])
 
@@ -104,10 +106,10 @@ def test_profiles_that_are_all_alike():
 )  # fmt: skip
 def test_what_has_no_nearest_neighbours(topology, profiles, message):
     if message is None:
-        assert_sound(draw_links(topology, Given(4, profiles=profiles)), connected=False)
+        assert_sound(draw_links(topology, TopologyInputs(4, profiles=profiles)), connected=False)
         return
     with pytest.raises(MeaningError, match=message):
-        draw_links(topology, Given(4, profiles=profiles))
+        draw_links(topology, TopologyInputs(4, profiles=profiles))
 
 
 def formula(targets, gamma):
@@ -125,7 +127,7 @@ def formula(targets, gamma):
 @given(st.integers(2, 12), st.integers(1, 5), st.floats(0.05, 10), st.integers(0, 2**32))
 def test_the_angular_kernel(agents, dimension, gamma, seed):
     targets = np.random.default_rng(seed).normal(size=(agents, dimension))
-    W = assert_sound(draw_links(Similarity(gamma=gamma), Given(agents, targets=targets)))
+    W = assert_sound(draw_links(Similarity(gamma=gamma), TopologyInputs(agents, targets=targets)))
     np.testing.assert_allclose(W, formula(targets, gamma), rtol=1e-9)
 
 
@@ -150,10 +152,12 @@ def test_the_smallest_weights_are_dropped_while_connected(seed, above):
     full = formula(targets, 0.5)
     if np.linalg.eigvalsh(np.diag(full.sum(axis=1)) - full)[1] <= above:
         with pytest.raises(MeaningError, match="with all weights, which is not above"):
-            draw_links(Similarity(gamma=0.5, keep_connected=above), Given(len(targets), targets=targets))
+            draw_links(
+                Similarity(gamma=0.5, keep_connected=above), TopologyInputs(len(targets), targets=targets)
+            )
         return
     W = assert_sound(
-        draw_links(Similarity(gamma=0.5, keep_connected=above), Given(len(targets), targets=targets))
+        draw_links(Similarity(gamma=0.5, keep_connected=above), TopologyInputs(len(targets), targets=targets))
     )
     np.testing.assert_allclose(W, drop_one_by_one(full, above), rtol=1e-9)
 
@@ -162,7 +166,7 @@ def test_a_hundred_agents_as_in_the_paper():
     targets = np.zeros((100, 100))
     targets[:, :2] = np.random.default_rng(0).normal(0, np.sqrt(0.5), (100, 2))
     W = assert_sound(
-        draw_links(Similarity(gamma=0.1, keep_connected=1e-3), Given(100, targets=targets), seed=1)
+        draw_links(Similarity(gamma=0.1, keep_connected=1e-3), TopologyInputs(100, targets=targets), seed=1)
     )
     laplacian = np.diag(W.sum(axis=1)) - W
     assert np.linalg.eigvalsh(laplacian)[1] > 1e-3
@@ -185,4 +189,4 @@ def test_a_hundred_agents_as_in_the_paper():
 )  # fmt: skip
 def test_targets_that_make_no_graph(topology, targets, message):
     with pytest.raises(MeaningError, match=message):
-        draw_links(topology, Given(4, targets=targets))
+        draw_links(topology, TopologyInputs(4, targets=targets))

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from network_cases import connected_graphs
 
 from p2psim.core.errors import MeaningError
-from p2psim.network.section import FromFile, Given, draw_links
+from p2psim.network.section import FromFile, TopologyInputs, draw_links
 
 quick = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(path, **keys):
-    return draw_links(FromFile(path=str(path), **keys), Given())
+    return draw_links(FromFile(path=str(path), **keys), TopologyInputs())
 
 
 def plain_edges(graph, path):

@@ -10,7 +10,7 @@ from network_cases import (
     Broadcast,
     Channel,
     Gossip,
-    Links,
+    Graph,
     Network,
     Poll,
     Request,
@@ -23,7 +23,7 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
-from p2psim.network.channels import Fresh, GilbertElliott, Same
+from p2psim.network.channels import GilbertElliott, ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
@@ -33,14 +33,16 @@ RADIOS = {
     "slotted": Channel(airtime=0.02, collision="slotted", shared=True, capture=0.5, latency=0.1),
     "sensing": Channel(airtime=0.02, collision="carrier-sense", shared=True),
     "apart": Channel(airtime=0.02, collision="carrier-sense", shared=False, while_sending="overlap"),
-    "again": Channel(airtime=0.02, collision="aloha", while_sending="skip", retransmit=Same(acknowledge=0.3)),
-    "bursts": Channel(
-        loss=GilbertElliott(mean=0.3, burst=2.0), latency=0.1, retransmit=Same(acknowledge=0.3)
+    "again": Channel(
+        airtime=0.02, collision="aloha", while_sending="skip", retransmit=ResendSame(acknowledge=0.3)
     ),
-    "fresh": Channel(airtime=0.02, collision="aloha", loss=0.3, retransmit=Fresh()),
+    "bursts": Channel(
+        loss=GilbertElliott(mean=0.3, burst=2.0), latency=0.1, retransmit=ResendSame(acknowledge=0.3)
+    ),
+    "fresh": Channel(airtime=0.02, collision="aloha", loss=0.3, retransmit=ResendFresh()),
 }
 LOSSY = Channel(latency=Distribution(exponential=0.5), loss=0.5)
-CASES: dict[str, tuple[Links, Exchange]] = {
+CASES: dict[str, tuple[Graph, Exchange]] = {
     "request": (star(5), Request(service=0.05)),
     "request, queued": (star(2), Request(service=0.01, busy="queue")),
     "poll": (star(5), Poll(response=Distribution(exponential=3.0))),

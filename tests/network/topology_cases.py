@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 
 
-def matrix(links: Links) -> np.ndarray:
+def matrix(links: Graph) -> np.ndarray:
     """W, filled entry by entry."""
     W = np.zeros((links.agents, links.agents))
     for agent in range(links.agents):
@@ -26,7 +26,7 @@ def reached(W: np.ndarray) -> set[int]:
     return seen
 
 
-def assert_sound(links: Links, connected: bool = True) -> np.ndarray:
+def assert_sound(links: Graph, connected: bool = True) -> np.ndarray:
     """Symmetric, no loops, rows in rising order, positive weights; returns W."""
     assert links.indptr.dtype == np.int64
     assert links.indices.dtype == np.int32
@@ -46,6 +46,6 @@ def assert_sound(links: Links, connected: bool = True) -> np.ndarray:
     return W
 
 
-def assert_same(one: Links, other: Links) -> None:
+def assert_same(one: Graph, other: Graph) -> None:
     for name in ("indptr", "indices", "weights"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name

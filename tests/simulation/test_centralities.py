@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.simulation.algorithms.agents import graph_centralities
 
 
@@ -16,7 +16,7 @@ def test_they_are_those_of_networkx(agents, density, seed):
     graph = nx.gnp_random_graph(agents, density, seed=seed)
     matrix = nx.to_scipy_sparse_array(graph, format="csr", dtype=float)
     matrix.sort_indices()
-    links = Links(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), False, matrix.data)
+    links = Graph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), False, matrix.data)
     found = graph_centralities(links)
     for name, expected in (
         ("closeness_centrality", nx.closeness_centrality(graph)),

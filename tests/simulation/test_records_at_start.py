@@ -23,7 +23,7 @@ from p2psim.network.availability import (
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Poll
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.record import EveryTime, RecordSection
 from p2psim.simulation.network_check import compare_network
@@ -59,7 +59,9 @@ KINDS: dict[str, tuple[AnyAvailability, float, bool]] = {
 def test_of_every_availability(kind, every):
     """Five standard errors where agents draw: odds of a false alarm 6e-7 a case, fixed seed; exact otherwise."""
     availability, expected, is_random = KINDS[kind]
-    network = Network(draw_links(Star(), Given(N), learner=True), Poll(interval=0.4), Channel(), availability)
+    network = Network(
+        draw_links(Star(), TopologyInputs(N), learner=True), Poll(interval=0.4), Channel(), availability
+    )
     names = [name for name, metric in NETWORK_METRICS.items() if not metric.needs and "lambda2" not in name]
     record = RecordSection.model_validate({"metrics": names, "every": every})
     watch = NetworkWatch(record, network)
@@ -85,7 +87,7 @@ def test_of_every_availability(kind, every):
 
 def test_where_nothing_happens_but_at_time_0():
     network = Network(
-        draw_links(Star(), Given(4), learner=True), Poll(interval=9.0), Channel(), Remove(share=0.5)
+        draw_links(Star(), TopologyInputs(4), learner=True), Poll(interval=9.0), Channel(), Remove(share=0.5)
     )
     record = RecordSection.model_validate({"metrics": ["present"]})
     watch = NetworkWatch(record, network)

@@ -10,7 +10,7 @@ from graph_cases import graph_scenario
 from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel
 from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.graph import Links, links
+from p2psim.network.graph import Graph, links
 from p2psim.network.simulation import simulate_events
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.replay import ReplaySetup, replay_setup
@@ -19,7 +19,7 @@ from p2psim.simulation.workspace import Workspace
 FADING = Channel(loss=EdgeValue(edge="fading"))
 
 
-def ring(name: str, values: list[float]) -> Links:
+def ring(name: str, values: list[float]) -> Graph:
     graph: nx.Graph[int] = nx.cycle_graph(len(values))
     for (a, b), value in zip(graph.edges, values, strict=True):
         graph.edges[a, b][name] = value
@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> ReplaySetup:
     return adapter_of(scenario).cell(scenario, workspace.case(scenario, 0), 0).setup
 
 
-def key(made: ReplaySetup, where: Links) -> str:
+def key(made: ReplaySetup, where: Graph) -> str:
     network = replace(made.network, links=where)
     return replay_setup(graph_scenario(), network, made.plan, made.commits, made.time, made.dimension).key
 

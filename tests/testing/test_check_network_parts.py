@@ -14,7 +14,7 @@ from p2psim.core import registry
 from p2psim.core.events import NONE
 from p2psim.core.randomness import Streams
 from p2psim.network.channels import Delivery
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.spec import RunningNetwork
 from p2psim.testing import PartError, check_part
@@ -56,7 +56,7 @@ class _Exchange(p2psim.Exchange):
 
     def start(self, world: RunningNetwork) -> None:
         turns = [itertools.cycle([(int(world.links.of(agent)[0]),)]) for agent in range(world.links.agents)]
-        world.start_clocks(lambda agent: world.update_and_tell(agent, turns, lambda *_: None))
+        world.start_clocks(lambda agent: world.update_and_send(agent, turns, lambda *_: None))
 
 
 class _Silent(_Exchange):
@@ -90,7 +90,7 @@ class _All(_Exchange):
     """A wrong fact: it tells one neighbour."""
 
     kind: Literal["all"] = "all"  # type: ignore[assignment]
-    tells_all: ClassVar[bool] = True
+    sends_to_all: ClassVar[bool] = True
 
 
 class _Unseeded(_Exchange):
@@ -106,7 +106,7 @@ class _Unseeded(_Exchange):
                 yield (int(random.choice(world.links.of(agent))),)
 
         turns = [peers(agent) for agent in range(world.links.agents)]
-        world.start_clocks(lambda agent: world.update_and_tell(agent, turns, lambda *_: None))
+        world.start_clocks(lambda agent: world.update_and_send(agent, turns, lambda *_: None))
 
 
 def void(_: int) -> None:
@@ -119,7 +119,7 @@ def void(_: int) -> None:
         (_Silent, "no commit is made"),
         (_Uncaused, "cannot cause it"),
         (_Needy, "needs_delivery('wake') is True"),
-        (_All, "tells_all is True, and releases are sent to one"),
+        (_All, "sends_to_all is True, and releases are sent to one"),
         (_Unseeded, "the same streams give other events"),
     ],
 )
@@ -194,7 +194,7 @@ class _Percent(_Absent):
 
     kind: Literal["percent"] = "percent"  # type: ignore[assignment]
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         return np.full(links.agents, 80.0)
 
 

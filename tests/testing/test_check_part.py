@@ -14,7 +14,7 @@ from pydantic import Field
 import p2psim
 from p2psim.core import registry
 from p2psim.learning.losses.compiled import ForKernel
-from p2psim.network.graph import Given, Links, from_edges
+from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.section import Complete, Grid, RandomRegular, Ring, SmallWorld
 from p2psim.testing import PartError, check_part
 
@@ -72,8 +72,8 @@ class _Bad(p2psim.Topology):
     agents: ClassVar[int] = 3
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         ends = np.array(self.edges)
         return from_edges(3, ends[:, 0], ends[:, 1])
 
@@ -93,9 +93,9 @@ class _OneWay(_Bad):
     kind: Literal["one-way"] = "one-way"
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
-        return Links(np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), False, np.ones(2))
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
+        return Graph(np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), False, np.ones(2))
 
 
 class _Secret(_Bad):
@@ -104,11 +104,11 @@ class _Secret(_Bad):
     kind: Literal["secret"] = "secret"
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         weights = random.uniform(1, 2)
         links = from_edges(3, np.array([0, 1]), np.array([1, 2]))
-        return Links(links.indptr, links.indices, False, np.full(4, weights))
+        return Graph(links.indptr, links.indices, False, np.full(4, weights))
 
 
 class _Unseeded(_Bad):
@@ -118,10 +118,10 @@ class _Unseeded(_Bad):
     is_random: ClassVar[bool] = True
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         links = from_edges(3, np.array([0, 1]), np.array([1, 2]))
-        return Links(links.indptr, links.indices, False, np.full(4, np.random.default_rng().uniform(1, 2)))
+        return Graph(links.indptr, links.indices, False, np.full(4, np.random.default_rng().uniform(1, 2)))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic
 from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.section import Links, from_edges
+from p2psim.network.section import Graph, from_edges
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.scenario.model import Scenario
 
@@ -32,7 +32,7 @@ PENALTIES = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
 COMMITS = [0, 1_000, 1_250, 2_500, 5_000, 10_000, 20_000]
 
 
-def angular_problem(least: float) -> tuple[Links, GraphProblem]:
+def angular_problem(least: float) -> tuple[Graph, GraphProblem]:
     """Targets in two dimensions, 10 to 100 records, W_ij = exp((cos φ_ij − 1)/.1) where that is above ``least``."""
     random = np.random.default_rng(0)
     targets = np.zeros((AGENTS, DIMENSION))

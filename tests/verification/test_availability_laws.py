@@ -16,24 +16,31 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COMMIT, JOIN, LEARNER, LEAVE, OK, QUEUED, SEND, WAKE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, Diurnal, Renewal
-from p2psim.network.availability.renewal import Constant, Exponential, Law, Lognormal, Weibull, spans
+from p2psim.network.availability.renewal import (
+    ConstantSpans,
+    ExponentialSpans,
+    LognormalSpans,
+    SpanDistribution,
+    WeibullSpans,
+    spans,
+)
 from p2psim.network.exchanges import Broadcast, Request
-from p2psim.network.section import Complete, Given, Links, Star, draw_links
+from p2psim.network.section import Complete, Graph, Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
 pytestmark = pytest.mark.verification
 
-LAWS: dict[str, Law] = {
-    "exponential": Exponential(),
-    "lognormal": Lognormal(sigma=1.2),
-    "weibull": Weibull(shape=0.6),
-    "constant": Constant(),
+LAWS: dict[str, SpanDistribution] = {
+    "exponential": ExponentialSpans(),
+    "lognormal": LognormalSpans(sigma=1.2),
+    "weibull": WeibullSpans(shape=0.6),
+    "constant": ConstantSpans(),
 }
 MANY = 3000
 
 
-def star(owners: int) -> Links:
-    return draw_links(Star(), Given(owners), learner=True)
+def star(owners: int) -> Graph:
+    return draw_links(Star(), TopologyInputs(owners), learner=True)
 
 
 def of_kind(events: np.ndarray, kind: int) -> np.ndarray:
@@ -87,7 +94,9 @@ def test_residual_times_have_the_law_of_equilibrium(law: str) -> None:
 def test_events_show_the_same_shares() -> None:
     """Time between joins and leaves in the stream of events, agents in parallel."""
     agents, time = 400, 200.0
-    network = Network(star(agents), Request(), availability=Renewal(up=3.0, down=1.0, down_law=Weibull()))
+    network = Network(
+        star(agents), Request(), availability=Renewal(up=3.0, down=1.0, down_law=WeibullSpans())
+    )
     events = simulate_events(network, Streams(3), time=time).read()
     shares = np.empty(agents)
     for agent in range(agents):
@@ -180,7 +189,7 @@ def test_an_owner_that_is_away_spends_nothing() -> None:
 
 def test_broadcast_is_thinned_too() -> None:
     agents, time = 40, 60.0
-    links = draw_links(Complete(), Given(agents))
+    links = draw_links(Complete(), TopologyInputs(agents))
     events = simulate_events(
         Network(links, Broadcast(), availability=Bernoulli(participation=0.25)), Streams(7), time=time
     ).read()

@@ -18,7 +18,7 @@ from p2psim.core.events import BUSY, COLLISION, DELIVER, DROP, GAVE_UP, LOSS, OK
 from p2psim.core.randomness import Streams
 from p2psim.network.channels import Channel, EdgeValue, GilbertElliott
 from p2psim.network.exchanges import Gossip, Poll
-from p2psim.network.section import Complete, Given, Links, Star, draw_links, from_edges
+from p2psim.network.section import Complete, Graph, Star, TopologyInputs, draw_links, from_edges
 from p2psim.network.simulation import Network, simulate_events
 
 pytestmark = pytest.mark.verification
@@ -32,7 +32,7 @@ LOADS = [0.1, 0.5, 1.0, 3.0]
 
 
 def play(
-    where: Links, exchange: Any, channel: Channel, time: float, seed: int, rates: np.ndarray | None = None
+    where: Graph, exchange: Any, channel: Channel, time: float, seed: int, rates: np.ndarray | None = None
 ) -> np.ndarray:
     network = Network(where, exchange, channel, rates=rates)
     return simulate_events(network, Streams(seed), time=time).read()
@@ -62,7 +62,7 @@ def talk(channel: Channel, rates: np.ndarray, seed: int, sends: int = SENDS) -> 
     """Agents that tell one another on one medium, each with a Poisson clock of its own rate."""
     until = sends / rates.sum()
     events = play(
-        draw_links(Complete(), Given(rates.size)), Gossip(), channel, until, seed, rates
+        draw_links(Complete(), TopologyInputs(rates.size)), Gossip(), channel, until, seed, rates
     )  # fmt: skip
     ends = events[np.isin(events["kind"], [DELIVER, DROP]) & np.isin(events["outcome"], [OK, COLLISION])]
     return Ends(ends["peer"], ends["time"], ends["kind"] == DELIVER, until), events
@@ -225,7 +225,7 @@ class TestPolledStar:
         owners, airtime, mean = 20, 0.01, 0.5
         channel = Channel(airtime=airtime, collision="aloha", shared=False)
         poll = Poll(interval=20.0, response=Distribution(exponential=mean))
-        events = play(draw_links(Star(), Given(owners), learner=True), poll, channel, 20_000.0, 11)
+        events = play(draw_links(Star(), TopologyInputs(owners), learner=True), poll, channel, 20_000.0, 11)
         answers = events[np.isin(events["kind"], [DELIVER, DROP]) & (events["agent"] == -1)]
         query = np.floor(answers["time"] / 20.0).astype(int)
         heard = np.bincount(query, answers["kind"] == DELIVER)[1:-1]
@@ -248,7 +248,12 @@ class TestBursts:
     def test_share_and_length(self, loss: GilbertElliott) -> None:
         rate = 4.0
         events = play(
-            draw_links(Complete(), Given(2)), Gossip(), Channel(loss=loss), 10_000.0, 13, np.full(2, rate)
+            draw_links(Complete(), TopologyInputs(2)),
+            Gossip(),
+            Channel(loss=loss),
+            10_000.0,
+            13,
+            np.full(2, rate),
         )
         lost = events["outcome"][np.isin(events["kind"], [DELIVER, DROP])] == LOSS
         share = loss.bad_share
@@ -274,7 +279,7 @@ class TestBursts:
         loss = GilbertElliott(mean=0.5, burst=100.0)
         shares = []
         for seed in range(60):
-            events = play(draw_links(Complete(), Given(6)), Gossip(), Channel(loss=loss), 1.0, seed)
+            events = play(draw_links(Complete(), TopologyInputs(6)), Gossip(), Channel(loss=loss), 1.0, seed)
             ends = events[np.isin(events["kind"], [DELIVER, DROP])]
             links = {tuple(sorted(pair)): kind for *pair, kind in zip(
                 ends["agent"].tolist(), ends["peer"].tolist(), ends["kind"].tolist(), strict=True)}  # fmt: skip
@@ -283,7 +288,7 @@ class TestBursts:
 
     def test_partial_losses_mix(self) -> None:
         loss = GilbertElliott(good=0.1, bad=0.8, to_bad=1.0, to_good=3.0)
-        events = play(draw_links(Complete(), Given(2)), Gossip(), Channel(loss=loss), 20_000.0, 14)
+        events = play(draw_links(Complete(), TopologyInputs(2)), Gossip(), Channel(loss=loss), 20_000.0, 14)
         lost = events["outcome"][np.isin(events["kind"], [DELIVER, DROP])] == LOSS
         parts = np.array([part.mean() for part in np.array_split(lost, PARTS)])
         assert fits(parts - (0.1 + 0.7 * 0.25))
@@ -301,7 +306,7 @@ class TestDelays:
     )
     def test_laws(self, written: Any, law: Any) -> None:
         channel = Channel(latency=Distribution.model_validate(written), airtime=0.25)
-        events = play(draw_links(Complete(), Given(4)), Gossip(), channel, 2000.0, 15)
+        events = play(draw_links(Complete(), TopologyInputs(4)), Gossip(), channel, 2000.0, 15)
         heard = events[events["kind"] == DELIVER]
         sent = events["time"][heard["cause"]]
         # Of late ones only the quick are seen.
@@ -327,6 +332,6 @@ class TestDelays:
     def test_wakes_come_as_without_a_channel(self) -> None:
         """What the channel does moves no clock."""
         channel = Channel(airtime=0.1, collision="aloha", latency=Distribution(exponential=1.0), loss=0.2)
-        plain = play(draw_links(Complete(), Given(5)), Gossip(), Channel(), 200.0, 17)
-        events = play(draw_links(Complete(), Given(5)), Gossip(), channel, 200.0, 17)
+        plain = play(draw_links(Complete(), TopologyInputs(5)), Gossip(), Channel(), 200.0, 17)
+        events = play(draw_links(Complete(), TopologyInputs(5)), Gossip(), channel, 200.0, 17)
         assert (events["time"][events["kind"] == WAKE] == plain["time"][plain["kind"] == WAKE]).all()

@@ -19,10 +19,10 @@ from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.availability import AllOf, Always, Bernoulli, Diurnal, Outage, Renewal
-from p2psim.network.availability.renewal import Lognormal
+from p2psim.network.availability.renewal import LognormalSpans
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.section import Given, Links, Ring, SmallWorld, draw_links
+from p2psim.network.section import Graph, Ring, SmallWorld, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 
 pytestmark = pytest.mark.verification
@@ -34,7 +34,7 @@ NETWORKS: dict[str, tuple[Channel, Any]] = {
     "delays of 1 to 10 periods": (Channel(latency=SLOW), Always()),
     "both, and 90 % on line": (
         Channel(loss=0.5, latency=SLOW),
-        Renewal(up=9.0, down=1.0, up_law=Lognormal(), down_law=Lognormal()),
+        Renewal(up=9.0, down=1.0, up_law=LognormalSpans(), down_law=LognormalSpans()),
     ),
     "mostly away": (Channel(loss=0.2), AllOf(parts=(Renewal(up=2.0, down=4.0), Bernoulli(drop=0.3)))),
     "by day, messages held": (
@@ -46,7 +46,7 @@ NETWORKS: dict[str, tuple[Channel, Any]] = {
 }
 
 
-def problem(links: Links, loss: Squared | Logistic) -> GraphProblem:
+def problem(links: Graph, loss: Squared | Logistic) -> GraphProblem:
     random = np.random.default_rng(3)
     sizes = random.integers(2, 9, AGENTS)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -66,7 +66,7 @@ def problem(links: Links, loss: Squared | Logistic) -> GraphProblem:
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_it_ends_at_the_exact_minimiser(kind: str, graph: str, loss: Squared | Logistic) -> None:
     shape = Ring() if graph == "ring" else SmallWorld(neighbours=4, rewire=0.3)
-    links = draw_links(shape, Given(AGENTS))
+    links = draw_links(shape, TopologyInputs(AGENTS))
     channel, availability = NETWORKS[kind]
     one = problem(links, loss)
     least = one.objective(minimise_together(one))

@@ -16,7 +16,7 @@ from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.availability import Bernoulli
 from p2psim.network.exchanges import Request
 from p2psim.network.members import Members
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.theory.star import answer_frequencies, noise_moment, stationary_mean, weighted_optimum
 
@@ -60,7 +60,7 @@ def test_stationary_mean_is_exact_at_any_step(
 ) -> None:
     frequencies = np.array(gamma)
     r = inverse_frequencies(frequencies) if reweighted else np.ones(N)
-    network = Network(draw_links(Star(), Given(N), learner=True), Request(), rates=frequencies)
+    network = Network(draw_links(Star(), TopologyInputs(N), learner=True), Request(), rates=frequencies)
     method = StarMethod(step, 0.5, False, Weighting(r, np.ones(N)))
     expected = stationary_mean(*moments(problem), L2, step, frequencies, r)
     assert far(play(network, problem, method, 0.3, 1), expected) < 4.5
@@ -84,7 +84,7 @@ def test_as_the_step_vanishes_the_mean_is_a_weighted_optimum(problem: StarProble
 def test_bernoulli_dropouts_have_the_frequencies_that_are_taken_for_known(problem: StarProblem) -> None:
     drops = {"0": 0.0, "1": 0.5, "2": 0.9}
     availability = Bernoulli(drop=drops)
-    links = draw_links(Star(), Given(N), learner=True)
+    links = draw_links(Star(), TopologyInputs(N), learner=True)
     network = Network(links, Request(), availability=availability, members=Members.unnamed(N))
     gamma = answer_frequencies(np.ones(N), availability.shares(Members.unnamed(N), links))
     assert gamma == pytest.approx(np.array([1, 0.5, 0.1]) / 1.6)
@@ -96,7 +96,7 @@ def test_bernoulli_dropouts_have_the_frequencies_that_are_taken_for_known(proble
 
 def test_counted_frequencies_end_where_known_ones_are(problem: StarProblem) -> None:
     gamma = np.array([0.7, 0.2, 0.1])
-    network = Network(draw_links(Star(), Given(N), learner=True), Request(), rates=gamma)
+    network = Network(draw_links(Star(), TopologyInputs(N), learner=True), Request(), rates=gamma)
     method = StarMethod(0.002, 0.5, False, Weighting(np.ones(N), np.ones(N), estimated=True))
     expected = stationary_mean(*moments(problem), L2, 0.002, gamma, inverse_frequencies(gamma))
     path = play(network, problem, method, 0.0, 3)[COMMITS // 2 :]

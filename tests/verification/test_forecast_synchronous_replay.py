@@ -14,7 +14,7 @@ from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli
 from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Round
-from p2psim.network.section import Given, Star, draw_links
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network, simulate_events
 from p2psim.theory.forecasts.statistics import Statistics
 from p2psim.theory.forecasts.synchronous import synchronous_averaging, synchronous_descent
@@ -58,7 +58,7 @@ def agrees(owners, algorithm, network, reweight, rounds=20):
         made, Weighting(1 / chance if reweight == "known" else np.ones(owners), np.ones(owners))
     )
     scales = 2.0 / (sizes * random.uniform(0.01, 0.1, owners))
-    links = draw_links(Star(), Given(owners), learner=True)
+    links = draw_links(Star(), TopologyInputs(owners), learner=True)
     world, psi, events = Network(links, exchange, channel, availability), [], np.zeros(0)
     for replica in range(REPLICAS):
         # Where nothing is left to chance, all replicas have the same events.

@@ -15,7 +15,7 @@ from p2psim.core.printing import complain, print_json, print_table
 if TYPE_CHECKING:
     import numpy as np
 
-    from p2psim.network.section import Links
+    from p2psim.network.section import Graph
     from p2psim.privacy.network_privacy import Shares
 
 #: What every number of this rests on.
@@ -177,13 +177,13 @@ def _colluders(given: str | None, agents: int) -> list[int]:
     return numbers
 
 
-def _links(asked: argparse.Namespace) -> Links:
+def _links(asked: argparse.Namespace) -> Graph:
     if (asked.scenario is None) == (asked.topology is None):
         raise InputError("account network takes a SCENARIO or --topology YAML")
     return _of_topology(asked) if asked.scenario is None else _of_scenario(asked)
 
 
-def _of_scenario(asked: argparse.Namespace) -> Links:
+def _of_scenario(asked: argparse.Namespace) -> Graph:
     """Graph of the scenario's first cell and replica."""
     import tempfile
 
@@ -202,11 +202,11 @@ def _of_scenario(asked: argparse.Namespace) -> Links:
         raise InputError(*(scenario.locate(fault) for fault in error.faults)) from None
 
 
-def _of_topology(asked: argparse.Namespace) -> Links:
+def _of_topology(asked: argparse.Namespace) -> Graph:
     from pydantic import ValidationError
 
     from p2psim.core.options import Options
-    from p2psim.network.section import AnyTopology, Given, draw_links
+    from p2psim.network.section import AnyTopology, TopologyInputs, draw_links
     from p2psim.scenario import yaml
     from p2psim.scenario.faults import faults_of
     from p2psim.scenario.nodes import Node, plain
@@ -220,7 +220,7 @@ def _of_topology(asked: argparse.Namespace) -> Links:
     node = Node({"topology": written}, written.place)
     try:
         topology = Asked.model_validate(plain(node), context={"folder": str(Path.cwd())}).topology
-        return draw_links(topology, Given(), seed=asked.seed, replica=0)
+        return draw_links(topology, TopologyInputs(), seed=asked.seed, replica=0)
     except ValidationError as error:
         raise InputError(*faults_of(error, Asked, node)) from None
     except InputError as error:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from p2psim.core.options import Options
 from p2psim.core.randomness import Streams
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Availability(Options):
         """
         return None
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """Share of its ticks that each agent hears in the long run, shape (n,), between 0 and 1.
 
         NaN where it changes with time for good, or cannot be said, as here.
@@ -116,7 +116,7 @@ class Depends(Options):
     strength: float = Field(1.0, description="per standard deviation, on the logarithm of the odds")
 
 
-def tilted(away: np.ndarray, depends: Depends | None, members: Members, links: Links) -> np.ndarray:
+def tilted(away: np.ndarray, depends: Depends | None, members: Members, links: Graph) -> np.ndarray:
     """Shares of time away, changed as ``depends`` says, with the same mean; shape (n,).
 
     Parameters
@@ -151,7 +151,7 @@ def tilted(away: np.ndarray, depends: Depends | None, members: Members, links: L
     return changed
 
 
-def standardised(name: str, members: Members, links: Links) -> np.ndarray:
+def standardised(name: str, members: Members, links: Graph) -> np.ndarray:
     """Standardised number of each agent, shape (n,); zeros where all agents are alike."""
     values = np.diff(links.indptr) if name == "degree" else members.number(name, f"{KEY}.depends.on")
     # Without records or links an agent counts as if it had one.

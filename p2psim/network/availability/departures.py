@@ -13,7 +13,7 @@ from pydantic import Field
 from p2psim.core.distributions import Quantity, sample
 from p2psim.core.randomness import Streams
 from p2psim.network.availability.absence import KEY, Availability
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ class Remove(Availability):
     share: Annotated[float, Field(gt=0, lt=1)] = Field(description="share of the agents")
     at: Annotated[float, Field(ge=0)] = Field(0.0, description="when")
 
-    def victims(self, members: Members, links: Links, random: np.random.Generator) -> list[int]:
+    def victims(self, members: Members, links: Graph, random: np.random.Generator) -> list[int]:
         """Who is removed, in rising order; ties are broken at random."""
         values = self._values(members, links)
         tie = random.random(links.agents)
         order = np.lexsort((tie, -values if self.order == "largest" else values))
         return sorted(order[: round(self.share * links.agents)].tolist())
 
-    def _values(self, members: Members, links: Links) -> np.ndarray:
+    def _values(self, members: Members, links: Graph) -> np.ndarray:
         if self.by == "random":
             return np.zeros(links.agents)
         if self.by == "records":
@@ -96,7 +96,7 @@ class Remove(Availability):
             turns = (self.at,) if self.at > 0 else ()
             world.presence.alternate((agent,), self.at > 0, iter(turns))
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """None can be said."""
         if self.by == "records":
             members.number("records", f"{KEY}.by")
@@ -107,7 +107,7 @@ class Remove(Availability):
 MOST_SOURCES = 500
 
 
-def _unweighted(links: Links) -> nx.Graph[Any]:
+def _unweighted(links: Graph) -> nx.Graph[Any]:
     """The graph without its weights."""
     import networkx as nx
     from scipy.sparse import csr_array
@@ -118,7 +118,7 @@ def _unweighted(links: Links) -> nx.Graph[Any]:
     )
 
 
-def betweenness(links: Links) -> np.ndarray:
+def betweenness(links: Graph) -> np.ndarray:
     """Normalised betweenness of each agent, shape (n,): exact up to `MOST_SOURCES` agents, estimated beyond."""
     import networkx as nx
 

@@ -20,14 +20,14 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Few, OneOf, Options, PerAgent, Positive
 from p2psim.core.randomness import Streams
 from p2psim.network.availability.absence import KEY, Availability, Depends, tilted
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Exponential(Options):
+class ExponentialSpans(Options):
     """No memory."""
 
     kind: Literal["exponential"] = "exponential"
@@ -41,7 +41,7 @@ class Exponential(Options):
         return float(random.exponential(mean))
 
 
-class Lognormal(Options):
+class LognormalSpans(Options):
     """Many short spans and a few very long ones."""
 
     kind: Literal["lognormal"] = "lognormal"
@@ -57,7 +57,7 @@ class Lognormal(Options):
         return float(whole * random.random())
 
 
-class Weibull(Options):
+class WeibullSpans(Options):
     """Spans that end ever less likely (shape below 1) or ever more likely (above) the longer they have lasted."""
 
     kind: Literal["weibull"] = "weibull"
@@ -74,7 +74,7 @@ class Weibull(Options):
         return float(whole * random.random())
 
 
-class Constant(Options):
+class ConstantSpans(Options):
     """Every span lasts the same."""
 
     kind: Literal["constant"] = "constant"
@@ -88,14 +88,16 @@ class Constant(Options):
         return mean * float(random.random())
 
 
-Law = Annotated[Exponential | Lognormal | Weibull | Constant, Field(discriminator="kind"), BY_NAME]
+SpanDistribution = Annotated[
+    ExponentialSpans | LognormalSpans | WeibullSpans | ConstantSpans, Field(discriminator="kind"), BY_NAME
+]
 
 #: Spans are drawn this many at a time.
 _BLOCK = 32
 
 
 def spans(
-    random: np.random.Generator, up: float, down: float, up_law: Law, down_law: Law
+    random: np.random.Generator, up: float, down: float, up_law: SpanDistribution, down_law: SpanDistribution
 ) -> tuple[bool, Iterator[float]]:
     """A stationary alternating renewal process: whether it begins up, and its spans from then on.
 
@@ -104,7 +106,7 @@ def spans(
     random : numpy.random.Generator
     up, down : float
         Mean durations.
-    up_law, down_law : Law
+    up_law, down_law : SpanDistribution
     """
     begins_up = bool(random.random() < up / (up + down))
 
@@ -130,13 +132,13 @@ class Renewal(Availability, OneOf):
     participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="instead of down: share of time that an agent is there"
     )
-    up_law: Law = Field(Exponential(), description="law of the times that agents stay")
-    down_law: Law = Field(Exponential(), description="law of the times that they stay away")
+    up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that agents stay")
+    down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that they stay away")
     depends: Depends | None = Field(
         None, description="which agents are away more than others, at the same mean"
     )
 
-    def means(self, members: Members, links: Links) -> tuple[np.ndarray, np.ndarray]:
+    def means(self, members: Members, links: Graph) -> tuple[np.ndarray, np.ndarray]:
         """Mean times that each agent stays, and stays away, shape (n,) each."""
         up = members.values(self.up, f"{KEY}.up")
         if self.participation is not None:
@@ -162,7 +164,7 @@ class Renewal(Availability, OneOf):
             )
             world.presence.alternate((agent,), begins, itertools.accumulate(durations))
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """up/(up + down)."""
         up, down = self.means(members, links)
         return up / (up + down)
@@ -181,8 +183,8 @@ class Outage(Availability, OneOf):
     regions: Few | None = Field(
         None, description="so many regions of agents drawn at random, instead of the groups of the data"
     )
-    up_law: Law = Field(Exponential(), description="law of the times between outages")
-    down_law: Law = Field(Exponential(), description="law of the times that outages last")
+    up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times between outages")
+    down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that outages last")
 
     @property
     def mean_down(self) -> float:
@@ -210,7 +212,7 @@ class Outage(Availability, OneOf):
             raise MeaningError(f"{KEY}.regions", f"there are only {agents} agents")
         return [np.sort(part) for part in np.array_split(random.permutation(agents), self.regions)]
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """up/(up + down)."""
         if self.regions is None:
             members.grouped(KEY)
@@ -223,8 +225,8 @@ class LearnerOutage(Availability):
     kind: Literal["learner"] = "learner"
     up: Positive = Field(description="mean time that it is there")
     down: Positive = Field(description="mean time that it is away")
-    up_law: Law = Field(Exponential(), description="law of the times that it is there")
-    down_law: Law = Field(Exponential(), description="law of the times that it is away")
+    up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that it is there")
+    down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that it is away")
 
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin the learner's spans."""
@@ -234,6 +236,6 @@ class LearnerOutage(Availability):
         begins, durations = spans(random, self.up, self.down, self.up_law, self.down_law)
         world.presence.alternate((-1,), begins, itertools.accumulate(durations))
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """up/(up + down): all owners miss the same ticks."""
         return np.full(links.agents, self.up / (self.up + self.down))

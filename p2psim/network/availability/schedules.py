@@ -22,7 +22,7 @@ from p2psim.core.paths import DataPath, checked
 from p2psim.core.randomness import Streams
 from p2psim.core.text_tables import as_wide, header_of, lines_of, number, shown
 from p2psim.network.availability.absence import KEY, Availability
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class Diurnal(Availability):
             yield (day + phase) * self.period
             yield (day + (phase + self.participation)) * self.period
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """The participation; phases are looked at so that wrong ones are found early."""
         self.phases(members, np.random.default_rng(0))
         return np.full(links.agents, self.participation)
 
 
-class Interval(Options):
+class ScriptedInterval(Options):
     """A span of time of one agent."""
 
     agent: str | Whole = Field(description="index or label")
@@ -87,7 +87,7 @@ class Scripted(Availability, OneOf):
     path: DataPath | None = Field(
         None, description="a CSV file with columns agent, begin, end (.inf or empty: for ever)"
     )
-    intervals: list[Interval] | None = Field(None, description="the spans, instead of path")
+    intervals: list[ScriptedInterval] | None = Field(None, description="the spans, instead of path")
     spans_are: Literal["present", "absent"] = Field("present", description="what an agent is in its spans")
 
     def table(self, members: Members) -> dict[int, list[tuple[float, float]]]:
@@ -141,7 +141,7 @@ class Scripted(Availability, OneOf):
             begins = inside if rows[0][0] == 0 else not inside
             world.presence.alternate((agent,), begins, _turns(rows))
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """Ones for agents that the table does not name; of the others it cannot be said."""
         shares = np.ones(links.agents)
         shares[list(self.table(members))] = np.nan

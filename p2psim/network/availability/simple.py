@@ -17,7 +17,7 @@ from p2psim.network.availability.absence import KEY, Availability, Depends, Miss
 from p2psim.network.availability.departures import Join, Leave, Remove
 from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
 from p2psim.network.availability.schedules import Diurnal, Scripted
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Always(Options):
     def misses(self, world: RunningNetwork, streams: Streams) -> None:
         """No wake is missed."""
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """All of its ticks."""
         return np.ones(links.agents)
 
@@ -61,7 +61,7 @@ class Bernoulli(Availability, OneOf):
     depends: Depends | None = Field(None, description="which agents miss more than others, at the same mean")
     has_spans: ClassVar[bool] = False
 
-    def chances(self, members: Members, links: Links) -> np.ndarray:
+    def chances(self, members: Members, links: Graph) -> np.ndarray:
         """Probability that each agent misses a wake, shape (n,)."""
         if self.participation is not None:
             drop = np.full(links.agents, 1 - self.participation)
@@ -80,7 +80,7 @@ class Bernoulli(Availability, OneOf):
         chances = self.chances(world.members, world.links)
         return [Misses(streams, agent, float(chance)) for agent, chance in enumerate(chances)]
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """One minus the probability of a miss."""
         return 1 - self.chances(members, links)
 
@@ -116,7 +116,7 @@ class AllOf(Availability):
         given = [one for one in lists if one is not None]
         return [_any([one[agent] for one in given]) for agent in range(world.links.agents)] if given else None
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         """The product, since parts are independent."""
         product = np.ones(links.agents)
         for part in self.parts:

@@ -7,7 +7,7 @@ from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.effects import Blackout, ChannelEffect, Delivery
 from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import Fresh, NoRetransmission, Same
+from p2psim.network.channels.retransmission import NoRetransmission, ResendFresh, ResendSame
 
 __all__ = [
     "Blackout",
@@ -15,8 +15,8 @@ __all__ = [
     "ChannelEffect",
     "Delivery",
     "EdgeValue",
-    "Fresh",
     "GilbertElliott",
     "NoRetransmission",
-    "Same",
+    "ResendFresh",
+    "ResendSame",
 ]

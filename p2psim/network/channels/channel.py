@@ -10,14 +10,20 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Fraction, NonNegative, Options, Positive
 from p2psim.network.channels.draws import EdgeValue, Latency, airtime_of, open_latency
-from p2psim.network.channels.effects import Effects, Fates
+from p2psim.network.channels.effects import ActiveEffects, Effects
 from p2psim.network.channels.loss import Loss, loses_all, open_loss
-from p2psim.network.channels.medium import Ends, Medium
-from p2psim.network.channels.retransmission import Fresh, NoRetransmission, Retransmission, Retransmit, Same
+from p2psim.network.channels.medium import Endpoint, Medium
+from p2psim.network.channels.retransmission import (
+    NoRetransmission,
+    ResendFresh,
+    ResendSame,
+    Retransmission,
+    Retransmit,
+)
 from p2psim.network.verify_state import Resending
 
 if TYPE_CHECKING:
-    from p2psim.network.graph import Links
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import RunningNetwork
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.
@@ -93,23 +99,23 @@ class Channel(Options):
         return takes_no_time and self.loss == 0 and not self.effects
 
     @property
-    def fresh(self) -> Fresh | None:
+    def fresh(self) -> ResendFresh | None:
         """How lost answers are given again with new releases; None where they are not."""
-        return self.retransmit if isinstance(self.retransmit, Fresh) else None
+        return self.retransmit if isinstance(self.retransmit, ResendFresh) else None
 
     @property
     def resending(self) -> Resending:
         """What may be sent again."""
         again = self.retransmit
-        if isinstance(again, Same):
+        if isinstance(again, ResendSame):
             return Resending(again.limit, again.acknowledge > 0)
-        return Resending(fresh=again.limit) if isinstance(again, Fresh) else Resending()
+        return Resending(fresh=again.limit) if isinstance(again, ResendFresh) else Resending()
 
-    def loses_all(self, links: Links) -> bool:
+    def loses_all(self, links: Graph) -> bool:
         """Whether nothing can ever arrive."""
         return loses_all(self.loss, links)
 
-    def check(self, links: Links) -> None:
+    def check(self, links: Graph) -> None:
         """Refuse what means nothing on these links.
 
         Raises
@@ -139,28 +145,28 @@ class Channel(Options):
         vectors : int
             p-vectors in a message that carries a model.
         """
-        if isinstance(self.retransmit, Same):
+        if isinstance(self.retransmit, ResendSame):
             return Retransmission(world, self.retransmit, lambda ends: self._medium(world, vectors, ends))
         return self._medium(world, vectors, world)
 
-    def _medium(self, world: RunningNetwork, vectors: int, ends: Ends) -> Medium:
-        from p2psim.network.channels.medium import IdealMedium, QuietMedium
+    def _medium(self, world: RunningNetwork, vectors: int, ends: Endpoint) -> Medium:
+        from p2psim.network.channels.medium import IdealMedium, IndependentMedium
 
         if self.ideal:
             return IdealMedium(ends)
         airtime = airtime_of(self.airtime, self.bandwidth, vectors)
         delays, losses = open_latency(self.latency, world), open_loss(self.loss, world)
-        fates = Fates(world, self.effects) if self.effects else None
+        fates = ActiveEffects(world, self.effects) if self.effects else None
         is_alike = self.loss == 0 and fates is None
         constant = self.latency if isinstance(self.latency, float) and is_alike else None
         longest = airtime.loaded
         if self.collision == "none" or longest == 0:
-            return QuietMedium(world, ends, airtime, delays, losses, constant, fates)
-        from p2psim.network.channels.interference import Air
-        from p2psim.network.channels.radio import Access, CarrierSense, RadioMedium, Slots
+            return IndependentMedium(world, ends, airtime, delays, losses, constant, fates)
+        from p2psim.network.channels.interference import Interference
+        from p2psim.network.channels.radio import Access, CarrierSense, SharedMedium, Slots
 
         is_slotted = self.collision == "slotted"
-        air = Air(
+        interference = Interference(
             world,
             world.links.star if self.shared is None else self.shared,
             self.half_duplex,
@@ -171,7 +177,7 @@ class Channel(Options):
         access: Access | None = Slots(world, longest) if is_slotted else None
         if self.collision == "carrier-sense":
             backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
-            access = CarrierSense(world, air, backoff, self.attempts)
-        return RadioMedium(
-            world, ends, airtime, delays, losses, air, access, self.while_sending, constant, fates
+            access = CarrierSense(world, interference, backoff, self.attempts)
+        return SharedMedium(
+            world, ends, airtime, delays, losses, interference, access, self.while_sending, constant, fates
         )

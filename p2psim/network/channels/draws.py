@@ -21,7 +21,7 @@ from p2psim.core.randomness import Rewound, Streams
 if TYPE_CHECKING:
     import numpy as np
 
-    from p2psim.network.graph import Links
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import RunningNetwork
 
 #: Random draws are made this many at a time: a draw alone costs more than the event that it serves.
@@ -109,7 +109,7 @@ class EdgeValue(Options):
 
     edge: str = Field(description="name of the attribute; every link must have it")
 
-    def column(self, links: Links, key: str, most: float) -> np.ndarray:
+    def column(self, links: Graph, key: str, most: float) -> np.ndarray:
         """Value of each entry of ``links.indices``, shape (m,).
 
         Raises
@@ -132,7 +132,7 @@ class EdgeValue(Options):
             )
         return values
 
-    def of_link(self, links: Links, key: str, most: float = float("inf")) -> OfLink:
+    def of_link(self, links: Graph, key: str, most: float = float("inf")) -> OfLink:
         """Value of a link, by sender and receiver."""
         column = self.column(links, key, most).tolist()
         if links.star:

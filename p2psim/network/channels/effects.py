@@ -15,7 +15,7 @@ from p2psim.core.registry import AnyOf, register
 if TYPE_CHECKING:
     import numpy as np
 
-    from p2psim.network.graph import Links
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import RunningNetwork
 
 
@@ -89,12 +89,12 @@ class ChannelEffect(Options):
         """
         return 0.0
 
-    def open(self, links: Links) -> Effect:
+    def open(self, links: Graph) -> Effect:
         """Begin a run: what answers for this effect in it; itself, unless it must remember earlier deliveries.
 
         Parameters
         ----------
-        links : Links
+        links : Graph
             The graph.
 
         Raises
@@ -128,7 +128,7 @@ class Blackout(ChannelEffect):
 Effects = Annotated[list[Annotated[ChannelEffect, AnyOf("channel"), BY_NAME]], AS_LIST]
 
 
-class Fates:
+class ActiveEffects:
     """What the effects of a channel do to the deliveries of one run."""
 
     def __init__(self, world: RunningNetwork, effects: list[ChannelEffect]):

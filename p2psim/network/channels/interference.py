@@ -1,6 +1,7 @@
 """Interference on a shared channel: which transmissions overlap at a place, and which of them are heard.
 
-An `Ear` follows the transmissions at one place. `Air` holds all of them, and decides about half duplex and capture.
+A `ReceiverState` follows the transmissions at one receiver. `Interference` holds all of them, and decides about half
+duplex and capture.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from p2psim.core.events import LEARNER
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Carried
+from p2psim.network.channels.medium import Message
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
 class Received(Protocol):
-    """What an ear needs of a transmission; see `Reception`."""
+    """What a receiver needs of a transmission; see `Reception`."""
 
     sender: int
     end: float
@@ -47,7 +48,7 @@ class Reception:
         self.others: tuple[int, ...] = ()
 
 
-class Transmission(Carried):
+class Transmission(Message):
     """A message on the air, or waiting for it, which is also the event of what comes next: its beginning or its end.
 
     Attributes
@@ -85,7 +86,7 @@ def other_than(receiver: int, senders: tuple[int, ...]) -> bool:
     return bool(senders) and (senders[0] != receiver or len(senders) > 1)
 
 
-class Ear:
+class ReceiverState:
     """Transmissions on the air at one place; intervals are open at their end, and one sender's do not collide.
 
     A transmission costs a bounded amount of work on average: it is compared with the three senders whose
@@ -172,7 +173,7 @@ def _end(entry: tuple[float, int]) -> float:
     return entry[0]
 
 
-class Air:
+class Interference:
     """All transmissions of a world.
 
     A transmission is heard in full at a receiver unless
@@ -205,8 +206,8 @@ class Air:
         longest: float,
     ):
         self._env, self._links, self._slotted, self._longest = world.env, world.links, slotted, longest
-        self._common = Ear() if shared else None
-        self._ears: dict[int, Ear] = {}
+        self._common = ReceiverState() if shared else None
+        self._states: dict[int, ReceiverState] = {}
         self._earshot: dict[int, list[int]] = {}
         self._half_duplex = half_duplex
         # What each agent itself has sent, as long as something that it overlaps can be on the air.
@@ -222,14 +223,14 @@ class Air:
         else:
             start = self._env._now
             end = start + one.length
-        ear = self._common
-        if ear is not None:
-            if ear.until <= start:
-                # As in `Ear.begin`, without the call.
-                ear.until = one.end = end
-                ear.alone = one
+        state = self._common
+        if state is not None:
+            if state.until <= start:
+                # As in `ReceiverState.begin`, without the call.
+                state.until = one.end = end
+                state.alone = one
             else:
-                ear.begin(one, start, end)
+                state.begin(one, start, end)
         else:
             self._begin_apart(one, start, end)
         if self._half_duplex:
@@ -243,7 +244,7 @@ class Air:
         made = {}
         for place in self._near(sender):
             reception = Reception(sender)
-            self._ear(place).begin(reception, start, end)
+            self._state(place).begin(reception, start, end)
             if place in wanted:
                 made[place] = reception
         one.at_places = made
@@ -257,11 +258,11 @@ class Air:
             self._earshot[sender] = near
         return near
 
-    def _ear(self, place: int) -> Ear:
-        ear = self._ears.get(place)
-        if ear is None:
-            ear = self._ears[place] = Ear()
-        return ear
+    def _state(self, place: int) -> ReceiverState:
+        state = self._states.get(place)
+        if state is None:
+            state = self._states[place] = ReceiverState()
+        return state
 
     @property
     def is_plain(self) -> bool:
@@ -288,5 +289,5 @@ class Air:
         return self._common.is_busy if self._common is not None else self._is_busy_there
 
     def _is_busy_there(self, sender: int, now: float) -> bool:
-        ear = self._ears.get(sender)
-        return ear is not None and ear.is_busy(sender, now)
+        state = self._states.get(sender)
+        return state is not None and state.is_busy(sender, now)

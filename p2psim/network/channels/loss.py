@@ -13,7 +13,7 @@ from p2psim.core.options import Fraction, Options, Positive
 from p2psim.network.channels.draws import Draws, EdgeValue, number_or_mapping
 
 if TYPE_CHECKING:
-    from p2psim.network.graph import Links
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import RunningNetwork
 
 #: Whether the next delivery from a sender to a receiver is lost; the lane is that of `Medium.carry`.
@@ -112,14 +112,14 @@ def open_loss(loss: float | EdgeValue | GilbertElliott, world: RunningNetwork) -
     return lambda sender, receiver, lane: next(fates.of(sender, lane)) < constant
 
 
-def chances(loss: float | EdgeValue, links: Links) -> np.ndarray:
+def chances(loss: float | EdgeValue, links: Graph) -> np.ndarray:
     """Probability that a delivery over each entry of ``links.indices`` is lost, shape (m,)."""
     if isinstance(loss, EdgeValue):
         return loss.column(links, "network.channel.loss", 1.0)
     return np.full(links.indices.size, loss)
 
 
-def loses_all(loss: float | EdgeValue | GilbertElliott, links: Links) -> bool:
+def loses_all(loss: float | EdgeValue | GilbertElliott, links: Graph) -> bool:
     """Whether nothing can ever arrive."""
     if isinstance(loss, EdgeValue):
         return bool((loss.column(links, "network.channel.loss", 1.0) == 1).all())

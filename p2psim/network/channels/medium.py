@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from p2psim.core.events import LOSS, NONE
 from p2psim.network.channels.draws import Airtime, Delays
-from p2psim.network.channels.effects import Fates
+from p2psim.network.channels.effects import ActiveEffects
 from p2psim.network.channels.loss import Losses
-from p2psim.network.simpy_engine.timers import NORMAL, Later
+from p2psim.network.simpy_engine.timers import NORMAL, Scheduled
 
 if TYPE_CHECKING:
     from p2psim.network.spec import Ended, RunningNetwork
 
 
 class Medium(Protocol):
-    """Takes over messages: for each receiver it sees to it that, now or later, its `Ends` are told once."""
+    """Takes over messages: for each receiver it sees to it that, now or later, its `Endpoint` are told once."""
 
     def carry(
         self,
@@ -49,7 +49,7 @@ class Medium(Protocol):
         """
 
 
-class Ends(Protocol):
+class Endpoint(Protocol):
     """Is told how a message ended at a receiver: the world, or what sends again first."""
 
     def arrive(
@@ -71,8 +71,8 @@ class Ends(Protocol):
         """Hear that a message has not come to its receiver, and why."""
 
 
-class Carried(Later):
-    """A message on its way to receivers: what `Medium.carry` got, and in ``ring`` what becomes of it next."""
+class Message(Scheduled):
+    """A message on its way to receivers: what `Medium.carry` got, and in ``callback`` what becomes of it next."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class Carried(Later):
         self.heard = heard
         self.lost = lost
 
-    def arrive_at_all(self, ends: Ends) -> None:
+    def arrive_at_all(self, ends: Endpoint) -> None:
         """Let it arrive at all receivers."""
         arrive = ends.arrive
         for receiver in self.receivers:
             arrive(self.sender, receiver, self.seq, self.version, self.release, self.heard, self.lost)
 
-    def fail_at_all(self, ends: Ends, outcome: int) -> None:
+    def fail_at_all(self, ends: Endpoint, outcome: int) -> None:
         """Let it fail at all receivers."""
         fail = ends.fail
         for receiver in self.receivers:
@@ -108,7 +108,7 @@ class Carried(Later):
 class IdealMedium:
     """Everything arrives in the moment in which it is sent, before its sender goes on."""
 
-    def __init__(self, ends: Ends):
+    def __init__(self, ends: Endpoint):
         self._arrive = ends.arrive
 
     def carry(
@@ -127,7 +127,7 @@ class IdealMedium:
             self._arrive(sender, receiver, seq, version, release, heard, lost)
 
 
-class QuietMedium:
+class IndependentMedium:
     """Each delivery takes its own time and is lost or not; a loss shows when it would have arrived.
 
     Every sender draws from streams of its own, so that what one does moves no one else's draws.
@@ -135,23 +135,23 @@ class QuietMedium:
     Parameters
     ----------
     world : RunningNetwork
-    ends : Ends
+    ends : Endpoint
     airtime, delays, losses : callable
     constant : float, optional
         Delay of all messages, where it is one and none is lost: a message is then one event, whoever hears it.
-    fates : Fates, optional
+    fates : ActiveEffects, optional
         What effects do to deliveries.
     """
 
     def __init__(
         self,
         world: RunningNetwork,
-        ends: Ends,
+        ends: Endpoint,
         airtime: Airtime,
         delays: Delays,
         losses: Losses,
         constant: float | None,
-        fates: Fates | None = None,
+        fates: ActiveEffects | None = None,
     ):
         self._env, self._fates = world.env, fates
         self._schedule, self._ends = world.env.schedule, ends
@@ -171,7 +171,7 @@ class QuietMedium:
         """Deliver or drop after a delay."""
         airtime = self._airtime.question if version == NONE else self._airtime.loaded
         if self._constant is not None:
-            one = Carried(sender, receivers, seq, version, release, heard, lost)
+            one = Message(sender, receivers, seq, version, release, heard, lost)
             self.end_later(one, airtime + self._constant, False)
             return
         fates = self._fates
@@ -180,18 +180,18 @@ class QuietMedium:
             is_lost = self._losses(sender, receiver, lane)
             if fates is not None:
                 delay, is_lost = fates.of(sender, receiver, lane, self._env.now, delay, is_lost)
-            self.end_later(Carried(sender, (receiver,), seq, version, release, heard, lost), delay, is_lost)
+            self.end_later(Message(sender, (receiver,), seq, version, release, heard, lost), delay, is_lost)
 
-    def end_later(self, one: Carried, delay: float, is_lost: bool) -> None:
+    def end_later(self, one: Message, delay: float, is_lost: bool) -> None:
         """Let a message arrive, or be lost, after a delay; at once, and before anything else, if it is zero."""
-        one.ring = self._lose if is_lost else self._arrive
+        one.callback = self._lose if is_lost else self._arrive
         if delay:
             self._schedule(one, NORMAL, delay)
         else:
-            one.ring(one)
+            one.callback(one)
 
-    def _arrive(self, one: Carried) -> None:
+    def _arrive(self, one: Message) -> None:
         one.arrive_at_all(self._ends)
 
-    def _lose(self, one: Carried) -> None:
+    def _lose(self, one: Message) -> None:
         one.fail_at_all(self._ends, LOSS)

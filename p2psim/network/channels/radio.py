@@ -16,10 +16,10 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE
 from p2psim.core.times import ROUNDING
 from p2psim.network.channels.draws import Airtime, Delays, Draws
-from p2psim.network.channels.effects import Fates
-from p2psim.network.channels.interference import Air, Transmission
+from p2psim.network.channels.effects import ActiveEffects
+from p2psim.network.channels.interference import Interference, Transmission
 from p2psim.network.channels.loss import Losses
-from p2psim.network.channels.medium import Carried, Ends, QuietMedium
+from p2psim.network.channels.medium import Endpoint, IndependentMedium, Message
 from p2psim.network.simpy_engine.timers import NORMAL
 
 if TYPE_CHECKING:
@@ -65,8 +65,10 @@ class CarrierSense:
 
     asks_again = True
 
-    def __init__(self, world: RunningNetwork, air: Air, backoff: Distribution, attempts: int):
-        self._env, self._is_busy = world.env, air.is_busy
+    def __init__(
+        self, world: RunningNetwork, interference: Interference, backoff: Distribution, attempts: int
+    ):
+        self._env, self._is_busy = world.env, interference.is_busy
         self._backoffs = Draws(world, "backoff", backoff)
         self._attempts = attempts
 
@@ -90,15 +92,15 @@ class CarrierSense:
 _AT_ONCE = (0.0, False)
 
 
-class RadioMedium:
-    """Sends, one by one or as they come, what senders hand over; the air tells who heard it.
+class SharedMedium:
+    """Sends, one by one or as they come, what senders hand over; `Interference` says who heard it.
 
     Parameters
     ----------
     world : RunningNetwork
-    ends : Ends
+    ends : Endpoint
     airtime, delays, losses : callable
-    air : Air
+    interference : Interference
         What is on the air, and where it is heard.
     access : Access, optional
         When a sender may begin; at once when left out.
@@ -106,22 +108,22 @@ class RadioMedium:
         What becomes of a message whose sender is still busy with another one.
     constant : float, optional
         Delay of all messages, where it is one and none is lost, so that neither need be asked for.
-    fates : Fates, optional
+    fates : ActiveEffects, optional
         What effects do to deliveries.
     """
 
     def __init__(
         self,
         world: RunningNetwork,
-        ends: Ends,
+        ends: Endpoint,
         airtime: Airtime,
         delays: Delays,
         losses: Losses,
-        air: Air,
+        interference: Interference,
         access: Access | None,
         while_sending: str,
         constant: float | None,
-        fates: Fates | None = None,
+        fates: ActiveEffects | None = None,
     ):
         self._fates = fates
         self._env, self._present = world.env, world.present
@@ -129,8 +131,9 @@ class RadioMedium:
         self._ends = ends
         self._airtime, self._delays, self._losses = airtime, delays, losses
         self._arrives_at_once = constant == 0
-        self._quiet = QuietMedium(world, ends, airtime, delays, losses, constant, fates)
-        self._air, self._begin_on_air, self._is_plain = air, air.begin, air.is_plain
+        self._quiet = IndependentMedium(world, ends, airtime, delays, losses, constant, fates)
+        self._interference, self._begin_on_air = interference, interference.begin
+        self._is_plain = interference.is_plain
         self._access = access
         self._one_by_one, self._skips = while_sending != "overlap", while_sending == "skip"
         # Who is sending, or about to; what else it has to send. Index −1 is the learner's place, the last one.
@@ -178,12 +181,12 @@ class RadioMedium:
         if when is None:
             self._refuse(one, GAVE_UP)
         elif when > self._env._now:
-            one.ring = self._waited
+            one.callback = self._waited
             heappush(self._queue, (when, NORMAL, next(self._numbers), one))
         else:
             # Who hands a message over is there.
             self._begin_on_air(one)
-            one.ring = self._finished
+            one.callback = self._finished
             end = self._env._now + length if access is None else access.over(one)
             heappush(self._queue, (end, NORMAL, next(self._numbers), one))
 
@@ -194,7 +197,7 @@ class RadioMedium:
         if when is None:
             self._refuse(one, GAVE_UP)
         elif when > now:
-            one.ring = self._waited
+            one.callback = self._waited
             heappush(self._queue, (when, NORMAL, next(self._numbers), one))
         else:
             self._begin(one)
@@ -205,7 +208,7 @@ class RadioMedium:
             self._refuse(one, OFFLINE)
             return
         self._begin_on_air(one)
-        one.ring = self._finished
+        one.callback = self._finished
         access = self._access
         end = self._env._now + one.length if access is None else access.over(one)
         heappush(self._queue, (end, NORMAL, next(self._numbers), one))
@@ -225,17 +228,17 @@ class RadioMedium:
     def _sort_out(self, one: Transmission) -> None:
         """Let each receiver have its own end of a transmission."""
         message = one.seq, one.version, one.release, one.heard, one.lost
-        sender, fates, air, ends = one.sender, one.fates, self._air, self._ends
+        sender, fates, interference, ends = one.sender, one.fates, self._interference, self._ends
         is_clear = self._is_plain and not one.others
         for place, receiver in enumerate(one.receivers):
             delay, is_lost = fates[place] if fates is not None else _AT_ONCE
             if self._fates is not None:
                 begin = self._env.now - one.length
                 delay, is_lost = self._fates.of(sender, receiver, one.lane, begin, delay, is_lost)
-            if not is_clear and not air.hears(one, receiver):
+            if not is_clear and not interference.hears(one, receiver):
                 ends.fail(sender, receiver, *message, COLLISION)
             elif delay:
-                self._quiet.end_later(Carried(sender, (receiver,), *message), delay, is_lost)
+                self._quiet.end_later(Message(sender, (receiver,), *message), delay, is_lost)
             elif is_lost:
                 ends.fail(sender, receiver, *message, LOSS)
             else:

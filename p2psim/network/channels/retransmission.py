@@ -11,7 +11,7 @@ from p2psim.core.distributions import Distribution, Quantity
 from p2psim.core.events import OFFLINE, UNACKNOWLEDGED
 from p2psim.core.options import BY_NAME, Fraction, Options
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Ends, Medium
+from p2psim.network.channels.medium import Endpoint, Medium
 
 if TYPE_CHECKING:
     from p2psim.network.spec import Ended, RunningNetwork
@@ -27,7 +27,7 @@ class NoRetransmission(Options):
     kind: Literal["none"] = "none"
 
 
-class Same(Options):
+class ResendSame(Options):
     """The same bytes are sent again, to each receiver that has not acknowledged them: free in privacy.
 
     Whatever kept an attempt from arriving, the sender learns of it when it fails, and tries again after ``backoff``.
@@ -41,7 +41,7 @@ class Same(Options):
     acknowledge: Fraction = Field(0.0, description="probability that an acknowledgement is lost")
 
 
-class Fresh(Options):
+class ResendFresh(Options):
     """An owner whose answer was lost gives it again with a new release, which costs privacy; for a star.
 
     Queries are not sent again. The owner gives up when it hears a newer query, may make no more releases, or is away.
@@ -52,7 +52,7 @@ class Fresh(Options):
     backoff: Quantity = Field(_BACKOFF, description="time from the loss to the next answer")
 
 
-Retransmit = Annotated[NoRetransmission | Same | Fresh, Field(discriminator="kind"), BY_NAME]
+Retransmit = Annotated[NoRetransmission | ResendSame | ResendFresh, Field(discriminator="kind"), BY_NAME]
 
 
 class Retransmission:
@@ -61,7 +61,7 @@ class Retransmission:
     Attempts are counted where something went wrong, so that what arrives at once costs nothing.
     """
 
-    def __init__(self, world: RunningNetwork, options: Same, make: Callable[[Ends], Medium]):
+    def __init__(self, world: RunningNetwork, options: ResendSame, make: Callable[[Endpoint], Medium]):
         self._world, self._limit = world, options.limit
         self._backoffs = Draws(world, "retransmit", options.backoff)
         self._loses_some = options.acknowledge > 0

@@ -25,7 +25,7 @@ class Wire(NamedTuple):
     key : ndarray of uint64, shape (2,)
         Of the purpose ``loss``.
     chances : ndarray, shape (m,)
-        Probability that a delivery over each entry of `Links.indices` is lost.
+        Probability that a delivery over each entry of `Graph.indices` is lost.
     drawn : ndarray of int64, shape (n + 1,)
         Draws that each sender has made; the last are the learner's.
     """

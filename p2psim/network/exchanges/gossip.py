@@ -28,7 +28,7 @@ class Broadcast(Exchange):
 
     kind: Literal["broadcast"] = "broadcast"
 
-    tells_all: ClassVar[bool] = True
+    sends_to_all: ClassVar[bool] = True
 
     @property
     def array_code(self) -> int | None:
@@ -40,7 +40,7 @@ class Broadcast(Exchange):
         neighbours = [repeat(world.links.of(agent).tolist()) for agent in range(world.links.agents)]
 
         def tick(agent: int) -> None:
-            world.update_and_tell(agent, neighbours, hear)
+            world.update_and_send(agent, neighbours, hear)
 
         world.start_clocks(tick)
 
@@ -102,7 +102,7 @@ class Gossip(Exchange):
 
     def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
-        meet = _Meetings(self, world)
+        meet = _GossipRun(self, world)
         if self.mode == "push":
             world.start_clocks(meet.push if world.updates == "wake" else meet.tell)
         else:
@@ -113,7 +113,7 @@ class Gossip(Exchange):
 ARRAY_CODES = {"push": 2, "pull": 3, "push-pull": 4, "edge": 5}
 
 
-class _Meetings:
+class _GossipRun:
     """What the agents of one world do when they wake or hear something."""
 
     def __init__(self, options: Gossip, world: RunningNetwork):
@@ -160,7 +160,7 @@ class _Meetings:
 
     def push(self, agent: int) -> None:
         """Update on waking, and tell a neighbour."""
-        self._world.update_and_tell(agent, self._choices, hear)
+        self._world.update_and_send(agent, self._choices, hear)
 
     def tell(self, agent: int) -> None:
         """Tell a neighbour, which then updates."""

@@ -10,18 +10,18 @@ import simpy
 
 from p2psim.core.events import LEARNER, NONE, OFFLINE, SUPERSEDED
 from p2psim.network.exchanges.protocol import Answers
-from p2psim.network.simpy_engine.timers import NORMAL, Later
+from p2psim.network.simpy_engine.timers import NORMAL, Scheduled
 
 if TYPE_CHECKING:
     from p2psim.core.distributions import Distribution
     from p2psim.network.spec import RunningNetwork
 
 
-class _Owed(Later):
+class _PendingAnswer(Scheduled):
     """An answer that an owner owes, and the event of its giving."""
 
-    def __init__(self, ring: Callable[[Any], None], owner: int, query: int, version: int):
-        self.ring = ring
+    def __init__(self, callback: Callable[[Any], None], owner: int, query: int, version: int):
+        self.callback = callback
         self.owner = owner
         self.query = query
         self.version = version
@@ -36,7 +36,7 @@ class Polling:
         owners = world.links.agents
         self._owners = range(owners)
         self._delays = [world.draws("response", owner, response) for owner in range(owners)]
-        self._owed: list[_Owed | None] = [None] * owners
+        self._owed: list[_PendingAnswer | None] = [None] * owners
         self._newest = [0] * owners
         self._answers = Answers(world)
         self._schedule = world.env.schedule
@@ -64,7 +64,7 @@ class Polling:
         older = self._owed[owner]
         if older is not None:
             world.drop(owner, LEARNER, older.version, older.query, SUPERSEDED)
-        owed = self._owed[owner] = _Owed(self._answer, owner, query, version)
+        owed = self._owed[owner] = _PendingAnswer(self._answer, owner, query, version)
         delay = next(self._delays[owner])
         if delay:
             # A dropped answer stays in SimPy's queue; it must find that it is owed no longer.
@@ -72,7 +72,7 @@ class Polling:
         else:
             self._answer(owed)
 
-    def _answer(self, owed: _Owed) -> None:
+    def _answer(self, owed: _PendingAnswer) -> None:
         owner = owed.owner
         if self._owed[owner] is not owed:
             return

@@ -35,7 +35,7 @@ class Exchange(Options):
         Whether it is for a star: a central learner and its owners.
     in_rounds : bool
         Of a star, whether the learner makes one commit of all answers to a query, and not one of each.
-    tells_all : bool
+    sends_to_all : bool
         Whether a release is sent to all neighbours of its agent; otherwise it is sent to one.
     updates_on_hearing : bool
         Whether agents can update a model when they hear another one (``updates: hear`` of the network), as averaging
@@ -52,7 +52,7 @@ class Exchange(Options):
     has_clocks: ClassVar[bool] = True
     needs_learner: ClassVar[bool] = False
     in_rounds: ClassVar[bool] = False
-    tells_all: ClassVar[bool] = False
+    sends_to_all: ClassVar[bool] = False
     updates_on_hearing: ClassVar[bool] = False
     events_per_commit: ClassVar[int] = 6
 

@@ -41,10 +41,10 @@ class Request(Exchange):
 
     def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""
-        world.start_clocks(_Desk(self, world).ask)
+        world.start_clocks(_Server(self, world).ask)
 
 
-class _Desk:
+class _Server:
     """The learner's desk: who is served, who waits."""
 
     def __init__(self, options: Request, world: RunningNetwork):

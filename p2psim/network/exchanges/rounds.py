@@ -54,7 +54,7 @@ class Round(Exchange):
         world.env.process(_Rounds(self, world).go_on())
 
 
-class Beat:
+class RoundTimes:
     """Beginnings of rounds: multiples of the interval, as long as rounds close in time.
 
     A round that closes late begins the next one at once. If its deadline closed it, multiples of the deadline are
@@ -116,7 +116,7 @@ class _Rounds:
 
     def go_on(self) -> Generator[simpy.Event, Any, None]:
         """Hold one round after the other."""
-        world, env, beat = self._world, self._world.env, Beat(self._interval, self._deadline)
+        world, env, beat = self._world, self._world.env, RoundTimes(self._interval, self._deadline)
         timed_out = False
         while True:
             yield world.until(beat.next(env.now, timed_out))

@@ -13,7 +13,7 @@ from p2psim.network.spec import RunningNetwork
 
 if TYPE_CHECKING:
     from p2psim.network.availability import AnyAvailability
-    from p2psim.network.spec import Message
+    from p2psim.network.spec import HeldMessage
 
 
 class Host(RunningNetwork, Protocol):
@@ -48,14 +48,14 @@ class Presence:
         self._absences = [0] * (agents + 1)
         self._gone = bytearray(agents + 1)
         self._rejoin, self._keeps = availability.rejoin, availability.messages == "held"
-        self._held: dict[int, list[Message]] = {}
+        self._held: dict[int, list[HeldMessage]] = {}
         self._askers: dict[int, np.random.Generator] = {}
 
     def takes_in(self, receiver: int) -> bool:
         """Whether a message that reaches the place of a receiver does not fail there: it is there, or will fetch it."""
         return bool(self.present[receiver]) or (self._keeps and not self._gone[receiver])
 
-    def hold(self, message: Message) -> None:
+    def hold(self, message: HeldMessage) -> None:
         """Keep a message until its receiver, which is away, comes back."""
         self._held.setdefault(message[1], []).append(message)
 

@@ -9,40 +9,40 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-__all__ = ["LAST", "NORMAL", "Act", "Later", "Ticks", "moment"]
+__all__ = ["LAST", "NORMAL", "Action", "ClockEvents", "Scheduled", "moment"]
 
 #: Priority of what happens after all else of the same time.
 LAST = EventPriority(NORMAL + 1)
 
 
-class Later(simpy.Event):
+class Scheduled(simpy.Event):
     """Something that will be done: an event that has its value from the start, and calls one function with itself.
 
     It may be set again, for something else, once that function has been called. SimPy's own loop sees it as an event
-    like others; `World.run` calls ``ring`` at once.
+    like others; `World.run` calls ``callback`` at once.
     """
 
     _ok = True
     _value = None
-    ring: Callable[[Any], None]
+    callback: Callable[[Any], None]
 
     @property
     def callbacks(self) -> list[Callable[[Any], None]]:
         """What SimPy calls."""
-        return [self.ring]
+        return [self.callback]
 
     @callbacks.setter
     def callbacks(self, _: object) -> None:
         """SimPy marks what is done; this is not needed here."""
 
 
-class Act(Later):
+class Action(Scheduled):
     """A function that will be called."""
 
     def __init__(self, act: Callable[[], None]):
         self.act = act
 
-    def ring(self, _: Act) -> None:
+    def callback(self, _: Action) -> None:
         """Call it."""
         self.act()
 
@@ -55,7 +55,7 @@ def moment(env: simpy.Environment, time: float) -> simpy.Event:
     return event
 
 
-class Ticks(Later):
+class ClockEvents(Scheduled):
     """The ticks of all agents: one event, which is set again for the next tick when it has rung.
 
     So SimPy's queue holds one entry for all clocks, and stays short.
@@ -84,7 +84,7 @@ class Ticks(Later):
         queue, numbers = env._queue, env._eid
         time, agent = next(ticks)
 
-        def ring(_: Any) -> None:
+        def callback(_: Any) -> None:
             nonlocal time, agent
             if (misses is None or not misses[agent]()) and present[agent]:
                 tick(agent)
@@ -92,5 +92,5 @@ class Ticks(Later):
             # The time itself, not a delay: the sum of clock and gap must not be rounded twice.
             heappush(queue, (time, NORMAL, next(numbers), self))
 
-        self.ring = ring
+        self.callback = callback
         heappush(queue, (time, NORMAL, next(numbers), self))

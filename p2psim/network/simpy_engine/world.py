@@ -35,7 +35,7 @@ from p2psim.network.clock_heap import ticks
 from p2psim.network.members import Members
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
-from p2psim.network.simpy_engine.timers import LAST, NORMAL, Act, Ticks, moment
+from p2psim.network.simpy_engine.timers import LAST, NORMAL, Action, ClockEvents, moment
 from p2psim.network.spec import Ended
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class World:
         self._medium = network.channel.open(self, network.vectors)
         self._end_time = np.inf if time is None else float(time)
         if time is not None:
-            self.env.schedule(Act(lambda: self.end("time")), LAST, time)
+            self.env.schedule(Action(lambda: self.end("time")), LAST, time)
         network.availability.start(self, streams)
         self._misses = network.availability.misses(self, streams)
 
@@ -172,7 +172,7 @@ class World:
         self._medium.carry(sender, receivers, seq, version, release, heard, lost)
         return seq
 
-    def update_and_tell(
+    def update_and_send(
         self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
     ) -> None:
         """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step.
@@ -281,14 +281,14 @@ class World:
 
     def start_clocks(self, tick: Callable[[int], None]) -> None:
         """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
-        Ticks(self.env, ticks(self.streams.key("clocks"), self.rates), self.present, self._misses, tick)
+        ClockEvents(self.env, ticks(self.streams.key("clocks"), self.rates), self.present, self._misses, tick)
 
     def after(self, delay: float, act: Callable[[], None]) -> None:
         """Call ``act`` after a delay; at once, and before anything else, if the delay is zero."""
         if delay == 0:
             act()
         else:
-            self.env.schedule(Act(act), NORMAL, delay)
+            self.env.schedule(Action(act), NORMAL, delay)
 
     def until(self, time: float) -> simpy.Event:
         """Event of a time that is now or to come, such as a multiple of an interval; see `p2psim.core.times`."""
@@ -316,11 +316,11 @@ def let_time_pass(world: World) -> Iterator[np.ndarray]:
             break
         env._now, _, _, event = heappop(queue)
         try:
-            ring = event.ring  # type: ignore[attr-defined]
+            callback = event.callback  # type: ignore[attr-defined]
         except AttributeError:
             _call_back(event)
         else:
-            ring(event)
+            callback(event)
         if full:
             yield log.take()
     while full:

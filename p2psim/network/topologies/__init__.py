@@ -7,7 +7,7 @@ from pydantic import BeforeValidator
 from p2psim.core.options import BY_NAME
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.registry import AnyOf, register_all
-from p2psim.network.graph import Given, Links
+from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.file import FromFile, FromGraph, is_graph
 from p2psim.network.topologies.points import NearestNeighbours, Similarity
@@ -56,19 +56,19 @@ def is_redrawn(topology: Topology) -> bool:
 
 def draw_links(
     topology: Topology,
-    given: Given,
+    given: TopologyInputs,
     *,
     seed: int = 0,
     replica: int | None = None,
     variant: str = "",
     learner: bool = False,
-) -> Links:
+) -> Graph:
     """Make the graph of one replica.
 
     Parameters
     ----------
     topology : Topology
-    given : Given
+    given : TopologyInputs
         What the data says: the number of agents, and what neighbours are found by.
     seed, replica, variant
         As in :func:`p2psim.core.randomness.stream_key`, for the purpose ``topology``. A topology's own seed stands for
@@ -78,7 +78,7 @@ def draw_links(
 
     Returns
     -------
-    Links
+    Graph
 
     Raises
     ------

@@ -16,7 +16,7 @@ from pydantic import Field
 from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Few, Options, Whole
-from p2psim.network.graph import Given, Links, components, from_edges, without_links
+from p2psim.network.graph import Graph, TopologyInputs, components, from_edges, without_links
 
 
 class Topology(Options):
@@ -44,8 +44,8 @@ class Topology(Options):
 
     @abstractmethod
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Make the graph.
 
         Parameters
@@ -55,7 +55,7 @@ class Topology(Options):
             agree on.
         random : numpy.random.Generator
             The only source of random numbers.
-        given : Given
+        given : TopologyInputs
             What the data says: the number of agents, their names, and what neighbours are found by.
         learner : bool
             Whether there shall be a central learner; only a star has a place for one
@@ -63,7 +63,7 @@ class Topology(Options):
 
         Returns
         -------
-        Links
+        Graph
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Topology(Options):
 MOST_DRAWS = 100
 _MOST_LINKS = 20_000_000
 
-Ends = tuple[np.ndarray, np.ndarray]
+EdgeEnds = tuple[np.ndarray, np.ndarray]
 
 
 def pair_keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -117,7 +117,9 @@ def is_first(values: np.ndarray) -> np.ndarray:
     return first
 
 
-def draw_until_joined(agents: int, draw: Callable[[], Ends], allow_disconnected: bool, advice: str) -> Links:
+def draw_until_joined(
+    agents: int, draw: Callable[[], EdgeEnds], allow_disconnected: bool, advice: str
+) -> Graph:
     """Draw graphs until one is connected, or, where parts are allowed, leaves nobody alone.
 
     So the graph has the distribution that `draw` gives, conditioned on being such.
@@ -169,7 +171,7 @@ def chosen(count: int, probability: float, random: np.random.Generator) -> np.nd
     return every[: np.searchsorted(every, count)]
 
 
-def pairs_within(agents: int, probability: float, random: np.random.Generator) -> Ends:
+def pairs_within(agents: int, probability: float, random: np.random.Generator) -> EdgeEnds:
     """Choose each of the agents' n(n − 1)/2 pairs with the same probability."""
     place = chosen(agents * (agents - 1) // 2, probability, random)
     # Pair (a, b), b < a, stands at place a(a − 1)/2 + b; the root may be one off in floating point.
@@ -179,7 +181,7 @@ def pairs_within(agents: int, probability: float, random: np.random.Generator) -
     return a, place - a * (a - 1) // 2
 
 
-def pairs_between(first: int, second: int, probability: float, random: np.random.Generator) -> Ends:
+def pairs_between(first: int, second: int, probability: float, random: np.random.Generator) -> EdgeEnds:
     """Choose pairs of one of 0 … first − 1 and one of first … first + second − 1, with the same probability."""
     place = chosen(first * second, probability, random)
     return place // second, first + place % second
@@ -200,7 +202,7 @@ MOST_OF_ALL_PAIRS = 10_000
 def settle(
     own: int | None,
     agents: int | None,
-    given: Given,
+    given: TopologyInputs,
     least: int = 2,
     most: int | None = None,
     key: str = "network.topology.agents",

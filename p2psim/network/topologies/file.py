@@ -25,7 +25,7 @@ from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.events import LEARNER
 from p2psim.core.paths import DataPath, Seal, checked, sealed
-from p2psim.network.graph import Given, Links, checked_links, links
+from p2psim.network.graph import Graph, TopologyInputs, checked_links, links
 from p2psim.network.graph_files import KEY, FileGraph, are_numbers
 from p2psim.network.graph_formats import read_edges, read_gml, read_graphml, read_matrix
 from p2psim.network.topologies.base import Agents, AllowDisconnected, Topology, no_learner, settle
@@ -43,7 +43,7 @@ _SUFFIXES = {
 }
 
 
-class Written(Topology):
+class ExplicitTopology(Topology):
     """A graph that is written down: nodes with names, which are the agents, and links between them."""
 
     if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Written(Topology):
         allow_disconnected: bool
 
     @abstractmethod
-    def _contents(self) -> FileGraph | Links:
+    def _contents(self) -> FileGraph | Graph:
         """Return what is written."""
 
     @property
@@ -63,8 +63,8 @@ class Written(Topology):
     _key: ClassVar[str] = KEY
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         self.size_and_names()
@@ -72,7 +72,7 @@ class Written(Topology):
         settle(found.agents, agents, given, key=self._key)
         return found
 
-    def read(self, labels: Sequence[str] | None = None) -> Links:
+    def read(self, labels: Sequence[str] | None = None) -> Graph:
         """Read the graph.
 
         Parameters
@@ -90,10 +90,10 @@ class Written(Topology):
             has the attribute that is asked for; or nodes cannot be paired with agents.
         """
         found = self._contents()
-        if isinstance(found, Links):
+        if isinstance(found, Graph):
             return checked_links(found, self._key, self.allow_disconnected)
         if labels is not None and are_numbers(labels):  # so that names have nothing to say of their number
-            settle(found.agents, None, Given(len(labels)), key=self._key)
+            settle(found.agents, None, TopologyInputs(len(labels)), key=self._key)
         import networkx as nx
 
         agent_of = found.agent_of_node(self.nodes, labels)
@@ -142,7 +142,7 @@ class Written(Topology):
             raise MeaningError(self._key, message)
 
 
-class FromFile(Written):
+class FromFile(ExplicitTopology):
     """A graph that a file holds, with its weights; every link once, or in both directions alike."""
 
     kind: Literal["file"] = "file"
@@ -176,7 +176,7 @@ class FromFile(Written):
     def _called(self) -> str:
         return self.path
 
-    def _contents(self) -> FileGraph | Links:
+    def _contents(self) -> FileGraph | Graph:
         place = checked(self.path, KEY)
         form = self.format or _SUFFIXES.get(place.suffix.lower())
         if form is None:
@@ -188,7 +188,7 @@ class FromFile(Written):
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, form: str, sha256: str) -> FileGraph | Links:
+def _read(path: str, form: str, sha256: str) -> FileGraph | Graph:
     """Read a file once for all cells and replicas."""
     name, read = _READERS[form]
     place = Path(path)
@@ -200,7 +200,7 @@ def _read(path: str, form: str, sha256: str) -> FileGraph | Links:
         raise MeaningError(KEY, f"{place} cannot be read as {name}: it is nested too deep") from None
 
 
-_READERS: dict[str, tuple[str, Callable[[Path], FileGraph | Links]]] = {
+_READERS: dict[str, tuple[str, Callable[[Path], FileGraph | Graph]]] = {
     "edge-list": ("an edge list", read_edges),
     "graphml": ("GraphML", read_graphml),
     "gml": ("GML", read_gml),
@@ -209,7 +209,7 @@ _READERS: dict[str, tuple[str, Callable[[Path], FileGraph | Links]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class GivenGraph:
+class HashedGraph:
     """A copy of a NetworkX graph, compared and written down by a digest of its nodes and links.
 
     Attributes
@@ -225,7 +225,7 @@ class GivenGraph:
     title: str
 
     @classmethod
-    def of(cls, graph: nx.Graph[Any]) -> GivenGraph:
+    def of(cls, graph: nx.Graph[Any]) -> HashedGraph:
         """Copy a graph.
 
         Raises
@@ -247,7 +247,7 @@ class GivenGraph:
         return cls(FileGraph(graph.copy(), (names,), FromGraph.key), digest, title)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GivenGraph) and self.digest == other.digest
+        return isinstance(other, HashedGraph) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -262,10 +262,10 @@ def is_graph(value: Any) -> bool:
 
 
 def _only_in_python(value: Any) -> Any:
-    if isinstance(value, GivenGraph):
+    if isinstance(value, HashedGraph):
         return value
     if is_graph(value):
-        return GivenGraph.of(value)
+        return HashedGraph.of(value)
     if isinstance(value, str):
         raise ValueError(
             "a graph was given in Python, and only its hash is written here; give the graph again"
@@ -273,14 +273,14 @@ def _only_in_python(value: Any) -> Any:
     raise ValueError("must be a networkx.Graph, from Python; a scenario file can name a graph of kind file")
 
 
-class FromGraph(Written):
+class FromGraph(ExplicitTopology):
     """A NetworkX graph, from Python only. Its nodes are the agents, by name."""
 
     key: ClassVar[str] = "network.topology"
 
     kind: Literal["networkx"] = "networkx"
     graph: Annotated[
-        InstanceOf[GivenGraph] | None,
+        InstanceOf[HashedGraph] | None,
         BeforeValidator(_only_in_python),
         PlainSerializer(lambda graph: graph.digest, return_type=str),
         WithJsonSchema({"type": "string", "description": "digest of a graph given in Python"}),
@@ -308,6 +308,6 @@ class FromGraph(Written):
         numbered = self.nodes == "numbers" or set(names) == set(map(str, range(len(names))))
         return len(names), None if numbered and self.nodes != "order" else names
 
-    def read(self, labels: Sequence[str] | None = None) -> Links:
+    def read(self, labels: Sequence[str] | None = None) -> Graph:
         """Arrays of the graph; without data its nodes are in their own order."""
         return super().read(self.size_and_names()[1] if labels is None else labels)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import Count, Positive
-from p2psim.network.graph import Given, Links, checked_links, from_edges
+from p2psim.network.graph import Graph, TopologyInputs, checked_links, from_edges
 from p2psim.network.spectrum import dense_lambda2
 from p2psim.network.topologies.base import (
     MOST_OF_ALL_PAIRS,
@@ -42,8 +42,8 @@ class NearestNeighbours(Topology):
     allow_disconnected: AllowDisconnected = False
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given)
@@ -153,8 +153,8 @@ class Similarity(Topology):
     agents: Agents = None
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, most=MOST_OF_ALL_PAIRS)

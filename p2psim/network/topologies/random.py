@@ -7,11 +7,11 @@ from pydantic import Field
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Count, Fraction
-from p2psim.network.graph import Given, Links, from_edges
+from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.topologies.base import (
     Agents,
     AllowDisconnected,
-    Ends,
+    EdgeEnds,
     Seed,
     Topology,
     draw_until_joined,
@@ -43,8 +43,8 @@ class ErdosRenyi(Topology):
         return self.probability * agents * (agents - 1)
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given)
@@ -75,15 +75,15 @@ class ScaleFree(Topology):
         return 2.0 * agents * self.attach
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, least=self.attach + 1)
         return from_edges(number, *_attach(number, self.attach, random))
 
 
-def _attach(agents: int, attach: int, random: np.random.Generator) -> Ends:
+def _attach(agents: int, attach: int, random: np.random.Generator) -> EdgeEnds:
     # Every link leaves both its ends in the urn, so that a uniform draw from it goes by degree.
     urn = [0] * attach + list(range(1, attach + 1))
     draws, place = random.random(1 << 12).tolist(), 0
@@ -130,8 +130,8 @@ class SmallWorld(Topology):
         return float(agents) * self.neighbours
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, least=3)
@@ -147,7 +147,7 @@ class SmallWorld(Topology):
             "more neighbours or less rewiring would help",
         )
 
-    def _draw(self, agents: int, random: np.random.Generator) -> Ends:
+    def _draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
         half = self.neighbours // 2
         a = np.tile(np.arange(agents, dtype=np.int64), half)
         b = (a + np.repeat(np.arange(1, half + 1), agents)) % agents
@@ -188,8 +188,8 @@ class TwoCluster(Topology):
         return (self.within + self.between) / 2 * agents * (agents - 2)
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given)
@@ -200,7 +200,7 @@ class TwoCluster(Topology):
             "larger chances would help, or allow_disconnected: true",
         )
 
-    def _draw(self, agents: int, random: np.random.Generator) -> Ends:
+    def _draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
         second = agents // 2
         first = agents - second
         one, two = pairs_within(first, self.within, random), pairs_within(second, self.within, random)

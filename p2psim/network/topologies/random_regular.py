@@ -7,11 +7,11 @@ from pydantic import Field
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Count
-from p2psim.network.graph import Given, Links
+from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.topologies.base import (
     Agents,
     AllowDisconnected,
-    Ends,
+    EdgeEnds,
     Seed,
     Topology,
     draw_until_joined,
@@ -50,8 +50,8 @@ class RandomRegular(Topology):
         return float(agents) * self.degree
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number, degree = settle(self.agents, agents, given), self.degree
@@ -72,7 +72,7 @@ class RandomRegular(Topology):
         )
 
 
-def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> Ends:
+def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> EdgeEnds:
     """Ends of the links of a random simple graph in which all have the same degree.
 
     Parameters
@@ -123,7 +123,7 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
     return False
 
 
-def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> Ends:
+def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> EdgeEnds:
     """Take links two by two at random; of those that may, about half switch ends.
 
     Two links may, if their old and new versions are four different ones and none of them is that of other links.

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.options import AS_TUPLE, Count
-from p2psim.network.graph import Given, Links, from_edges, star_links
+from p2psim.network.graph import Graph, TopologyInputs, from_edges, star_links
 from p2psim.network.topologies.base import MOST_OF_ALL_PAIRS, Agents, Topology, no_learner, settle
 
 
@@ -21,14 +21,14 @@ class Complete(Topology):
         return float(agents) * (agents - 1)
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the complete graph; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, most=MOST_OF_ALL_PAIRS)
         others = np.arange(number - 1, dtype=np.int32)
         indices = others[None, :] + (others[None, :] >= np.arange(number)[:, None])
-        return Links(
+        return Graph(
             np.arange(number + 1, dtype=np.int64) * (number - 1),
             indices.astype(np.int32).ravel(),
             False,
@@ -43,8 +43,8 @@ class Ring(Topology):
     agents: Agents = None
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the ring; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, least=3)
@@ -59,8 +59,8 @@ class Star(Topology):
     agents: Agents = None
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the star; see :func:`p2psim.network.topologies.draw_links`."""
         if learner:
             return star_links(settle(self.agents, agents, given, least=1))
@@ -83,8 +83,8 @@ class Grid(Topology):
         return self.shape[0] * self.shape[1]
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         """Links of the grid; see :func:`p2psim.network.topologies.draw_links`."""
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, key="network.topology.shape")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from p2psim.data.prepare import Prepared
-    from p2psim.network.section import Links
+    from p2psim.network.section import Graph
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.algorithms.replay import PreparedCell
     from p2psim.simulation.prepared import PreparedData
@@ -31,7 +31,7 @@ class AlgorithmAdapter(Protocol):
     def cell(self, scenario: Scenario, case: PreparedData, replica: int) -> PreparedCell:
         """Turn a scenario (without a sweep) and its case into what can be simulated."""
 
-    def links_of(self, scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
+    def links_of(self, scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
         """Return who is linked with whom in a replica."""
 
 

@@ -23,7 +23,7 @@ from p2psim.theory.star import answer_frequencies
 
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
-    from p2psim.network.section import Links
+    from p2psim.network.section import Graph
     from p2psim.simulation.prepared import PreparedData
 
 
@@ -85,7 +85,7 @@ def _star_centralities(owners: int) -> dict[str, np.ndarray]:
 _MOST_CENTRALITIES = 2000
 
 
-def graph_centralities(links: Links) -> dict[str, np.ndarray]:
+def graph_centralities(links: Graph) -> dict[str, np.ndarray]:
     """Degrees and normalised centralities (Freeman 1979), unweighted; NaN where there are too many agents."""
     key = links.indptr.tobytes(), links.indices.tobytes()
     return _centralities(*key)

@@ -199,7 +199,7 @@ def assess(cell: GraphCell) -> Assessment:
     """Draw up the facts of one cell."""
     problem, setup = cell.problem, cell.setup
     expected = setup.commits if setup.commits is not None else (setup.time or 0.0) * setup.network.rates.sum()  # type: ignore[union-attr]
-    hears = problem.indices.size / problem.agents if cell.scenario.network.exchange.tells_all else 1
+    hears = problem.indices.size / problem.agents if cell.scenario.network.exchange.sends_to_all else 1
     events = int(expected * (3 + hears))
     facts: dict[str, object] = {
         "agents": problem.agents,

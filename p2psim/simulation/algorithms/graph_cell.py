@@ -17,7 +17,7 @@ from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.graph.problem import LearnedModels
 from p2psim.learning.graph.replay import GraphReplay
-from p2psim.network.section import Given, Links, draw_links
+from p2psim.network.section import Graph, TopologyInputs, draw_links
 from p2psim.network.spectrum import spectral_facts
 from p2psim.privacy.releases import Violations
 from p2psim.simulation.algorithms.agents import names_of
@@ -72,7 +72,7 @@ def _with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
     return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
 
 
-def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
+def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
     """Who is linked with whom in a replica."""
     profiles = None
     if "profiles_data" in arrays:
@@ -81,7 +81,7 @@ def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int)
         parts = arrays["profiles_data"], arrays["profiles_indices"], arrays["profiles_indptr"]
         profiles = csr_array(parts, shape=tuple(arrays["profiles_shape"]))
     labels = arrays["labels"].tolist() if "labels" in arrays else None
-    given = Given(arrays["offsets"].size - 1, profiles, arrays.get("targets"), labels)
+    given = TopologyInputs(arrays["offsets"].size - 1, profiles, arrays.get("targets"), labels)
     streams = streams_of(scenario, replica)
     variant = streams.variants.get("topology", "")
     return draw_links(scenario.network.topology, given, seed=streams.seed, replica=replica, variant=variant)

@@ -22,7 +22,7 @@ from p2psim.learning.graph.algorithms import (
 from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.graph.replay import GraphRule
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 from p2psim.simulation.algorithms.replay import order_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class GraphNumbers:
     replica : int
         The one whose graph and data these are, where they differ between replicas.
     problem : GraphProblem
-    links : Links
+    links : Graph
     setup : ReplaySetup
     rule : GraphRule
     start, anchor : ndarray, shape (n, p)
@@ -60,7 +60,7 @@ class GraphNumbers:
     case: PreparedData
     replica: int
     problem: GraphProblem
-    links: Links
+    links: Graph
     setup: ReplaySetup
     rule: GraphRule
     start: np.ndarray
@@ -97,7 +97,7 @@ def end_of(algorithm: Any, rates: np.ndarray, agents: int) -> tuple[float | None
 
 
 def problem_of(
-    scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Links
+    scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph
 ) -> tuple[GraphProblem, bool]:
     """The problem, and whether its step sizes follow from public bounds."""
     learning = scenario.learning

@@ -13,7 +13,7 @@ import numpy as np
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
-from p2psim.network.section import Links
+from p2psim.network.section import Graph
 from p2psim.network.simulation import Network
 from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.ledger import Caveats
@@ -136,7 +136,7 @@ def check_availability(network: Network) -> None:
     network.shares()
 
 
-def _digest(links: Links) -> str:
+def _digest(links: Graph) -> str:
     """Short hash of who is linked with whom, and of all numbers that links have: channels may take any of them."""
     made = hashlib.blake2b(digest_size=16)
     for array in (links.indptr, links.indices, links.weights):

@@ -13,7 +13,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
 from p2psim.learning.star.problem import StarProblem, star_problem
 from p2psim.learning.star.replay import GradientRule, gradient_rule
-from p2psim.network.section import Clock, Given, Links, Topology, draw_links
+from p2psim.network.section import Clock, Graph, Topology, TopologyInputs, draw_links
 from p2psim.network.simulation import Network
 from p2psim.simulation.algorithms.agents import members_of, names_of
 from p2psim.simulation.algorithms.replay import order_of
@@ -74,14 +74,14 @@ def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray
     return made, active
 
 
-def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Links:
+def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
     """Who is linked with whom."""
     return _links(scenario.network.topology, arrays["offsets"].size - 1)
 
 
 @lru_cache(maxsize=8)
-def _links(topology: Topology, agents: int) -> Links:
-    return draw_links(topology, Given(agents), learner=True)
+def _links(topology: Topology, agents: int) -> Graph:
+    return draw_links(topology, TopologyInputs(agents), learner=True)
 
 
 def problem_of(scenario: Scenario, arrays: Mapping[str, np.ndarray]) -> StarProblem:

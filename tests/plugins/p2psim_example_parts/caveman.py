@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
-from p2psim.network.graph import Given, Links, from_edges
+from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.topologies.base import no_learner, settle
 
 
@@ -24,8 +24,8 @@ class Caveman(p2psim.Topology):
         return self.cliques * self.members
 
     def links(
-        self, agents: int | None, random: np.random.Generator, given: Given, learner: bool = False
-    ) -> Links:
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
         no_learner(self.kind, learner)
         number = settle(self.agents, agents, given, key="network.topology.cliques")
         edges = np.array(nx.connected_caveman_graph(self.cliques, self.members).edges)

@@ -10,7 +10,7 @@ from pydantic import Field
 import p2psim
 from p2psim.core.options import Positive
 from p2psim.core.randomness import Streams
-from p2psim.network.graph import Links
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.spec import RunningNetwork
 
@@ -46,5 +46,5 @@ class Pareto(p2psim.Availability):
         """A Pareto number whose least value is that of spans of mean one."""
         return (1 + random.pareto(shape)) * (self.shape - 1) / self.shape
 
-    def shares(self, members: Members, links: Links) -> np.ndarray:
+    def shares(self, members: Members, links: Graph) -> np.ndarray:
         return np.full(links.agents, self.up / (self.up + self.down))

@@ -16,4 +16,4 @@ class RoundRobin(p2psim.Exchange):
     def start(self, world: RunningNetwork) -> None:
         agents = range(world.links.agents)
         turns = [itertools.cycle([(peer,) for peer in world.links.of(agent).tolist()]) for agent in agents]
-        world.start_clocks(lambda agent: world.update_and_tell(agent, turns, lambda *_: None))
+        world.start_clocks(lambda agent: world.update_and_send(agent, turns, lambda *_: None))
