@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 
 def _data_list(asked: argparse.Namespace) -> int:
     """``p2psim data list``."""
-    from p2psim.data.listing import list_sources
+    from p2psim.data.sources import list_sources
 
     rows = list_sources()
     if asked.json:

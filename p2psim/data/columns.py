@@ -40,14 +40,14 @@ def require(known: Iterable[object], name: str, key: str) -> None:
     raise MeaningError(key, f"no column is called {name!r}{hint}; the columns are {shown or 'none'}")
 
 
-def numeric(frame: Any, names: Iterable[str], key: str, where: Callable[[int], str] = row_name) -> np.ndarray:
-    """Take columns that are numbers already.
+def numeric(frame: Any, name: str, key: str, where: Callable[[int], str] = row_name) -> np.ndarray:
+    """Take a column that holds numbers already.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-    names : iterable of str
-        Columns of the frame.
+    name : str
+        A column of the frame.
     key : str
         The dotted scenario key, named in errors.
     where : callable
@@ -55,22 +55,19 @@ def numeric(frame: Any, names: Iterable[str], key: str, where: Callable[[int], s
 
     Returns
     -------
-    ndarray of float64, shape (n, len(names))
+    ndarray of float64, shape (n,)
 
     Raises
     ------
     MeaningError
-        If a column is text, or has missing or infinite values.
+        If the column is text, or has missing or infinite values.
     """
     from pandas.api.types import is_numeric_dtype
 
-    names = list(names)
-    values = np.empty((len(frame), len(names)))
-    for j, name in enumerate(names):
-        if not is_numeric_dtype(frame[name].dtype):
-            raise MeaningError(key, f"column {name!r} must hold numbers, it holds {frame[name].dtype}")
-        values[:, j] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    check_finite(values, names, key, where)
+    if not is_numeric_dtype(frame[name].dtype):
+        raise MeaningError(key, f"column {name!r} must hold numbers, it holds {frame[name].dtype}")
+    values: np.ndarray = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    check_finite(values[:, None], [name], key, where)
     return values
 
 
@@ -251,8 +248,7 @@ def numbers_in(column: Any, is_text: bool) -> np.ndarray:
         or pa.types.is_null(kind)
     ):
         raise NotNumbersError(str(kind))
-    made = pc.cast(column, pa.float64(), safe=False).to_numpy()
-    return np.array(made, dtype=np.float64)
+    return np.array(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 
 def _numbers_in_text(column: Any) -> np.ndarray:

@@ -1,10 +1,8 @@
-"""Preparation of each owner's records from the ``data`` section, and merging of a group's owners into one owner.
+"""Preparation of each owner's records from the ``data`` section.
 
 The order is: rows are shuffled, and the last ones are public; the others are divided; test records are set aside;
 labels are centred by owner; features are made; x is scaled; y is scaled. What is fitted is fitted on the public rows
 alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
-
-A merged group acts as one larger owner (F, Remark 2).
 """
 
 from dataclasses import dataclass, replace
@@ -17,10 +15,10 @@ from p2psim.core.randomness import generator, stream_key
 from p2psim.core.text_tables import refuse_repeated
 from p2psim.data.features import apply_features
 from p2psim.data.features.als import profiles_of
-from p2psim.data.groups import Groups, centre_labels, group_of, no_test, set_aside
+from p2psim.data.groups import centre_labels, group_of, merge_groups, no_test, set_aside
 from p2psim.data.labels import Column
 from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division, values_for
-from p2psim.data.records import PARTITION, SHUFFLE, Held, Request, Table, TestSet, offsets_of
+from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
 
@@ -125,7 +123,7 @@ def prepare(
         check_agents(len(merged.names), agents, "data.groups.merge")
     # Who is merged is no agent of the network: the data itself must say how many there are.
     holders = agents if merged is None else None
-    request = Request(
+    request = DataRequest(
         key=stream_key(seed, (replica or 0) if section.records_redrawn else None, "data", variant),
         agents=holders,
         public=section.public.last if section.public else 0,
@@ -139,7 +137,7 @@ def prepare(
         loaded = section.source.load(request)
         refuse_repeated(loaded.names, "data.source", section.source.kind)
         steps: dict[str, object] = {}
-        warnings: tuple[str, ...] = ()
+        warnings: list[str] = []
         if isinstance(loaded, Held):
             if partition is not None:
                 raise MeaningError(
@@ -148,7 +146,7 @@ def prepare(
             check_agents(len(loaded.labels), holders, "data.source")
             held = loaded
         else:
-            held, steps, warnings = _divide(section, loaded, request)
+            held = _divide(section, loaded, request, steps, warnings)
         if request.labels is not None and _is_unnamed(held, partition, loaded):
             held = replace(held, labels=request.labels)
         if merged is not None:
@@ -171,9 +169,9 @@ def _is_unnamed(held: Held, partition: Partition | None, loaded: Table | Held) -
 
 
 def _divide(
-    section: DataSection, table: Table, request: Request
-) -> tuple[Held, dict[str, object], tuple[str, ...]]:
-    """Shuffle, take the public rows off, and give the others to owners.
+    section: DataSection, table: Table, request: DataRequest, steps: dict[str, object], warnings: list[str]
+) -> Held:
+    """Shuffle, take the public rows off, and give the others to owners; the steps and warnings are added to.
 
     Which rows an owner gets does not depend on features, nor on how labels are scaled, so this may come before scaling,
     and rows that nobody gets need no scaling.
@@ -189,43 +187,33 @@ def _divide(
     if partition is None:
         raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
     values = values_for(partition, table.columns)
-    warnings = list(table.warnings)
+    warnings += table.warnings
     column = None
     if values is not None:
         column = Column(values[mine], lambda marked: table.where(int(mine[marked].min())))
     owners, labels = partition.split(table.y[mine], request.agents, column, generator(request.key, PARTITION))
     check_division(owners, labels, len(mine), request.agents, partition.kind)
-    sizes = np.array([len(rows_of) for rows_of in owners])
     held = mine[np.concatenate(owners)]
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
     if len(held) < len(mine) / 2:
         warnings.append(f"{len(mine) - len(held)} of {len(mine)} rows are held by no owner")
-    steps: dict[str, object] = {
-        "rows": rows,
-        "shuffled": section.shuffle,
-        "public_rows": request.public,
-        "partition": partition.kind,
-        "unused_rows": len(mine) - len(held),
-    }
-    return (
-        Held(
-            X=table.X[held],
-            y=table.y[held],
-            offsets=offsets_of(sizes),
-            names=table.names,
-            labels=labels,
-            public=table.X[public],
-            public_labels=table.y[public],
-            notes=table.notes,
-            items=table.items,
-        ),
-        steps,
-        tuple(warnings),
+    steps |= {"rows": rows, "shuffled": section.shuffle, "public_rows": request.public}
+    steps |= {"partition": partition.kind, "unused_rows": len(mine) - len(held)}
+    return Held(
+        X=table.X[held],
+        y=table.y[held],
+        offsets=offsets_of([len(rows_of) for rows_of in owners]),
+        names=table.names,
+        labels=labels,
+        public=table.X[public],
+        public_labels=table.y[public],
+        notes=table.notes,
+        items=table.items,
     )
 
 
 def _finish(
-    section: DataSection, held: Held, key: np.ndarray, steps: dict[str, object], warnings: tuple[str, ...]
+    section: DataSection, held: Held, key: np.ndarray, steps: dict[str, object], warnings: list[str]
 ) -> Prepared:
     """Centre, map and scale what owners hold."""
     fitted: dict[str, object] = {"source": {"kind": section.source.kind, **held.notes}, **steps}
@@ -258,14 +246,14 @@ def _finish(
         raise MeaningError(
             "data.features" if section.features else "data.scale", "numbers overflow: rescale the data"
         )
-    records = np.diff(held.offsets)
+    groups, records = section.groups, np.diff(held.offsets)
     fitted["records"] = records.tolist()
     return Prepared(
         X=np.ascontiguousarray(held.X),
         y=y,
         offsets=held.offsets,
         labels=held.labels,
-        groups=names_of_groups(section.groups, held.labels, records),
+        groups=None if groups is None else held.labels if groups.merge else group_of(groups, records),
         x_l1=held.x_l1,
         x_max=held.x_max,
         y_max=y_max,
@@ -277,7 +265,7 @@ def _finish(
         profiles=profiles,
         data_dependent=tuple(data_dependent),
         fitted=fitted,
-        warnings=warnings,
+        warnings=tuple(warnings),
     )
 
 
@@ -296,76 +284,3 @@ def public_bounds(section: DataSection, y: np.ndarray) -> tuple[float | None, fl
 
 def _are_classes(y: np.ndarray, test_y: np.ndarray) -> bool:
     return bool((np.abs(y) == 1).all() and (np.abs(test_y) == 1).all())
-
-
-def merge_groups(held: Held, groups: Groups) -> Held:
-    """Give all records of a group's owners to one owner, who is called as the group.
-
-    Owners are merged before anything is done to their records, so that a merged one keeps test records, centres its
-    labels, answers and spends as any owner of that size does. Its records are those of its members, in their order.
-
-    Parameters
-    ----------
-    held : Held
-    groups : Groups
-
-    Returns
-    -------
-    Held
-        An owner for each name of the groups, in the order of the names. There are no ``targets``: the models that
-        labels were drawn from differ among the members of a group.
-
-    Raises
-    ------
-    MeaningError
-        If a group has no owner, or rows are ratings: they belong to persons, whom a group would confuse.
-    """
-    key = "data.groups.merge"
-    if held.items is not None:
-        raise MeaningError(key, "ratings of several people do not make those of one; merge other data")
-    member_of = np.array(
-        [groups.names.index(name) for name in group_of(groups, np.diff(held.offsets))], dtype=np.int64
-    )
-    for place, name in enumerate(groups.names):
-        if place not in member_of:
-            raise MeaningError(
-                key, f"no owner is in group {name!r}, so that it cannot act; change data.groups.cut"
-            )
-    rows, offsets = _gathered(held.offsets, member_of)
-    test = None
-    if held.test is not None:
-        tests, test_offsets = _gathered(held.test.offsets, member_of)
-        test = TestSet(held.test.X[tests], held.test.y[tests], test_offsets)
-    return replace(
-        held,
-        X=held.X[rows],
-        y=held.y[rows],
-        offsets=offsets,
-        labels=tuple(groups.names),
-        test=test,
-        targets=None,
-    )
-
-
-def _gathered(offsets: np.ndarray, member_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in the order of the groups, and the groups' offsets among them."""
-    of_row = np.repeat(member_of, np.diff(offsets))
-    sizes = np.bincount(of_row, minlength=int(member_of.max()) + 1)
-    return np.argsort(of_row, kind="stable"), offsets_of(sizes)
-
-
-def names_of_groups(
-    groups: Groups | None, labels: tuple[str, ...], records: np.ndarray
-) -> tuple[str, ...] | None:
-    """Group of each owner; of a merged one, who is called as its group, its own name.
-
-    Parameters
-    ----------
-    groups : Groups or None
-    labels : tuple of str
-        The N owners.
-    records : ndarray of int, shape (N,)
-    """
-    if groups is None:
-        return None
-    return labels if groups.merge else group_of(groups, records)

@@ -22,7 +22,7 @@ def row_name(row: int) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class DataRequest:
     """What a source may need to know.
 
     Attributes

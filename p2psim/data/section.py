@@ -7,7 +7,7 @@ from pydantic import Field
 from p2psim.core.options import Count, Options, Whole
 from p2psim.data.features import Features
 from p2psim.data.groups import Groups
-from p2psim.data.partitions import AnyPartition, ByColumn
+from p2psim.data.partitions import AnyPartition
 from p2psim.data.scaling import Scale
 from p2psim.data.sources import AnySource
 
@@ -52,9 +52,9 @@ class DataSection(Options):
         """Whether the records say how many owners there are, and what they are called."""
         if self.groups is not None and self.groups.merge:
             return False
-        return (
-            isinstance(self.partition, ByColumn) if self.partition is not None else not self.source.generated
-        )
+        if self.partition is None:
+            return not self.source.generated
+        return self.partition.divides_by is not None
 
     @property
     def records_redrawn(self) -> bool:

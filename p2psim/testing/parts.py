@@ -9,7 +9,8 @@ import numpy as np
 
 from p2psim.core.errors import InputError, MeaningError, P2PSimError
 from p2psim.core.randomness import stream_key
-from p2psim.data.features import Feature, apply_features
+from p2psim.data.features import apply_features
+from p2psim.data.features.maps import Feature
 from p2psim.data.labels import Column
 from p2psim.data.partitions import Partition, check_division
 from p2psim.data.records import Held

@@ -81,7 +81,7 @@ def test_random_fourier_features_estimate_a_gaussian_kernel(tmp_path: Path) -> N
     """E zᵀz' = exp(−‖x − x'‖²/2); a mean of 20,000 numbers of variance at most 2, six standard errors: 0.06."""
     from p2psim_example_parts.fourier import Fourier
 
-    from p2psim.data.features import Fitted
+    from p2psim.data.features.maps import Fitted
 
     random = np.random.default_rng(3)
     X = random.normal(size=(6, 3))

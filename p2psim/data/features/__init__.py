@@ -10,7 +10,7 @@ from p2psim.core.options import AS_LIST, BY_NAME
 from p2psim.core.randomness import generator
 from p2psim.core.registry import AnyOf, parts, register_all
 from p2psim.data.features.als import ALS
-from p2psim.data.features.maps import PCA, Feature, Fitted, Standardise, Whiten
+from p2psim.data.features.maps import PCA, Feature, Standardise, Whiten
 from p2psim.data.records import FACTORS, Held
 
 register_all([Standardise, PCA, Whiten, ALS])
@@ -20,18 +20,6 @@ AnyFeature = Annotated[Feature, AnyOf("feature"), BY_NAME]
 
 #: Steps in order; a single one needs no list.
 Features = Annotated[list[AnyFeature], AS_LIST]
-
-__all__ = [
-    "ALS",
-    "PCA",
-    "AnyFeature",
-    "Feature",
-    "Features",
-    "Fitted",
-    "Standardise",
-    "Whiten",
-    "apply_features",
-]
 
 
 def apply_features(

@@ -7,7 +7,7 @@ numbers of ratings of each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
@@ -60,35 +60,21 @@ class ALS(Feature):
         """
         assert held.items is not None
         agent, item = owner_of_row(held.offsets), items_of(held.X)
-        factors = factorise(agent, item, held.y, (len(held.labels), held.items), self, random)
-        error = held.y - (factors.agents[agent] * factors.items[item]).sum(axis=1)
+        of_agents, of_items = factorise(agent, item, held.y, (len(held.labels), held.items), self, random)
+        X = of_items[item]
+        error = held.y - (of_agents[agent] * X).sum(axis=1)
         names = tuple(f"als{j + 1}" for j in range(self.factors))
-        test = held.test and replace(held.test, X=factors.items[items_of(held.test.X)])
+        test = held.test and replace(held.test, X=of_items[items_of(held.test.X)])
         fitted: dict[str, object] = {
             **self.model_dump(mode="json"),
             "items_without_ratings": int((np.bincount(item, minlength=held.items) == 0).sum()),
             "training_rmse": float(np.sqrt((error**2).mean())),
             "names": list(names),
         }
-        X, public = factors.items[item], factors.items[items_of(held.public)]
+        public = of_items[items_of(held.public)]
         return replace(
             held, X=X, public=public, test=test, names=names, items=None, x_l1=None, x_max=None
         ), fitted
-
-
-@dataclass(frozen=True)
-class Factors:
-    """The result of alternating least squares.
-
-    Attributes
-    ----------
-    agents : ndarray, shape (n, q)
-    items : ndarray, shape (m, q)
-        Zero where an item has no rating.
-    """
-
-    agents: np.ndarray
-    items: np.ndarray
 
 
 def factorise(
@@ -98,7 +84,7 @@ def factorise(
     shape: tuple[int, int],
     options: ALS,
     random: np.random.Generator,
-) -> Factors:
+) -> tuple[np.ndarray, np.ndarray]:
     """Alternate between the agents' and the items' least squares, agents first.
 
     The items start as in the paper: the mean of the item's ratings, then small random numbers.
@@ -115,19 +101,19 @@ def factorise(
 
     Returns
     -------
-    Factors
+    of_agents : ndarray, shape (n, q)
+    of_items : ndarray, shape (m, q)
+        Zero where an item has no rating.
     """
     agents, items = shape
     counts = np.bincount(item, minlength=items)
-    start = START * random.random((items, options.factors))
-    start[:, 0] = np.bincount(item, weights=y, minlength=items) / np.maximum(counts, 1)
+    of_agents, of_items = np.zeros((agents, options.factors)), START * random.random((items, options.factors))
+    of_items[:, 0] = np.bincount(item, weights=y, minlength=items) / np.maximum(counts, 1)
     by_agent, by_item = _rows(agent, agents), _rows(item, items)
-    factors = Factors(np.zeros((agents, options.factors)), start)
     for _ in range(options.iterations):
-        of_agents = _solve(by_agent, item, y, factors.items, options.regularization)
+        of_agents = _solve(by_agent, item, y, of_items, options.regularization)
         of_items = _solve(by_item, agent, y, of_agents, options.regularization)
-        factors = Factors(of_agents, of_items)
-    return factors
+    return of_agents, of_items
 
 
 def _rows(group: np.ndarray, groups: int) -> list[np.ndarray]:

@@ -110,22 +110,22 @@ class Feature(Options):
             raise MeaningError(
                 "data.public", f"{self.kind} is fitted on public rows, of which there are none"
             )
-        made = self.fit(held.public, held.names, key, random)
+        fitted = self.fit(held.public, held.names, key, random)
 
         def mapped(rows: np.ndarray) -> np.ndarray:
-            found = np.asarray(made.apply(rows), dtype=np.float64)
-            if found.shape != (len(rows), len(made.names)):
+            features = np.asarray(fitted.apply(rows), dtype=np.float64)
+            if features.shape != (len(rows), len(fitted.names)):
                 raise MeaningError(
                     key,
-                    f"{self.kind} names {len(made.names)} features, and makes an array of shape {found.shape} of "
+                    f"{self.kind} names {len(fitted.names)} features, and makes an array of shape {features.shape} of "
                     f"{len(rows)} rows",
                 )
-            return found
+            return features
 
         X, public = mapped(held.X), mapped(held.public)
         test = held.test and replace(held.test, X=mapped(held.test.X))
-        fitted = {"kind": self.kind, **made.numbers, "names": list(made.names)}
-        return replace(held, X=X, public=public, test=test, names=made.names, x_l1=None, x_max=None), fitted
+        held = replace(held, X=X, public=public, test=test, names=fitted.names, x_l1=None, x_max=None)
+        return held, {"kind": self.kind, **fitted.numbers, "names": list(fitted.names)}
 
 
 class Standardise(Feature):
@@ -146,7 +146,7 @@ class Standardise(Feature):
         constant = np.ptp(public, axis=0) == 0
         if constant.all():
             raise MeaningError(key, f"standardise: no column varies on the {len(public)} public rows")
-        dropped = [name for name, still in zip(names, constant, strict=True) if still]
+        dropped = [name for name, is_constant in zip(names, constant, strict=True) if is_constant]
 
         def kept(rows: np.ndarray) -> np.ndarray:
             return rows[:, ~constant] if dropped else rows
@@ -155,7 +155,7 @@ class Standardise(Feature):
         _check_finite(spread, key)
         return Fitted(
             lambda rows: (kept(rows) - centre) / spread,
-            tuple(name for name, still in zip(names, constant, strict=True) if not still),
+            tuple(name for name, is_constant in zip(names, constant, strict=True) if not is_constant),
             {"dropped": dropped, "mean": centre.tolist(), "std": spread.tolist()},
         )
 
@@ -176,10 +176,8 @@ class PCA(Feature):
         MeaningError
             If the rows vary in fewer directions.
         """
-        centre, variances, directions = _spectrum(public, key)
-        _check_directions(self.components, variances, len(public), key, "pca")
-        names = tuple(f"pc{j + 1}" for j in range(self.components))
-        return _linear(centre, variances[: self.components], directions[:, : self.components], names)
+        centre, variances, directions = _spectrum(public, self.components, key, self.kind)
+        return _linear(centre, variances, directions, tuple(f"pc{j + 1}" for j in range(self.components)))
 
 
 class Whiten(Feature):
@@ -197,17 +195,17 @@ class Whiten(Feature):
         MeaningError
             If the rows do not vary in every direction.
         """
-        centre, variances, directions = _spectrum(public, key)
-        _check_directions(len(variances), variances, len(public), key, "whiten")
+        centre, variances, directions = _spectrum(public, public.shape[1], key, self.kind)
         return _linear(centre, variances, (directions / np.sqrt(variances)) @ directions.T, names)
 
 
 def _linear(centre: np.ndarray, variances: np.ndarray, matrix: np.ndarray, names: tuple[str, ...]) -> Fitted:
-    return Fitted(
-        lambda rows: (rows - centre) @ matrix,
-        names,
-        {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()},
-    )
+    fitted: dict[str, object] = {
+        "mean": centre.tolist(),
+        "variances": variances.tolist(),
+        "matrix": matrix.tolist(),
+    }
+    return Fitted(lambda rows: (rows - centre) @ matrix, names, fitted)
 
 
 def _check_finite(moments: np.ndarray, key: str) -> None:
@@ -215,30 +213,35 @@ def _check_finite(moments: np.ndarray, key: str) -> None:
         raise MeaningError(key, "the public rows hold numbers too large to square")
 
 
-def _spectrum(public: np.ndarray, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, falling variances, and their directions (columns), largest entry positive; of equals the first."""
+def _spectrum(
+    public: np.ndarray, wanted: int, key: str, kind: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, largest variances, and their directions (columns), largest entry positive; of equals the first.
+
+    Raises
+    ------
+    MeaningError
+        If the rows vary in fewer directions than are wanted.
+    """
+    rows, columns = public.shape
     centre = public.mean(axis=0)
     centred = public - centre
-    covariance = centred.T @ centred / len(centred)
+    covariance = centred.T @ centred / rows
     _check_finite(covariance, key)
     variances, directions = np.linalg.eigh(covariance)
     variances, directions = variances[::-1], directions[:, ::-1]
-    # The sign of an eigenvector is arbitrary; without a rule it may change with the library. Entries that are equal but
-    # for rounding, as those of any two standardised columns, count as equal.
-    sizes = np.abs(directions)
-    largest = (sizes >= sizes.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
-    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
-    return centre, variances, directions * signs
-
-
-def _check_directions(wanted: int, variances: np.ndarray, rows: int, key: str, step: str) -> None:
-    columns = len(variances)
     if wanted > columns:
         raise MeaningError(f"{key}.components", f"must be at most the {columns} columns, got {wanted}")
     # The usual rank rule: below this a variance is rounding error.
     rank = int((variances > variances[0] * max(rows, columns) * np.finfo(float).eps).sum())
     if wanted > rank:
-        cure = f"; put {{kind: pca, components: {rank}}} before it" if step == "whiten" and rank else ""
+        cure = f"; put {{kind: pca, components: {rank}}} before it" if kind == "whiten" and rank else ""
         raise MeaningError(
-            key, f"{step}: needs {wanted} directions, but the {rows} public rows vary in {rank} only{cure}"
+            key, f"{kind}: needs {wanted} directions, but the {rows} public rows vary in {rank} only{cure}"
         )
+    # The sign of an eigenvector is arbitrary; without a rule it may change with the library. Entries that are equal but
+    # for rounding, as those of any two standardised columns, count as equal.
+    sizes = np.abs(directions)
+    largest = (sizes >= sizes.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(columns)])
+    return centre, variances[:wanted], (directions * signs)[:, :wanted]

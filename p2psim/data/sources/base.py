@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from p2psim.core.options import Options
-from p2psim.data.records import Held, Request, Table
+from p2psim.data.records import DataRequest, Held, Table
 
 
 class DataSource(Options):
@@ -43,12 +43,12 @@ class DataSource(Options):
     generated: ClassVar[bool] = False
 
     @abstractmethod
-    def load(self, request: Request) -> Table | Held:
+    def load(self, request: DataRequest) -> Table | Held:
         """Read or draw the records.
 
         Parameters
         ----------
-        request : Request
+        request : DataRequest
             What the scenario asks for. The whole randomness of a source comes from its key:
             ``p2psim.core.randomness.generator(request.key, agent)``.
 

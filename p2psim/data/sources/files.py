@@ -1,6 +1,6 @@
 """Data from the user's own files: CSV and Parquet, their fingerprints, and warnings about columns that are left out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -11,7 +11,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.paths import DataPath, sha256_of
 from p2psim.core.text_tables import repeated
 from p2psim.data.columns import NotNumbersError, require
-from p2psim.data.records import Request, Table
+from p2psim.data.records import DataRequest, Table
 from p2psim.data.sources.base import DataSource
 from p2psim.data.table_file import TableFile, read_csv, read_parquet
 
@@ -26,7 +26,7 @@ def left_out_of(path: str | Path, names: Sequence[str]) -> tuple[str, ...]:
     return (f"columns of {path} left out of the features: {', '.join(names)}",) if names else ()
 
 
-def numeric_table(file: TableFile, y: str, x: list[str] | None, request: Request) -> Table:
+def numeric_table(file: TableFile, y: str, x: list[str] | None, request: DataRequest) -> Table:
     """Make a table of a file's columns.
 
     Parameters
@@ -37,7 +37,7 @@ def numeric_table(file: TableFile, y: str, x: list[str] | None, request: Request
     x : list of str or None
         Features; None: every other column that holds numbers, except the one that the partition goes by. Columns that
         are left out then are named in a warning.
-    request : Request
+    request : DataRequest
 
     Raises
     ------
@@ -105,47 +105,39 @@ def _features(
     return known, why
 
 
-class CSVFile(DataSource):
+class TableSource(DataSource):
+    """Base of sources that are files of the user: one row a record, numbers without gaps."""
+
+    citation: ClassVar[str] = "yours"
+    licence: ClassVar[str] = "yours"
+    needs: ClassVar[str] = "path: the file"
+
+    path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
+    y: str = Field(description="column of labels")
+    x: list[str] | None = Field(
+        None,
+        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
+        "is named in a warning",
+    )
+
+    read: ClassVar[Callable[[str, str], TableFile]]
+
+    def load(self, request: DataRequest) -> Table:
+        """Read the file; see `numeric_table` for what is refused."""
+        return numeric_table(type(self).read(self.path, "data.source.path"), self.y, self.x, request)
+
+
+class CSVFile(TableSource):
     """A CSV file: one row a record, numbers without gaps."""
 
     about: ClassVar[str] = "your own CSV file; y and x are columns"
-    citation: ClassVar[str] = "yours"
-    licence: ClassVar[str] = "yours"
-    needs: ClassVar[str] = "path: the file"
-    generated: ClassVar[bool] = False
-
     kind: Literal["csv"] = "csv"
-    path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
-    y: str = Field(description="column of labels")
-    x: list[str] | None = Field(
-        None,
-        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
-        "is named in a warning",
-    )
-
-    def load(self, request: Request) -> Table:
-        """Read the file; see `numeric_table` for what is refused."""
-        return numeric_table(read_csv(self.path, "data.source.path"), self.y, self.x, request)
+    read: ClassVar[Callable[[str, str], TableFile]] = read_csv
 
 
-class ParquetFile(DataSource):
+class ParquetFile(TableSource):
     """A Parquet file: one row a record, numbers without gaps."""
 
     about: ClassVar[str] = "your own Parquet file; y and x are columns"
-    citation: ClassVar[str] = "yours"
-    licence: ClassVar[str] = "yours"
-    needs: ClassVar[str] = "path: the file"
-    generated: ClassVar[bool] = False
-
     kind: Literal["parquet"] = "parquet"
-    path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
-    y: str = Field(description="column of labels")
-    x: list[str] | None = Field(
-        None,
-        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
-        "is named in a warning",
-    )
-
-    def load(self, request: Request) -> Table:
-        """Read the file; see `numeric_table` for what is refused."""
-        return numeric_table(read_parquet(self.path, "data.source.path"), self.y, self.x, request)
+    read: ClassVar[Callable[[str, str], TableFile]] = read_parquet

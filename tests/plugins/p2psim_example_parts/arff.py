@@ -14,7 +14,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.paths import DataPath, checked, sha256_of
 from p2psim.core.text_tables import number
 from p2psim.data.columns import require
-from p2psim.data.records import Request, Table
+from p2psim.data.records import DataRequest, Table
 
 KEY = "data.source.path"
 ATTRIBUTE = re.compile(r"@attribute\s+('[^']+'|\"[^\"]+\"|[^\s{]+)\s*(\{.*\}|\S+)", re.IGNORECASE)
@@ -35,7 +35,7 @@ class Arff(p2psim.DataSource):
     licence: ClassVar[str] = "yours"
     needs: ClassVar[str] = "path: the file"
 
-    def load(self, request: Request) -> Table:
+    def load(self, request: DataRequest) -> Table:
         """Read the file: all attributes but y and the partition's are features, nominal ones by their places."""
         place = checked(self.path, KEY)
         attributes, rows, lines = _read(place)

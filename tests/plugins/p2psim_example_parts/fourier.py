@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
-from p2psim.data.features import Fitted
+from p2psim.data.features.maps import Fitted
 
 
 @p2psim.register

@@ -8,8 +8,7 @@ from pydantic import Field
 import p2psim
 from p2psim.core.errors import MeaningError
 from p2psim.data.labels import Column
-from p2psim.data.partitions.base import cut, number_of, numbered
-from p2psim.data.partitions.sizes import proportional
+from p2psim.data.partitions import cut, number_of, numbered, proportional
 
 
 @p2psim.register

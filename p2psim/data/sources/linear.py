@@ -1,0 +1,364 @@
+"""Generated linear models: regression, y = xᵀθ + noise, and classification, y = sign(xᵀθ_i), a θ_i for each agent.
+
+The classes are those of Bellet et al. (2018), section 5.1. Each agent draws from its own stream: another agent more
+changes nobody's records.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import (
+    BY_NAME,
+    Count,
+    Few,
+    Fraction,
+    Index,
+    NonNegative,
+    Options,
+    Positive,
+    per_agent,
+)
+from p2psim.core.randomness import generator
+from p2psim.data.records import PUBLIC, TARGETS, DataRequest, Held, TestSet, offsets_of
+from p2psim.data.scaling import pull_within
+from p2psim.data.sources.base import DataSource
+
+
+class FeatureDistribution(Options):
+    """Base of distributions of the features."""
+
+    @abstractmethod
+    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
+        """Fill X, shape (n, p), C-contiguous, with independent rows."""
+
+    def bounds(self, dimension: int) -> tuple[float | None, float | None]:
+        """Bounds on ‖x‖₁ and on |x_j| that hold whatever is drawn; None where there is none."""
+        return None, None
+
+
+class L1BallFeatures(FeatureDistribution):
+    """x uniform in the ball ‖x‖₁ ≤ radius."""
+
+    kind: Literal["l1-ball"] = "l1-ball"
+    radius: Positive = Field(1.0, description="largest ‖x‖₁")
+
+    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
+        """Fill X.
+
+        p + 1 exponentials over their sum are uniform on the simplex: without the last, in its inside; a Laplace
+        variable is an exponential with a random sign.
+        """
+        X[:] = random.laplace(size=X.shape)
+        total = random.exponential(size=len(X))
+        for column in X.T:
+            total += np.abs(column)
+        X *= (self.radius / total)[:, None]
+        pull_within(X, self.radius)
+
+    def bounds(self, dimension: int) -> tuple[float | None, float | None]:
+        """The radius, for both."""
+        return self.radius, self.radius
+
+
+class GaussianFeatures(FeatureDistribution):
+    """Independent standard normal coordinates; no bound holds."""
+
+    kind: Literal["gaussian"] = "gaussian"
+
+    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
+        """Fill X."""
+        random.standard_normal(out=X)
+
+
+class UniformFeatures(FeatureDistribution):
+    """Independent coordinates, uniform in [−bound, bound]."""
+
+    kind: Literal["uniform"] = "uniform"
+    bound: Positive = Field(1.0, description="largest |x_j|")
+
+    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
+        """Fill X."""
+        random.random(out=X)
+        X -= 0.5
+        X *= 2 * self.bound
+
+    def bounds(self, dimension: int) -> tuple[float | None, float | None]:
+        """The bound of a coordinate, and p times that."""
+        return dimension * self.bound, self.bound
+
+
+Features = Annotated[
+    L1BallFeatures | GaussianFeatures | UniformFeatures, Field(discriminator="kind"), BY_NAME
+]
+
+
+def _points_kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "distribution" if set(value) & set(Distribution.model_fields) else "mapping"
+    return "distribution" if isinstance(value, Distribution) else "number"
+
+
+def _text_keys(value: Any) -> Any:
+    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else value
+
+
+#: Records of each agent: a number for all, a mapping from agent to number, or a distribution.
+Points = Annotated[
+    Annotated[Count, Tag("number")]
+    | Annotated[Distribution, Tag("distribution")]
+    | Annotated[dict[str, Count], Tag("mapping")],
+    Discriminator(_points_kind),
+    BeforeValidator(_text_keys),
+]
+
+#: What `Points` say, for descriptions of keys.
+_POINTS = (
+    "a number, a mapping, or a distribution of whole numbers from 1 on: `uniform` takes each from its lower "
+    "to its upper end, both included, equally often; draws of the others are rounded"
+)
+
+
+def _draw_size(points: Distribution, random: np.random.Generator) -> int:
+    """Draw a number of records, at least 1.
+
+    Raises
+    ------
+    MeaningError
+        If a uniform distribution has no such whole number between its ends.
+    """
+    if points.uniform is None:
+        return max(1, round(float(points.sample(random, 1)[0])))
+    low, high = max(1, math.ceil(points.uniform[0])), math.floor(points.uniform[1])
+    if low > high:
+        raise MeaningError("data.source.points", f"no whole number from 1 on lies in {list(points.uniform)}")
+    return int(random.integers(low, high, endpoint=True))
+
+
+class _LinearSource(DataSource):
+    """What both sources share: how many agents there are, and how many records each draws."""
+
+    licence: ClassVar[str] = "none needed"
+    generated: ClassVar[bool] = True
+
+    agents: Few | None = Field(None, description="number of agents; left out, the topology's")
+    dimension: Count
+    points: Points
+
+    def _sizes(self, request: DataRequest) -> np.ndarray:
+        """Number of records of each agent, shape (N,); a distribution's are the first draw of the agent's stream.
+
+        Raises
+        ------
+        MeaningError
+            If neither this key nor the network says how many agents there are, or they disagree; or if an agent has
+            no number of records, or a number no agent.
+        """
+        agents = self.agents or request.agents
+        if agents is None:
+            raise MeaningError("data.source.agents", "say how many agents there are, here or in the topology")
+        if request.agents not in (None, agents):
+            raise MeaningError("data.source.agents", f"is {agents}, but the topology has {request.agents}")
+        if isinstance(self.points, Distribution):
+            drawn = (_draw_size(self.points, generator(request.key, agent)) for agent in range(agents))
+            return np.fromiter(drawn, np.int64, agents)
+        if isinstance(self.points, int):
+            return np.full(agents, self.points, dtype=np.int64)
+        labels = tuple(map(str, range(agents))) if request.labels is None else request.labels
+        return per_agent(self.points, labels, key="data.source.points").astype(np.int64)
+
+    def _stream(self, key: np.ndarray, agent: int) -> np.random.Generator:
+        """An agent's stream after its number of records; made anew, as a million of them fill the memory."""
+        random = generator(key, agent)
+        if isinstance(self.points, Distribution):
+            _draw_size(self.points, random)
+        return random
+
+    def _held(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        offsets: np.ndarray,
+        public: tuple[np.ndarray, np.ndarray],
+        notes: Mapping[str, object],
+        **others: Any,
+    ) -> Held:
+        names = tuple(f"x{j + 1}" for j in range(self.dimension))
+        labels = tuple(map(str, range(len(offsets) - 1)))
+        written = {"columns": list(names), **notes}
+        return Held(X, y, offsets, names, labels, *public, *self.x_bounds(), written, **others)
+
+
+class SharedModel(Options):
+    """One θ for all agents, in a uniformly random direction."""
+
+    kind: Literal["common"] = "common"
+    norm: NonNegative = Field(1.0, description="Euclidean norm of θ")
+
+
+class LinearRegression(_LinearSource):
+    """Made-up numbers, drawn for each agent from its own stream: another agent more changes nobody's records."""
+
+    about: ClassVar[str] = "generated: y = xᵀθ + noise, any number of agents and records"
+    citation: ClassVar[str] = "generated by p2psim"
+
+    kind: Literal["linear-regression"] = "linear-regression"
+    dimension: Count = Field(10, description="number of features p")
+    points: Points = Field(1000, description=f"records of each agent: {_POINTS}")
+    noise: NonNegative = Field(0.1, description="standard deviation of the noise on y")
+    x: Features = Field(L1BallFeatures(), description="distribution of the features")
+    targets: Annotated[SharedModel, BY_NAME] = Field(SharedModel(), description="distribution of θ")
+
+    def load(self, request: DataRequest) -> Held:
+        """Draw all records.
+
+        Raises
+        ------
+        MeaningError
+            If the number of agents is not known, or not the network's, or an agent has no number of points.
+        """
+        sizes, p = self._sizes(request), self.dimension
+        direction = generator(request.key, TARGETS).standard_normal(p)
+        target = direction * (self.targets.norm / np.linalg.norm(direction))
+        offsets = offsets_of(sizes)
+        X, y = np.empty((offsets[-1], p)), np.empty(offsets[-1])
+        for agent, (start, stop) in enumerate(pairwise(offsets)):
+            self._draw(self._stream(request.key, agent), X[start:stop], y[start:stop], target)
+        public = np.empty((request.public, p)), np.empty(request.public)
+        self._draw(generator(request.key, PUBLIC), *public, target)
+        return self._held(X, y, offsets, public, {"target": target.tolist()})
+
+    def x_bounds(self) -> tuple[float | None, float | None]:
+        """Bounds of the distribution of the features."""
+        return self.x.bounds(self.dimension)
+
+    def _draw(self, random: np.random.Generator, X: np.ndarray, y: np.ndarray, target: np.ndarray) -> None:
+        """Fill X (n, p) and y (n,)."""
+        self.x.fill(random, X)
+        random.standard_normal(out=y)
+        y *= self.noise
+        # Column by column, as a product through BLAS could depend on where the rows lie in memory.
+        for column, weight in zip(X.T, target, strict=True):
+            y += column * weight
+
+
+class Subspace(Options):
+    """θ_i has independent normal first coordinates, of mean 0 and mean square length 1, and 0 elsewhere.
+
+    In many dimensions, directions drawn from all of them are all but orthogonal, and no agent could learn
+    from another.
+    """
+
+    kind: Literal["subspace"] = "subspace"
+    dimension: Count = Field(2, description="number of coordinates d that are not 0, each N(0, 1/d)")
+
+    def draw(self, random: np.random.Generator, shared: np.ndarray) -> np.ndarray:
+        """Draw θ_i, shape (p,)."""
+        target = np.zeros(shared.size)
+        target[: self.dimension] = random.standard_normal(self.dimension) / np.sqrt(self.dimension)
+        return target
+
+
+class SharedDirection(Options):
+    """θ_i is one uniformly random unit vector for all, plus the agent's own normal vector."""
+
+    kind: Literal["common"] = "common"
+    spread: NonNegative = Field(
+        0.0,
+        description="root mean square length s of an agent's own part, N(0, s²/p) a coordinate: "
+        "the tangent of its typical angle with the common direction",
+    )
+
+    def draw(self, random: np.random.Generator, shared: np.ndarray) -> np.ndarray:
+        """Draw θ_i, shape (p,)."""
+        return shared + self.spread / np.sqrt(shared.size) * random.standard_normal(shared.size)
+
+
+class LinearClassification(_LinearSource):
+    """Made-up classes ±1, drawn for each agent from its own stream: another agent more changes nobody's records.
+
+    Public rows are those of one more person, whose θ is drawn like an agent's.
+    """
+
+    about: ClassVar[str] = "generated: y = sign(xᵀθ), a θ for each agent, labels flipped at random"
+    citation: ClassVar[str] = (
+        "generated by p2psim; after Bellet, Guerraoui, Taziki, Tommasi (AISTATS 2018), section 5.1"
+    )
+
+    kind: Literal["linear-classification"] = "linear-classification"
+    dimension: Count = Field(20, description="number of features p")
+    points: Points = Field(100, description=f"training records of each agent: {_POINTS}")
+    label_noise: Fraction = Field(
+        0.05, description="probability that the label of a training record is flipped; test labels are right"
+    )
+    test_points: Index = Field(100, description="test records of each agent")
+    targets: Annotated[Subspace | SharedDirection, Field(discriminator="kind"), BY_NAME] = Field(
+        Subspace(), description="distribution of θ"
+    )
+    x: Features = Field(UniformFeatures(), description="distribution of the features")
+
+    def load(self, request: DataRequest) -> Held:
+        """Draw all records.
+
+        Raises
+        ------
+        MeaningError
+            If the number of agents is not known, or not the network's, an agent has no number of points, or
+            the targets' subspace has more dimensions than there are features.
+        """
+        p, tests = self.dimension, self.test_points
+        if (inside := getattr(self.targets, "dimension", 0)) > p:
+            raise MeaningError(
+                "data.source.targets.dimension", f"must be at most the {p} features, got {inside}"
+            )
+        sizes = self._sizes(request)
+        offsets, test_offsets = offsets_of(sizes), np.arange(sizes.size + 1, dtype=np.int64) * tests
+        shared = generator(request.key, TARGETS).standard_normal(p)
+        shared /= np.linalg.norm(shared)
+        X, test_X = np.empty((offsets[-1], p)), np.empty((test_offsets[-1], p))
+        chances, targets = np.empty(offsets[-1]), np.empty((sizes.size, p))
+        for agent, (start, stop) in enumerate(pairwise(offsets)):
+            stream = self._stream(request.key, agent)
+            targets[agent] = self.targets.draw(stream, shared)
+            self.x.fill(stream, X[start:stop])
+            stream.random(out=chances[start:stop])
+            self.x.fill(stream, test_X[test_offsets[agent] : test_offsets[agent + 1]])
+        stream = generator(request.key, PUBLIC)
+        public, target = np.empty((request.public, p)), self.targets.draw(stream, shared)
+        self.x.fill(stream, public)
+        public_signs = _signs(public, target[None], np.array([request.public]))
+        return self._held(
+            X,
+            self._flipped(_signs(X, targets, sizes), chances),
+            offsets,
+            (public, self._flipped(public_signs, stream.random(request.public))),
+            {},
+            test=TestSet(test_X, _signs(test_X, targets, np.diff(test_offsets)), test_offsets),
+            targets=targets,
+        )
+
+    def x_bounds(self) -> tuple[float | None, float | None]:
+        """Bounds of the distribution of the features."""
+        return self.x.bounds(self.dimension)
+
+    def _flipped(self, y: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        return np.where(chances < self.label_noise, -y, y)
+
+
+def _signs(X: np.ndarray, targets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """sign(xᵀθ) of rows that lie owner by owner; +1 where it is 0, as a label is never 0.
+
+    Column by column, as a product through BLAS could depend on where the rows lie in memory.
+    """
+    products = np.zeros(len(X))
+    for column, weights in zip(X.T, targets.T, strict=True):
+        if weights.any():
+            products += column * np.repeat(weights, sizes)
+    return np.where(products < 0, -1.0, 1.0)
