@@ -18,7 +18,6 @@ from p2psim.audit.trial import Trial, try_out
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
 from p2psim.learning.batches import batch_of
-from p2psim.learning.section import STARS
 from p2psim.privacy.audit import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
@@ -202,7 +201,7 @@ def _excuse(scenario: Scenario) -> str:
         return "cells without noise claim nothing"
     if not getattr(algorithm, "touches_data", True):
         return f"{algorithm.kind} releases nothing but its start"
-    if algorithm.kind not in (*STARS, "coordinate-descent", "gossip-admm"):
+    if not algorithm.star_exchanges and algorithm.kind not in ("coordinate-descent", "gossip-admm"):
         return f"releases of {algorithm.kind} were not audited"
     return ""
 

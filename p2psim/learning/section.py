@@ -77,13 +77,6 @@ Algorithm = Annotated[
     BY_NAME,
 ]
 
-#: Algorithms of a central learner, by the exchanges that they take.
-STARS = {
-    "async-star": ("request", "poll"),
-    "synchronous-descent": ("round",),
-    "synchronous-averaging": ("round",),
-}
-
 
 def _number_or_name(value: Any) -> str:
     if not isinstance(value, str):

@@ -26,6 +26,8 @@ class LearningAlgorithm(Options):
         Its name.
     adapter : str
         Module of `p2psim.simulation.algorithms` that turns it into numbers.
+    star_exchanges : tuple of str
+        Of a central learner, the exchanges that it takes; empty for agents on a graph.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -33,6 +35,7 @@ class LearningAlgorithm(Options):
 
     part_kind: ClassVar[str] = "algorithm"
     adapter: ClassVar[str] = "graph"
+    star_exchanges: ClassVar[tuple[str, ...]] = ()
 
 
 class RunEnd(LearningAlgorithm):

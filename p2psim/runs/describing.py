@@ -20,7 +20,7 @@ from p2psim.scenario.faults import show
 from p2psim.scenario.nodes import plain
 from p2psim.scenario.notices import Warned
 from p2psim.scenario.record import metric_named
-from p2psim.scenario.sweep import swept_keys
+from p2psim.scenario.sweep import read_sweep, swept_keys
 from p2psim.scenario.yaml import cells_named, read, read_file
 from p2psim.simulation.outcome import differing
 
@@ -205,7 +205,7 @@ def differences(file: Path, scenario: "Scenario", most: int = 4) -> str:
         before, now = read_file(file), read(scenario.to_yaml())
     except InputError:
         return ""
-    swept = [swept_keys(before), swept_keys(now)]
+    swept = [swept_keys(read_sweep(node.child("sweep"))[0]) for node in (before, now)]
     free = (*_FREE, *swept[0], *swept[1])
     old, new = dict(_leaves(plain(before), free)), dict(_leaves(plain(now), free))
     if swept[0] != swept[1]:

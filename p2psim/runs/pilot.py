@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p2psim.core.errors import Fault, InputError
-from p2psim.learning.section import STARS
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
 from p2psim.runs.invocations import peak_memory
 from p2psim.scenario.record import fewest, most
@@ -196,7 +195,7 @@ def _needs(scenario: Scenario) -> list[Need]:
         needs.append(
             Need(_NUMBER * rows * dimension, f"{rows:,.0f} records of {dimension:,} features", numbers)
         )
-        if scenario.learning.algorithm.kind in STARS:
+        if scenario.learning.algorithm.star_exchanges:
             what = f"the products of {dimension:,} features of {agents:,} owners"
             needs.append(
                 Need(

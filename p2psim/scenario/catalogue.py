@@ -108,52 +108,24 @@ def parts(schemas: Schemas) -> list[SectionInfo]:
     return collected
 
 
-def models_of(schemas: Schemas, schema: Schema) -> Iterator[Schema]:
-    """Yield the models that a value can be, or that the entries of a list or mapping can be."""
-    bare = schemas.bare(schema)
-    kind = bare["type"]
-    if kind == "model":
-        yield bare
-    elif kind == "tagged-union":
-        for choice in bare["choices"].values():
-            yield from models_of(schemas, choice)
-    elif kind == "union":
-        for choice in bare["choices"]:
-            yield from models_of(schemas, choice[0] if isinstance(choice, tuple) else choice)
-    elif kind == "list" and "items_schema" in bare:
-        yield from models_of(schemas, bare["items_schema"])
-    elif kind == "dict" and "values_schema" in bare:
-        yield from models_of(schemas, bare["values_schema"])
-
-
-def meaning_of(schema: Schema) -> str:
-    """Return the first paragraph of a model's docstring, on one line."""
-    text: Any = schema["cls"].__doc__ or ""
-    return " ".join(text.strip().split("\n\n")[0].split())
-
-
 def _collect(schemas: Schemas, key: str, schema: Schema, collected: list[SectionInfo]) -> None:
-    for model in models_of(schemas, schema):
-        part = SectionInfo(key, kind_of(schemas, model), meaning_of(model), model)
-        if model["cls"] is Distribution:
-            continue  # stands in many places, and is explained once
-        collected.append(part)
-        for name, field in schemas.fields(model).items():
+    for leaf in schemas.leaves(schema):
+        if leaf["type"] != "model" or leaf["cls"] is Distribution:
+            continue  # a distribution stands in many places, and is explained once
+        text = leaf["cls"].__doc__ or ""
+        meaning = " ".join(text.strip().split("\n\n")[0].split())
+        collected.append(SectionInfo(key, kind_of(schemas, leaf), meaning, leaf))
+        for name, field in schemas.fields(leaf).items():
             _collect(schemas, f"{key}.{name}".lstrip("."), field, collected)
 
 
 def _choices(schemas: Schemas, schema: Schema) -> Iterator[tuple[str, str]]:
     """Names that a value can be, and what registered parts that are named say of themselves."""
-    bare = schemas.bare(schema)
-    if bare["type"] == "literal":
-        kind = bare.get("metadata", {}).get("part_kind")
-        named: Any = registered(kind) if kind else {}
-        yield from ((str(name), getattr(named.get(name), "meaning", "")) for name in bare["expected"])
-    elif bare["type"] == "list" and "items_schema" in bare:
-        yield from _choices(schemas, bare["items_schema"])
-    elif bare["type"] == "tagged-union" and not isinstance(bare["discriminator"], str):
-        for choice in bare["choices"].values():
-            yield from _choices(schemas, choice)
+    for leaf in schemas.leaves(schema):
+        if leaf["type"] == "literal":
+            kind = leaf.get("metadata", {}).get("part_kind")
+            named: Any = registered(kind) if kind else {}
+            yield from ((str(name), getattr(named.get(name), "meaning", "")) for name in leaf["expected"])
 
 
 _REDUCTION = {

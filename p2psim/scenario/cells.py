@@ -20,7 +20,7 @@ from p2psim.core.options import INT64
 from p2psim.scenario.faults import ordered
 from p2psim.scenario.fields import AnyScenario, ScenarioFields, validated
 from p2psim.scenario.nodes import Node, at, place_of, plain
-from p2psim.scenario.sweep import combinations, read_sweep, steps_of, too_many, with_value
+from p2psim.scenario.sweep import combinations, read_sweep, steps_of, swept_keys, too_many, with_value
 
 #: Written in front of what is hashed; changes only when the meaning of a scenario does.
 HASH_VERSION = "p2psim-scenario-1"
@@ -83,8 +83,7 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         raise InputError(*ordered(faults))
     if _latest is not None and _latest[0] is scenario:
         return list(_latest[1])
-    outside = {k: entry for k, entry in node.content.items() if k not in ("sweep", "figure")}
-    base = Node(outside, node.place, node.keys)
+    base = node.without("sweep", "figure")
     combined: list[tuple[dict[str, int], AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
@@ -137,9 +136,8 @@ def identity(scenario: ScenarioFields) -> str:
     tree.pop("fitted", None)
     del tree["network"]["engine"]
     tree["sweep"] = [list(axis.keys) for axis in axes]
-    for axis in axes:
-        for key in axis.keys:
-            _remove(tree, steps_of(key))
+    for key in swept_keys(axes):
+        _remove(tree, steps_of(key))
     return _hash(tree)
 
 

@@ -7,10 +7,10 @@ import difflib
 import errno
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -19,7 +19,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.options import INT32, INT64
 from p2psim.core.paths import at_home
-from p2psim.scenario.nodes import Node, Place, at, from_python, place_of
+from p2psim.scenario.nodes import Node, at, place_of, placed
 
 Schema = Mapping[str, Any]
 
@@ -54,6 +54,25 @@ class Schemas:
         """Fields of a model's schema, by key."""
         inside = self.bare(self.bare(schema)["schema"])
         return {key: field["schema"] for key, field in inside["fields"].items()}
+
+    def choices(self, schema: Schema) -> list[Schema]:
+        """Choices of a union."""
+        listed = schema["choices"]
+        if schema["type"] == "tagged-union":
+            return list(listed.values())
+        return [choice[0] if isinstance(choice, tuple) else choice for choice in listed]
+
+    def leaves(self, schema: Schema) -> Iterator[Schema]:
+        """What a value can be, or an entry of a list or mapping: the bare schemas inside unions and containers."""
+        bare = self.bare(schema)
+        inside = [bare[key] for key in ("items_schema", "values_schema") if key in bare]
+        if bare["type"] in ("tagged-union", "union"):
+            inside = self.choices(bare)
+        elif bare["type"] not in ("list", "dict") or not inside:
+            yield bare
+            return
+        for choice in inside:
+            yield from self.leaves(choice)
 
 
 @dataclass(frozen=True)
@@ -91,9 +110,10 @@ def follow(schemas: Schemas, location: Sequence[str | int]) -> SchemaLocation:
             schema, union = bare["choices"].get(element), bare
         elif bare is not None and kind == "union":
             # The element names a choice. What is wrong with the value itself is told of the whole union.
-            deeper = [_choice(choice) for choice in bare["choices"]]
             deeper = [
-                choice for choice in deeper if schemas.bare(choice)["type"] in ("model", "dict", "list")
+                choice
+                for choice in schemas.choices(bare)
+                if schemas.bare(choice)["type"] in ("model", "dict", "list")
             ]
             schema = bare if i == len(location) - 1 else deeper[0] if len(deeper) == 1 else None
         else:
@@ -105,21 +125,14 @@ def follow(schemas: Schemas, location: Sequence[str | int]) -> SchemaLocation:
 
 
 def _entry(schemas: Schemas, schema: Schema | None, element: str | int) -> Schema | None:
-    kind = schema["type"] if schema is not None else None
     if schema is None:
         return None
-    if kind == "model":
+    if schema["type"] == "model":
         return schemas.fields(schema).get(str(element))
-    if kind == "dict":
-        values: Schema | None = schema.get("values_schema")
-        return values
-    if kind == "list":
-        items: Schema | None = schema.get("items_schema")
-        return items
-    if kind == "tuple" and isinstance(element, int):
-        listed: list[Schema] = schema["items_schema"]
-        return listed[element] if element < len(listed) else None
-    return None
+    entries: Any = schema.get({"dict": "values_schema"}.get(schema["type"], "items_schema"))
+    if schema["type"] == "tuple":
+        entries = dict(enumerate(entries)).get(cast(int, element))
+    return cast("Schema | None", entries)
 
 
 def phrase(schemas: Schemas, schema: Schema) -> str:
@@ -146,14 +159,13 @@ def phrase(schemas: Schemas, schema: Schema) -> str:
     if kind == "model":
         if bare["cls"] is Distribution:
             return "a distribution"
-        kinds = kind_of(schemas, bare)
-        return f"{kinds} or a mapping with kind: {kinds}" if kinds else _keys(schemas, bare)
-    if kind == "tagged-union":
-        if isinstance(bare["discriminator"], str):
-            return f"a part of kind {', '.join(map(str, bare['choices']))}"
-        return " or ".join(phrase(schemas, choice) for choice in bare["choices"].values())
-    if kind == "union":
-        return " or ".join(phrase(schemas, _choice(choice)) for choice in bare["choices"])
+        if name := kind_of(schemas, bare):
+            return f"{name} or a mapping with kind: {name}"
+        return f"a mapping of {', '.join(schemas.fields(bare))}"
+    if kind == "tagged-union" and isinstance(bare["discriminator"], str):
+        return f"a part of kind {', '.join(map(str, bare['choices']))}"
+    if kind in ("tagged-union", "union"):
+        return " or ".join(phrase(schemas, choice) for choice in schemas.choices(bare))
     return {"bool": "true or false", "str": "text", "any": "any value", "none": "null"}.get(
         kind, "another value"
     )
@@ -165,36 +177,16 @@ def kind_of(schemas: Schemas, schema: Schema) -> str:
     return str(schemas.bare(kind)["expected"][0]) if kind is not None else ""
 
 
-def _choice(choice: Any) -> Schema:
-    chosen: Schema = choice[0] if isinstance(choice, tuple) else choice
-    return chosen
-
-
-def _keys(schemas: Schemas, schema: Schema) -> str:
-    return f"a mapping of {', '.join(schemas.fields(schema))}"
-
-
 def _number(noun: str, schema: Schema) -> str:
     above, below = schema.get("gt"), schema.get("lt")
     least, most = (None if bound in OF_COLUMNS else bound for bound in (schema.get("ge"), schema.get("le")))
     if least is not None and most is not None:
-        return f"a {noun} from {_short(least)} to {_short(most)}"
+        return f"a {noun} from {least:g} to {most:g}"
     if above is not None and below is not None:
-        return f"a {noun} between {_short(above)} and {_short(below)}, both excluded"
-    if above == 0:
-        words = f"a positive {noun}"
-    else:
-        bounds = [("above", above), ("of at least", least)]
-        words = " ".join(
-            [f"a {noun}", *(f"{word} {_short(bound)}" for word, bound in bounds if bound is not None)]
-        )
-    for word, bound in (("below", below), ("of at most", most)):
-        words += f" {word} {_short(bound)}" if bound is not None else ""
-    return words
-
-
-def _short(number: float) -> str:
-    return f"{number:g}"
+        return f"a {noun} between {above:g} and {below:g}, both excluded"
+    words = f"a positive {noun}" if above == 0 else f"a {noun}"
+    bounds = {"above": above or None, "of at least": least, "below": below, "of at most": most}
+    return words + "".join(f" {word} {bound:g}" for word, bound in bounds.items() if bound is not None)
 
 
 #: Problems, beside wrong types, that are told best by saying what the value must be.
@@ -234,11 +226,12 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
     """
     schemas = Schemas(model)
     details = [(detail, follow(schemas, detail["loc"])) for detail in error.errors(include_url=False)]
-    unknown = [spot.steps[:-1] for detail, spot in details if _is_wrong_kind(detail, spot)]
-    faults = []
-    for detail, spot in details:
-        if _is_wrong_kind(detail, spot) or not any(spot.steps[: len(steps)] == steps for steps in unknown):
-            faults.append(_fault(detail, spot, schemas, node))
+    unknown = [where.steps[:-1] for detail, where in details if _is_wrong_kind(detail, where)]
+    faults = (
+        _fault(detail, where, schemas, node)
+        for detail, where in details
+        if _is_wrong_kind(detail, where) or not any(where.steps[: len(steps)] == steps for steps in unknown)
+    )
     return list(dict.fromkeys(faults))
 
 
@@ -259,7 +252,7 @@ def given(model: type[Model], **arguments: Any) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise InputError(*faults_of(error, model, from_python(values, Place()))) from None
+        raise InputError(*faults_of(error, model, placed(values))) from None
 
 
 def path_of(name: str, value: object) -> Path:
@@ -308,10 +301,8 @@ def ordered(faults: Iterable[Fault]) -> list[Fault]:
 
 def unknown(noun: str, name: object, known: Sequence[str]) -> str:
     """Say that a name is not known, which are, and which one was probably meant."""
-    near = nearest(str(name), known)
-    return f"unknown {noun} {show(name)}; known: {', '.join(known)}" + (
-        f"; did you mean {near}?" if near else ""
-    )
+    cure = f"; did you mean {near}?" if (near := nearest(str(name), known)) else ""
+    return f"unknown {noun} {show(name)}; known: {', '.join(known)}{cure}"
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
@@ -338,48 +329,48 @@ def show(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _is_wrong_kind(detail: Any, spot: SchemaLocation) -> bool:
-    return detail["type"] == "literal_error" and spot.steps[-1:] == ("kind",)
+def _is_wrong_kind(detail: Any, where: SchemaLocation) -> bool:
+    return detail["type"] == "literal_error" and where.steps[-1:] == ("kind",)
 
 
-def _fault(detail: Any, spot: SchemaLocation, schemas: Schemas, node: Node) -> Fault:
-    steps, problem = spot.steps, detail["type"]
+def _fault(detail: Any, where: SchemaLocation, schemas: Schemas, node: Node) -> Fault:
+    steps, schema = where.steps, where.schema
+    place, key, message = steps, steps, ""
+    problem = detail["type"]
     if problem == "extra_forbidden":
-        known = list(schemas.fields(spot.inside)) if spot.inside is not None else []
+        known = list(schemas.fields(where.inside)) if where.inside is not None else []
         near = nearest(steps[-1], known)
-        cure = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
-        return at(place_of(node, steps, key=True), ".".join(steps), f"unknown key; {cure}")
-    if problem == "missing" and spot.inside is not None and spot.inside["type"] == "tuple":
-        expected = phrase(schemas, spot.inside)
-        message = f"must be {expected}, got {show(detail['input'])}"
-        return at(place_of(node, steps[:-1]), ".".join(steps[:-1]), message)
-    if problem == "missing":
-        expected = f": {phrase(schemas, schemas.bare(spot.schema))}" if spot.schema is not None else ""
-        return at(place_of(node, steps[:-1]), ".".join(steps), f"is required{expected}")
-    if problem == "union_tag_invalid":
-        known = list(schemas.bare(spot.schema)["choices"]) if spot.schema is not None else []
-        kind = detail["ctx"]["tag"]
+        message = f"unknown key; {f'did you mean {near}?' if near else 'known: ' + ', '.join(known)}"
+    elif problem == "missing":
+        place = steps[:-1]
+        if where.inside is not None and where.inside["type"] == "tuple":
+            key = place
+            message = f"must be {phrase(schemas, where.inside)}, got {show(detail['input'])}"
+        else:
+            expected = f": {phrase(schemas, schemas.bare(schema))}" if schema is not None else ""
+            message = f"is required{expected}"
+    elif problem == "union_tag_invalid":
+        place, kind = (*steps, "kind"), detail["ctx"]["tag"]
+        known = list(schemas.bare(schema)["choices"]) if schema is not None else []
         message = _FORMER.get(kind) or unknown("kind", kind, known)
-        return at(place_of(node, (*steps, "kind")), ".".join(steps), message)
-    if problem == "union_tag_not_found" and spot.schema is not None:
-        known = list(schemas.bare(spot.schema)["choices"])
-        return at(place_of(node, steps), ".".join(steps), f"needs a kind; known: {', '.join(known)}")
-    if _is_wrong_kind(detail, spot):
-        known = (
-            [str(name) for name in schemas.bare(spot.schema)["expected"]] if spot.schema is not None else []
-        )
-        return at(place_of(node, steps), ".".join(steps[:-1]), unknown("kind", detail["input"], known))
-    return at(place_of(node, steps), ".".join(steps), _judgement(detail, spot, schemas))
+    elif problem == "union_tag_not_found" and schema is not None:
+        message = f"needs a kind; known: {', '.join(schemas.bare(schema)['choices'])}"
+    elif _is_wrong_kind(detail, where):
+        key = steps[:-1]
+        known = list(map(str, schemas.bare(schema)["expected"])) if schema is not None else []
+        message = unknown("kind", detail["input"], known)
+    message = message or _judgement(detail, where, schemas)
+    return at(place_of(node, place, key=problem == "extra_forbidden"), ".".join(key), message)
 
 
-def _judgement(detail: Any, spot: SchemaLocation, schemas: Schemas) -> str:
+def _judgement(detail: Any, where: SchemaLocation, schemas: Schemas) -> str:
     """Say what is wrong with a value that stands in the right place."""
     value = detail["input"]
     if detail["type"] in ("value_error", "assertion_error"):
         return str(detail["ctx"]["error"])
-    bare = schemas.bare(spot.schema) if spot.schema is not None else {"type": ""}
+    bare = schemas.bare(where.schema) if where.schema is not None else {"type": ""}
     if bare["type"] == "literal" and detail["type"] == "literal_error" and isinstance(value, str):
-        noun = next((step for step in reversed(spot.steps) if not step.isdecimal()), "value")
+        noun = next((step for step in reversed(where.steps) if not step.isdecimal()), "value")
         return unknown(noun, value, [str(name) for name in bare["expected"]])
     if detail["type"] in ("less_than_equal", "greater_than_equal"):
         ((side, limit),) = detail["ctx"].items()
@@ -388,8 +379,8 @@ def _judgement(detail: Any, spot: SchemaLocation, schemas: Schemas) -> str:
             return f"must be {extreme}, which is all that a column holds, got {show(value)}"
     if detail["type"] == "string_pattern_mismatch":
         return f"must match {detail['ctx']['pattern']}, got {show(value)}"
-    if spot.union is not None and detail["type"].endswith("_type"):
-        return f"must be {phrase(schemas, spot.union)}, got {show(value)}"
-    if spot.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
+    if where.union is not None and detail["type"].endswith("_type"):
+        return f"must be {phrase(schemas, where.union)}, got {show(value)}"
+    if where.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
         return f"must be {phrase(schemas, bare)}, got {show(value)}"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

@@ -19,7 +19,7 @@ from p2psim.core.options import OneOf, Options, Whole
 from p2psim.core.parts import failures, load_installed
 from p2psim.core.randomness import PURPOSES
 from p2psim.data.section import DataSection
-from p2psim.learning.section import STARS, LearningSection
+from p2psim.learning.section import LearningSection
 from p2psim.network.section import NetworkSection
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
@@ -100,7 +100,7 @@ class ScenarioFields(Options, defer_build=True):
 
     def nodes(self) -> Node:
         """Return the resolved scenario as nodes, each with the place that it was written at."""
-        return placed(explicit(self), self._origin.node, Place())
+        return placed(explicit(self), origin=self._origin.node)
 
 
 AnyScenario = TypeVar("AnyScenario", bound=ScenarioFields)
@@ -215,7 +215,7 @@ def _names_a_stranger(error: ValidationError) -> bool:
 def with_metrics(scenario: ScenarioFields) -> RecordSection:
     """What is recorded, also where the file does not say it: of models on a graph other metrics than of a star."""
     record = scenario.record
-    if "metrics" in record.model_fields_set or scenario.learning.algorithm.kind in STARS:
+    if "metrics" in record.model_fields_set or scenario.learning.algorithm.star_exchanges:
         return record
     tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
     test = ["test_accuracy" if scenario.learning.loss.needs_classes else "test_rmse"] if tested else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -70,30 +70,28 @@ def figure_faults(
     return [
         Fault(message, f"figure.{number}.{key}")
         for number, figure in enumerate(figures)
-        for rule in _RULES
-        for key, message in rule(figure, record, list(swept))
+        for messages in (_axes(figure, swept), _of_kind(figure), _recorded(figure, record, swept))
+        for key, message in messages
     ]
 
 
 Messages = Iterator[tuple[str, str]]
 
 
-def _against(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
-    if figure.against is None:
-        return
-    if FIGURES[figure.kind].along_the_run:
-        if figure.against not in AGAINST:
-            yield "against", unknown("axis", figure.against, AGAINST)
-    elif FIGURES[figure.kind].against_a_key:
-        yield from _is_swept("against", figure.against, swept)
-    else:
-        kinds = ", ".join((*having("along_the_run"), *having("against_a_key")))
-        yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
-
-
-def _keys(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _axes(figure: FigureOptions, swept: Collection[str]) -> Messages:
+    """Axes, facets and references are of keys that are swept."""
+    kind = FIGURES[figure.kind]
+    if figure.against is not None:
+        if kind.along_the_run:
+            if figure.against not in AGAINST:
+                yield "against", unknown("axis", figure.against, AGAINST)
+        elif kind.against_a_key:
+            yield from _is_swept("against", figure.against, swept)
+        else:
+            kinds = ", ".join((*having("along_the_run"), *having("against_a_key")))
+            yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
     if figure.facet is not None:
-        if not FIGURES[figure.kind].has_facets:
+        if not kind.has_facets:
             yield "facet", f"{figure.kind} compares all cells, and has one figure"
         elif figure.facet == figure.against:
             yield "facet", f"{figure.facet} is the horizontal axis already"
@@ -103,14 +101,14 @@ def _keys(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) ->
         yield from _is_swept("reference", key, swept)
 
 
-def _is_swept(key: str, name: str, swept: Sequence[str]) -> Messages:
+def _is_swept(key: str, name: str, swept: Collection[str]) -> Messages:
     if not swept:
         yield key, f"{name} is not swept; nothing is"
     elif name not in swept:
-        yield key, unknown("swept key", name, swept)
+        yield key, unknown("swept key", name, list(swept))
 
 
-def _of_one_kind(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _of_kind(figure: FigureOptions) -> Messages:
     """Keys that only some kinds have, and those that these need."""
     kind = FIGURES[figure.kind]
     for key in ("target", "metric", "reference", "against", "agent", "log", "quantile"):
@@ -122,33 +120,20 @@ def _of_one_kind(figure: FigureOptions, record: RecordSection, swept: Sequence[s
             yield key, f"is of {', '.join(having(key))}, not of {figure.kind}"
     if kind.draws and figure.metric not in (None, kind.draws):
         yield "metric", f"{figure.kind} draws {kind.draws}, got {figure.metric}"
-
-
-def _quantile(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
     low, high = figure.quantile
     if not low <= 0.5 <= high:
         yield "quantile", f"must lie on both sides of the median, .5; got {low:g} and {high:g}"
 
 
-def _recorded(figure: FigureOptions, record: RecordSection, swept: Sequence[str]) -> Messages:
+def _recorded(figure: FigureOptions, record: RecordSection, swept: Collection[str]) -> Messages:
     """What is drawn must be recorded; where that is swept, the run tells."""
     if any(key.split(".")[0] in ("record", "learning") and "metric" in key for key in swept):
         return
-    recorded = [*record.metrics, *record.per_agent]
+    kind, recorded = FIGURES[figure.kind], [*record.metrics, *record.per_agent]
     if figure.metric is not None and figure.metric.split("[")[0] not in recorded:
         yield "metric", unknown("recorded metric", figure.metric, recorded)
-    kind = FIGURES[figure.kind]
     for name in kind.records:
         if name not in recorded:
             yield "kind", f"{figure.kind} needs {name} in record.metrics"
     if kind.needs_events and not record.events:
         yield "kind", f"{figure.kind} needs record.events: true"
-
-
-_RULES: tuple[Callable[[FigureOptions, RecordSection, Sequence[str]], Messages], ...] = (
-    _against,
-    _keys,
-    _of_one_kind,
-    _quantile,
-    _recorded,
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -16,7 +17,7 @@ from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.faults import ordered, path_of, show
 from p2psim.scenario.fields import ScenarioFields, as_given, explicit, validated
 from p2psim.scenario.figure import figure_faults
-from p2psim.scenario.nodes import Node, Place, find, from_python, place_of, plain, put
+from p2psim.scenario.nodes import Node, Place, find, place_of, placed, plain, put
 from p2psim.scenario.partly import further_faults
 from p2psim.scenario.sweep import (
     METHODS,
@@ -112,7 +113,7 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
         """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
         try:
-            node = from_python(as_given(tree), Place(path))
+            node = placed(as_given(tree), Place(path))
         except RecursionError:
             raise InputError(
                 Fault("too many mappings and lists stand inside each other", path=path)
@@ -178,10 +179,7 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
         raise InputError(*ordered(faults + further_faults(Scenario, node, axes)))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
-    faults += map(
-        base.locate,
-        figure_faults(scenario.figure, scenario.record, [key for axis in axes for key in axis.keys]),
-    )
+    faults += map(base.locate, figure_faults(scenario.figure, scenario.record, swept_keys(axes)))
     if excess is None:
         try:
             cells(scenario)
@@ -203,10 +201,9 @@ def _explicit_axis(key: str, entry: Any, values: Mapping[str, list[Any]]) -> Any
 
 def _completed(node: Node, axes: list[Axis]) -> Node:
     """Give a swept key that is left out of its section the first of its values."""
-    for axis in axes:
-        for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-            if isinstance(node.content, dict) and find(node, steps_of(key)) is None:
-                node = with_value(node, key, values[0], place)
+    for key, values, place in chain.from_iterable(axes):
+        if isinstance(node.content, dict) and find(node, steps_of(key)) is None:
+            node = with_value(node, key, values[0], place)
     return node
 
 
@@ -215,20 +212,17 @@ def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, l
     values_of: dict[str, list[Any]] = {}
     if not isinstance(node.content, dict):
         return values_of
-    bare = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
-    for axis in axes:
-        for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-            values_of[key] = []
-            for value in values:
-                try:
-                    cell = validated(Scenario, with_value(bare, key, value, place))
-                except InputError as error:
-                    faults += error.faults
-                    continue
-                try:
-                    values_of[key].append(explicit(value_at(cell, steps_of(key))))
-                except (AttributeError, LookupError, ValueError):
-                    values_of[key].append(plain(value))
+    bare = node.without("sweep")
+    for key, values, place in chain.from_iterable(axes):
+        values_of[key] = []
+        for value in values:
+            try:
+                cell = validated(Scenario, with_value(bare, key, value, place))
+                values_of[key].append(explicit(value_at(cell, steps_of(key))))
+            except InputError as error:
+                faults += error.faults
+            except (AttributeError, LookupError, ValueError):
+                values_of[key].append(plain(value))
     return values_of
 
 
@@ -263,7 +257,8 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
         except InputError as error:
             faults += [Fault(fault.message, key, name) for fault in error.faults]
             continue
-        swept = next((s for s in swept_keys(node) if f"{key}.".startswith(f"{s}.")), None)
+        axes, _ = read_sweep(node.child("sweep"))
+        swept = next((s for s in swept_keys(axes) if f"{key}.".startswith(f"{s}.")), None)
         if swept is not None:
             cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
             faults.append(Fault(f"is swept, so this value would be used in no cell; {cure}", key, name))
@@ -272,7 +267,7 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
         seal = (*steps[:-1], "sha256")
         old = find(node, seal) if steps[-1] == "path" else None
         try:
-            node = put(node, steps, from_python(plain(entry), Place(name)))
+            node = put(node, steps, placed(plain(entry), Place(name)))
             if old is not None and not old.place.path.startswith("--set "):  # it was that of another file
                 node = put(node, seal, Node("", old.place))
         except InputError as error:

@@ -54,6 +54,11 @@ class Node:
             return entry
         return None
 
+    def without(self, *keys: str) -> "Node":
+        """Return the same mapping without some keys."""
+        entries = {key: entry for key, entry in self.content.items() if key not in keys}
+        return Node(entries, self.place, self.keys)
+
 
 def plain(node: Node) -> Any:
     """Return the values alone, as fresh dictionaries and lists."""
@@ -62,11 +67,6 @@ def plain(node: Node) -> Any:
     if isinstance(node.content, list):
         return [plain(entry) for entry in node.content]
     return node.content
-
-
-def from_python(value: Any, place: Place) -> Node:
-    """Turn dictionaries, lists and scalars into nodes that all stand at one place."""
-    return placed(value, None, place)
 
 
 def find(node: Node, steps: Sequence[str]) -> Node | None:
@@ -102,27 +102,26 @@ def place_of(node: Node, steps: Sequence[str], *, key: bool = False) -> Place:
     return node.place
 
 
-def placed(value: Any, origin: Node | None, place: Place) -> Node:
-    """Turn plain values into nodes that take their places from a tree with the same keys.
+def placed(value: Any, place: Place = Place(), origin: Node | None = None) -> Node:
+    """Turn plain values into nodes that stand at one place, or at those of a tree with the same keys.
 
     Parameters
     ----------
     value : plain values
-    origin : Node or None
-        What is not in it stands where the nearest that encloses it stands.
     place : Place
         Of what encloses it.
+    origin : Node, optional
+        What is not in it stands where the nearest that encloses it stands.
     """
     place = origin.place if origin is not None else place
     places = origin.keys if origin is not None else {}
     if isinstance(value, Mapping):
         named = {str(key): entry for key, entry in value.items()}
-        entries = {key: placed(entry, origin and origin.child(key), place) for key, entry in named.items()}
+        entries = {key: placed(entry, place, origin and origin.child(key)) for key, entry in named.items()}
         return Node(entries, place, {key: places.get(key, place) for key in entries})
     if isinstance(value, list | tuple):
-        return Node(
-            [placed(entry, origin and origin.child(str(i)), place) for i, entry in enumerate(value)], place
-        )
+        listed = enumerate(value)
+        return Node([placed(entry, place, origin and origin.child(str(i))) for i, entry in listed], place)
     return Node(value, place)
 
 

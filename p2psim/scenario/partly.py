@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError, create_model
@@ -18,7 +19,7 @@ from p2psim.core.registry import AnyOf
 from p2psim.scenario.fields import ScenarioFields, attempted, is_whole, located, with_metrics
 from p2psim.scenario.figure import figure_faults
 from p2psim.scenario.nodes import Node
-from p2psim.scenario.sweep import Axis, steps_of, with_value
+from p2psim.scenario.sweep import Axis, steps_of, swept_keys, with_value
 
 #: The first part of keys of what the data depends on.
 _OF_DATA = ("data", "network", "seed")
@@ -37,14 +38,13 @@ def further_faults(model: type[ScenarioFields], node: Node, axes: Sequence[Axis]
     """
     from p2psim.scenario.rules import check_consistency
 
-    swept = [key for axis in axes for key in axis.keys]
+    swept = swept_keys(axes)
     if not isinstance(node.content, dict):
         return []
-    node = Node({key: entry for key, entry in node.content.items() if key != "sweep"}, node.place, node.keys)
+    node = node.without("sweep")
     try:
-        for axis in axes:
-            for key, values, place in zip(axis.keys, axis.values, axis.places, strict=True):
-                node = with_value(node, key, values[0], place)
+        for key, values, place in chain.from_iterable(axes):
+            node = with_value(node, key, values[0], place)
     except InputError:
         return []
     _, tree, context = attempted(model, node)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from p2psim.core.errors import Fault
 from p2psim.learning.batches import batch_of
 from p2psim.learning.graph.algorithms import GossipAlgorithm
-from p2psim.learning.section import STARS
 from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields
 
@@ -27,7 +26,7 @@ def _noise(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _norm(scenario: ScenarioFields) -> Iterator[Fault]:
     """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
-    sensitivity, star = scenario.privacy.sensitivity, scenario.learning.algorithm.kind in STARS
+    sensitivity, star = scenario.privacy.sensitivity, bool(scenario.learning.algorithm.star_exchanges)
     if sensitivity is None:
         return
     if sensitivity.kind == "as-printed" and star:
@@ -75,14 +74,14 @@ def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
 def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:
     """What an allocation says of its keys."""
     allocation = scenario.privacy.allocation
-    yield from allocation.faults(scenario.learning.algorithm.kind in STARS)
+    yield from allocation.faults(bool(scenario.learning.algorithm.star_exchanges))
     if allocation.clairvoyant and type(allocation).logarithms is Allocation.logarithms:
         yield Fault(f"{allocation.kind} is clairvoyant, and its class lacks logarithms", "privacy.allocation")
 
 
 def _overlap(scenario: ScenarioFields) -> Iterator[Fault]:
     """Who holds the same record is told of a star's owners."""
-    if scenario.privacy.overlap.holders > 1 and scenario.learning.algorithm.kind not in STARS:
+    if scenario.privacy.overlap.holders > 1 and not scenario.learning.algorithm.star_exchanges:
         yield Fault("is for the owners of a star", "privacy.overlap.holders")
 
 

@@ -6,8 +6,10 @@ is read; what depends on the data itself, such as sizes, is checked where the da
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from p2psim.core.agent_names import AgentNames
@@ -17,9 +19,6 @@ from p2psim.core.options import per_agent
 from p2psim.core.parts import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
-from p2psim.learning.section import STARS
-from p2psim.learning.star.algorithms import AsyncStar
-from p2psim.network.availability import Scripted
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
@@ -39,11 +38,14 @@ def check_consistency(scenario: ScenarioFields) -> list[Fault]:
 
     Of a scenario without some of its sections or keys (see :mod:`p2psim.scenario.partly`), what the others contradict.
     """
-    return list(dict.fromkeys(fault for rule in RULES for fault in _faults_of(rule, scenario)))
+    rules = RULES
+    with suppress(AttributeError):
+        rules = (STAR_RULES if scenario.learning.algorithm.star_exchanges else GRAPH_RULES) + rules
+    return list(dict.fromkeys(fault for rule in rules for fault in _faults_of(rule, scenario)))
 
 
 def _faults_of(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
-    """What a rule finds, or what is wrong with a part of the user's own that it asked."""
+    """Faults that a rule yields, or that a part of the user's own raises."""
     try:
         yield from rule(scenario)
     except MeaningError as error:
@@ -56,37 +58,29 @@ def _faults_of(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _star(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of a central learner need one, and an exchange in which it asks."""
-    network, kind = scenario.network, scenario.learning.algorithm.kind
-    if kind not in STARS:
-        return
+    network, algorithm = scenario.network, scenario.learning.algorithm
     if network.topology.kind != "star":
-        yield Fault(f"{kind} needs a star, got {network.topology.kind}", "network.topology")
-    exchange = network.exchange
-    if not exchange.needs_learner or exchange.in_rounds != ("round" in STARS[kind]):
-        needs = " or ".join(STARS[kind])
-        yield Fault(f"{kind} needs {needs}, got {exchange.kind}", "network.exchange")
+        yield Fault(f"{algorithm.kind} needs a star, got {network.topology.kind}", "network.topology")
+    exchange, known = network.exchange, algorithm.star_exchanges
+    if not exchange.needs_learner or exchange.in_rounds != ("round" in known):
+        yield Fault(f"{algorithm.kind} needs {' or '.join(known)}, got {exchange.kind}", "network.exchange")
 
 
 def _star_learning(scenario: ScenarioFields) -> Iterator[Fault]:
     """One model of all owners, with a regulariser of its own."""
-    learning = scenario.learning
-    kind = learning.algorithm.kind
-    if kind not in STARS:
-        return
+    learning, kind, key = scenario.learning, scenario.learning.algorithm.kind, "learning.regularizer.l2"
     if isinstance(learning.regularizer.l2, str):
         message = f"{learning.regularizer.l2} is for agents on a graph; {kind} needs a positive number"
-        yield Fault(message, "learning.regularizer.l2")
+        yield Fault(message, key)
     elif learning.regularizer.l2 == 0:
         what = "divides by 2·l2" if kind == "async-star" else "has one optimum for a positive l2"
-        yield Fault(f"{kind} {what}, which must be a positive number, got 0", "learning.regularizer.l2")
+        yield Fault(f"{kind} {what}, which must be a positive number, got 0", key)
     if learning.baselines:
         yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
 
 
 def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
     """Owners of a star have no models, and no groups are told apart."""
-    if scenario.learning.algorithm.kind not in STARS:
-        return
     for key in ("per_agent", "by"):
         if getattr(scenario.record, key):
             yield Fault("is for agents on a graph", f"record.{key}")
@@ -100,9 +94,8 @@ def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
 def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
     """Only the learner counts answers."""
     algorithm = scenario.learning.algorithm
-    if not isinstance(algorithm, AsyncStar):
-        return
-    if algorithm.reweight == "estimated" and algorithm.reweight_at == "owner":
+    reweighting = getattr(algorithm, "reweight", ""), getattr(algorithm, "reweight_at", "")
+    if reweighting == ("estimated", "owner"):
         message = "estimated counts are the learner's; an owner does not know them"
         yield Fault(message, "learning.algorithm.reweight_at")
 
@@ -111,46 +104,41 @@ def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
     """A model of one's own to come back with is known of these algorithms."""
     kind, rejoin = scenario.learning.algorithm.kind, scenario.network.availability.rejoin
     if rejoin != "stale" and kind not in ("async-star", "coordinate-descent", "model-propagation"):
-        yield Fault(
-            f"{rejoin} is for async-star, coordinate-descent and model-propagation; {kind} takes stale",
-            "network.availability.rejoin",
-        )
+        message = f"{rejoin} is for async-star, coordinate-descent and model-propagation; {kind} takes stale"
+        yield Fault(message, "network.availability.rejoin")
 
 
 def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of agents who learn their own models each."""
-    exchange, kind = scenario.network.exchange, scenario.learning.algorithm.kind
-    if kind in STARS:
-        return
+    exchange, algorithm, key = scenario.network.exchange, scenario.learning.algorithm, "network.exchange"
+    kind, by_edge = algorithm.kind, algorithm.kind == "gossip-admm"
     if exchange.needs_learner:
-        yield Fault(f"{kind} needs broadcast or gossip, got {exchange.kind}", "network.exchange")
-    if kind == "gossip-admm" and not exchange.by_edge:
-        yield Fault("gossip-admm is for links that wake: {kind: gossip, mode: edge}", "network.exchange")
-    if kind != "gossip-admm" and exchange.by_edge:
+        yield Fault(f"{kind} needs broadcast or gossip, got {exchange.kind}", key)
+    if by_edge and not exchange.by_edge:
+        yield Fault(f"{kind} is for links that wake: {{kind: gossip, mode: edge}}", key)
+    if exchange.by_edge and not by_edge:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
-        yield Fault(message, "network.exchange.mode")
-    hears = getattr(scenario.learning.algorithm, "updates", "wake") == "hear"
+        yield Fault(message, f"{key}.mode")
+    hears = getattr(algorithm, "updates", "wake") == "hear"
     if hears and not (exchange.needs_learner or exchange.updates_on_hearing):
-        yield Fault(f"{kind} needs gossip: it updates a model when it hears another", "network.exchange")
+        yield Fault(f"{kind} needs gossip: it updates a model when it hears another", key)
     if kind == "push-sum" and getattr(exchange, "mode", "push") != "push":
-        yield Fault("push-sum needs no answers: it takes push", "network.exchange.mode")
+        yield Fault("push-sum needs no answers: it takes push", f"{key}.mode")
 
 
 def _graph_learning(scenario: ScenarioFields) -> Iterator[Fault]:
     """What agents who learn their own models can minimise, release and record."""
-    learning = scenario.learning
-    kind = learning.algorithm.kind
-    if kind in STARS:
-        return
+    learning, privacy = scenario.learning, scenario.privacy
     if not math.isfinite(learning.loss.curvature):
-        yield Fault(f"{kind} needs a smooth loss, such as squared or logistic", "learning.loss")
-    inner, budget = getattr(learning.algorithm, "inner", 1), scenario.privacy.epsilon
-    if inner > 1 and scenario.privacy.mechanism.is_private and budget != math.inf:
+        message = f"{learning.algorithm.kind} needs a smooth loss, such as squared or logistic"
+        yield Fault(message, "learning.loss")
+    inner = getattr(learning.algorithm, "inner", 1)
+    if inner > 1 and privacy.mechanism.is_private and privacy.epsilon != math.inf:
         message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
         yield Fault(message, "learning.algorithm.inner")
-    allocation = scenario.privacy.allocation
-    if scenario.privacy.mechanism.is_private and allocation.for_stars:
-        message = f"{allocation.kind} is for a star, whose horizon it divides by; give another allocation, such as cap"
+    kind = privacy.allocation.kind
+    if privacy.mechanism.is_private and privacy.allocation.for_stars:
+        message = f"{kind} is for a star, whose horizon it divides by; give another allocation, such as cap"
         yield Fault(message, "privacy.allocation")
     if scenario.record.by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
@@ -159,7 +147,7 @@ def _graph_learning(scenario: ScenarioFields) -> Iterator[Fault]:
 def _alone(scenario: ScenarioFields) -> Iterator[Fault]:
     """Whoever minimises its own loss alone needs a regulariser: it may have fewer records than features."""
     learning = scenario.learning
-    if learning.algorithm.kind in STARS or learning.regularizer.l2 != 0:
+    if learning.regularizer.l2 != 0:
         return
     parts = {"learning.algorithm.start": getattr(learning.algorithm, "start", None)}
     parts |= {f"learning.baselines.{i}": baseline for i, baseline in enumerate(learning.baselines)}
@@ -197,11 +185,11 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
         number, names = scenario.network.topology.size_and_names()
     except MissingSourceError:
         return  # said where the file is needed: what a finished run was made from may be gone
-    said = dict(_numbers(scenario))
-    for key, other in said.items():
+    of_data = dict(_numbers(scenario))
+    for key, other in of_data.items():
         if number not in (None, other):
             yield Fault(f"gives {other} owners, but network.topology asks for {number}", key)
-    number = number if number is not None else next(iter(said.values()), None)
+    number = number if number is not None else next(iter(of_data.values()), None)
     if number is None:
         return
     holders = scenario.privacy.overlap.holders
@@ -209,28 +197,30 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
         message = f"must be at most the number of owners, {number}, got {holders}"
         yield Fault(message, "privacy.overlap.holders")
     labels = _agent_names(scenario, number, names)
-    if labels is not None:
-        # What the nodes of a file are called, where agents do not have their names yet.
+    if labels is None:
+        return
+    # What the nodes of a file are called, where agents do not have their names yet.
+    nodes = None
+    if names is None and scenario.data.source.generated:
         ordered = scenario.network.topology.model_copy(update={"nodes": "order"})
-        nodes = ordered.size_and_names()[1] if names is None and scenario.data.source.generated else None
-        joined = None if nodes is None else list(_checks(scenario, nodes))
-        for i, check in enumerate(_checks(scenario, labels)):
-            try:
-                check()
-            except MissingSourceError:
-                pass  # said where the file is needed, too
-            except MeaningError as error:
-                cured = joined is not None and _passes(joined[i])
-                cure = "; network.topology.nodes: order gives agents the names of the file's nodes"
-                yield from (replace(fault, message=fault.message + cure * cured) for fault in error.faults)
+        nodes = ordered.size_and_names()[1]
+    by_nodes = repeat(None) if nodes is None else _checks(scenario, nodes)
+    for check, check_by_nodes in zip(_checks(scenario, labels), by_nodes, strict=False):
+        try:
+            check()
+        except MissingSourceError:
+            pass  # said where the file is needed, too
+        except MeaningError as error:
+            is_cured = check_by_nodes is not None and _passes(check_by_nodes)
+            cure = "; network.topology.nodes: order gives agents the names of the file's nodes" * is_cured
+            yield from (replace(fault, message=fault.message + cure) for fault in error.faults)
 
 
 def _passes(check: Callable[[], Any]) -> bool:
-    try:
+    with suppress(InputError):
         check()
-    except InputError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _numbers(scenario: ScenarioFields) -> Iterator[tuple[str, int]]:
@@ -252,7 +242,7 @@ def _agent_names(scenario: ScenarioFields, number: int, names: Sequence[str] | N
     data = scenario.data
     if data.groups is not None and data.groups.merge:
         return data.groups.names
-    if data.partition.divides_by is not None if data.partition is not None else not data.source.generated:
+    if data.names_owners:
         return None
     if names is not None:
         return names
@@ -278,8 +268,8 @@ def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callabl
             yield partial(_check_mapping, value, labels, of_group, key)
     if isinstance(points, Mapping):
         yield partial(per_agent, points, labels, key="data.source.points")
-    if isinstance(availability, Scripted):
-        yield partial(availability.table, Members(labels))
+    if (check_names := getattr(availability, "check_names", None)) is not None:
+        yield partial(check_names, Members(labels))
 
 
 def _check_mapping(
@@ -310,17 +300,14 @@ def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def meanings_of(scenario: ScenarioFields) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
-    return _meanings(scenario.learning.algorithm.kind in STARS)
+    of_algorithm = (METRICS,) if scenario.learning.algorithm.star_exchanges else (GRAPH_METRICS, GRAPH_FACTS)
+    return meanings(*of_algorithm, NETWORK_METRICS, SPENDING)
 
 
 def all_meanings() -> dict[str, str]:
     """What can be recorded with any algorithm, and what it means."""
-    return _meanings(True) | _meanings(False)
-
-
-def _meanings(star: bool) -> dict[str, str]:
-    of_algorithm = (METRICS,) if star else (GRAPH_METRICS, GRAPH_FACTS)
-    return meanings(*of_algorithm, NETWORK_METRICS, SPENDING)
+    common = meanings(NETWORK_METRICS, SPENDING)
+    return meanings(METRICS) | common | meanings(GRAPH_METRICS, GRAPH_FACTS)
 
 
 def _sequential(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -377,23 +364,10 @@ def _labels(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(message, "data.scale.x.at")
 
 
+#: Rules for algorithms of a central learner, for those of agents on a graph, and for all.
+STAR_RULES: tuple[Rule, ...] = (_star, _star_learning, _star_owners, _reweighting)
+GRAPH_RULES: tuple[Rule, ...] = (_graph, _graph_learning, _alone)
 RULES: tuple[Rule, ...] = (
-    _star,
-    _star_learning,
-    _star_owners,
-    _graph,
-    _graph_learning,
-    _alone,
-    _reweighting,
-    _rejoin,
-    _clock,
-    _silence,
-    _array_engine,
-    *PRIVACY_RULES,
-    _agents,
-    _metrics,
-    _sequential,
-    _network_metrics,
-    _named_once,
-    _labels,
+    *(_rejoin, _clock, _silence, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
+    *(_network_metrics, _named_once, _labels),
 )

@@ -27,72 +27,50 @@ from p2psim.scenario.sweep import METHODS, MOST_CELLS, MOST_POINTS, RANGES
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a scenario."""
     schema = Scenario.model_json_schema(schema_generator=_Generator)
-    values = {"type": "array", "minItems": 1}
     sections = [name for name in Scenario.model_fields if name not in ("name", "replicas", "sweep", "fitted")]
-    keys = {rf"^({'|'.join(sections)})(\.[^.]+)*$": values}
-    schema["properties"]["sweep"] = {
-        "description": Scenario.model_fields["sweep"].description,
-        "type": "object",
-        "patternProperties": keys,
-        "properties": {
-            "zip": {
-                "description": "keys that advance together; lists of equal length",
-                "type": "object",
-                "patternProperties": keys,
-                "additionalProperties": False,
-                "minProperties": 1,
-            },
-            **{method: _search(keys) for method in METHODS},
+    swept = rf"^({'|'.join(sections)})(\.[^.]+)*$"
+    values = {"type": "array", "minItems": 1}
+    schema["properties"]["sweep"] = _closed(
+        Scenario.model_fields["sweep"].description,
+        patternProperties={swept: values},
+        properties={
+            "zip": _closed(
+                "keys that advance together; lists of equal length",
+                patternProperties={swept: values},
+                minProperties=1,
+            ),
+            **{method: _search(swept, values) for method in METHODS},
         },
-        "additionalProperties": False,
-    }
+    )
     metrics = {"enum": list(all_meanings())}
     for key in ("metrics", "per_agent"):
         schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics
     return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": "p2psim scenario"}
 
 
-def _search(lists: dict[str, Any]) -> dict[str, Any]:
+def _closed(description: str | None, **keywords: Any) -> dict[str, Any]:
+    """Schema of a mapping without other keys."""
+    described = {} if description is None else {"description": description}
+    return {**described, "type": "object", **keywords, "additionalProperties": False}
+
+
+def _search(swept: str, values: dict[str, Any]) -> dict[str, Any]:
     """Schema of a search of the sweep."""
+    numbers = {name: {"type": "integer" if name.endswith("integers") else "number"} for name in RANGES}
     ends = {
-        name: {
-            "type": "array",
-            "items": {"type": "integer" if name.endswith("integers") else "number"},
-            "minItems": 2,
-            "maxItems": 2,
-        }
-        for name in RANGES
+        name: {"type": "array", "items": end, "minItems": 2, "maxItems": 2} for name, end in numbers.items()
     }
-    within = {
-        "type": "object",
-        "properties": ends | {"choice": {"type": "array", "minItems": 1}},
-        "additionalProperties": False,
-        "minProperties": 1,
-        "maxProperties": 1,
-    }
-    return {
-        "description": "points in ranges; a larger count keeps those of a smaller one",
-        "type": "object",
-        "properties": {
+    within = _closed(None, properties=ends | {"choice": values}, minProperties=1, maxProperties=1)
+    return _closed(
+        "points in ranges; a larger count keeps those of a smaller one",
+        properties={
             "count": {"type": "integer", "minimum": 1, "maximum": MOST_POINTS},
             "seed": {"type": "integer", "minimum": 0},
-            "keys": {
-                "description": "a range for each key",
-                "type": "object",
-                "patternProperties": dict.fromkeys(lists, within),
-                "additionalProperties": False,
-                "minProperties": 1,
-            },
-            "values": {
-                "description": "points drawn earlier",
-                "type": "object",
-                "patternProperties": lists,
-                "additionalProperties": False,
-            },
+            "keys": _closed("a range for each key", patternProperties={swept: within}, minProperties=1),
+            "values": _closed("points drawn earlier", patternProperties={swept: values}),
         },
-        "required": ["count", "keys"],
-        "additionalProperties": False,
-    }
+        required=["count", "keys"],
+    )
 
 
 class _Generator(GenerateJsonSchema):
@@ -123,20 +101,14 @@ class _Generator(GenerateJsonSchema):
 def _names_that_do(schema: Any) -> list[str]:
     """Return the kinds whose other keys all have defaults."""
     schemas = Schemas(Scenario)
-    bare = schemas.bare(schema)
-    choices = bare["choices"].values() if bare["type"] == "tagged-union" else [bare]
-    models = [schemas.bare(choice) for choice in choices]
     return [
         kind_of(schemas, model)
-        for model in models
+        for model in schemas.leaves(schema)
         if not any(field.is_required() for field in model["cls"].model_fields.values())
     ]
 
 
-def _ranges() -> str:
-    return ", ".join(f"`{name}`" for name in RANGES)
-
-
+_RANGES = ", ".join(f"`{name}`" for name in RANGES)
 _INTRODUCTION = f"""# The scenario language
 
 *Written from the models by `python -m p2psim.scenario.schema`; edit those, not this page.*
@@ -157,7 +129,7 @@ that suggest the nearest known one.
   0: `data.features.1.components`. Each combination is a cell, the last key fastest; keys under `zip` advance
   together. A swept key may be left out of its section. More than {MOST_CELLS:,} cells must be confirmed.
 - Points in ranges: `random: {{count: 50, seed: 1, keys: {{privacy.epsilon: {{log-uniform: [0.1, 100]}}}}}}` in the
-  sweep; `sobol` and `halton` fill the ranges more evenly. A range is {_ranges()} of `[low, high]`, or `choice` of a
+  sweep; `sobol` and `halton` fill the ranges more evenly. A range is {_RANGES} of `[low, high]`, or `choice` of a
   list. A larger count keeps the points that there are; a resolved scenario holds them under `values`.
 - `--set KEY=VALUE` takes a dotted key and a YAML value. The lists of a sweep are set as a whole:
   `--set 'sweep.privacy.epsilon=[1, 10]'`.

@@ -10,14 +10,14 @@ it gives the same cells with other versions of the libraries.
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import Fault
 from p2psim.scenario.faults import show, unknown
-from p2psim.scenario.nodes import Node, Place, Steps, at, find, from_python, plain, put
+from p2psim.scenario.nodes import Node, Place, Steps, at, find, placed, plain, put
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,9 @@ class Axis:
 
     def __len__(self) -> int:
         return len(self.values[0])
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[Node, ...], Place]]:
+        return zip(self.keys, self.values, self.places, strict=True)
 
 
 def steps_of(key: str) -> Steps:
@@ -67,34 +70,26 @@ def read_sweep(node: Node | None) -> tuple[list[Axis], list[Fault]]:
             points, wrong = read_search(key, entry)
             faults += wrong
             if points:
-                places = entry.content["keys"].keys
-                axes.append(
-                    Axis(
-                        tuple(points),
-                        tuple(map(tuple, points.values())),
-                        tuple(places[name] for name in points),
-                    )
-                )
+                axes.append(_axis(points, entry.content["keys"].keys))
         else:
             values = _values(f"sweep.{key}", entry, faults)
             if values:
-                axes.append(Axis((key,), (values,), (node.keys[key],)))
+                axes.append(_axis({key: values}, node.keys))
     _refuse_strange(axes, faults)
     return axes, faults
 
 
-def size(axes: list[Axis]) -> int:
-    """Count cells, without making them."""
-    return math.prod(len(axis) for axis in axes)
+def _axis(values: Mapping[str, Iterable[Node]], places: Mapping[str, Place]) -> Axis:
+    return Axis(tuple(values), tuple(map(tuple, values.values())), tuple(places[key] for key in values))
 
 
 def too_many(axes: list[Axis], place: Place) -> Fault | None:
     """Return what is wrong with a sweep that is too large to be meant, None when it is not."""
-    if size(axes) <= MOST_CELLS:
+    if (size := math.prod(map(len, axes))) <= MOST_CELLS:
         return None
     lengths = " × ".join(str(len(axis)) for axis in axes)
     limit = f"more than {MOST_CELLS:,} must be confirmed (--confirm-cells)"
-    return at(place, "sweep", f"makes {size(axes):,} cells ({lengths}); {limit}")
+    return at(place, "sweep", f"makes {size:,} cells ({lengths}); {limit}")
 
 
 def combinations(axes: list[Axis]) -> Iterator[dict[str, tuple[int, Node]]]:
@@ -103,13 +98,13 @@ def combinations(axes: list[Axis]) -> Iterator[dict[str, tuple[int, Node]]]:
         yield {
             key: (position, values[position])
             for axis, position in zip(axes, positions, strict=True)
-            for key, values in zip(axis.keys, axis.values, strict=True)
+            for key, values, _ in axis
         }
 
 
-def swept_keys(node: Node) -> list[str]:
-    """Return the keys that the sweep of a scenario sets, as far as it can be read."""
-    return [key for axis in read_sweep(node.child("sweep"))[0] for key in axis.keys]
+def swept_keys(axes: Iterable[Axis]) -> list[str]:
+    """Return the keys that a sweep sets."""
+    return [key for axis in axes for key in axis.keys]
 
 
 def _read_zip(node: Node, axes: list[Axis], faults: list[Fault]) -> None:
@@ -128,7 +123,7 @@ def _read_zip(node: Node, axes: list[Axis], faults: list[Fault]) -> None:
             at(node.place, "sweep.zip", f"lists that advance together must be equally long; {counted}")
         )
         return
-    axes.append(Axis(tuple(lists), tuple(lists.values()), tuple(node.keys[key] for key in lists)))
+    axes.append(_axis(lists, node.keys))
 
 
 def _values(key: str, node: Node, faults: list[Fault]) -> tuple[Node, ...]:
@@ -142,19 +137,17 @@ def _values(key: str, node: Node, faults: list[Fault]) -> tuple[Node, ...]:
 def _refuse_strange(axes: list[Axis], faults: list[Fault]) -> None:
     """Refuse keys that cannot be swept, that are swept twice, and that lie inside one another."""
     known: list[str] = []
-    for axis in axes:
-        for key, place in zip(axis.keys, axis.places, strict=True):
-            if not all(steps_of(key)):
-                faults.append(at(place, f"sweep.{key}", f"must be a dotted key, got {key!r}"))
-            elif steps_of(key)[0] in _WHOLE:
-                faults.append(
-                    at(place, f"sweep.{key}", "belongs to the whole study and cannot differ between cells")
-                )
-            for other in known:
-                if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
-                    what = "is swept twice" if key == other else f"and {other} overlap; sweep one of them"
-                    faults.append(at(place, f"sweep.{key}", what))
-            known.append(key)
+    for key, _, place in chain.from_iterable(axes):
+        wrong: list[str] = []
+        if not all(steps_of(key)):
+            wrong.append(f"must be a dotted key, got {key!r}")
+        elif steps_of(key)[0] in _WHOLE:
+            wrong.append("belongs to the whole study and cannot differ between cells")
+        for other in known:
+            if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+                wrong.append("is swept twice" if key == other else f"and {other} overlap; sweep one of them")
+        faults += (at(place, f"sweep.{key}", message) for message in wrong)
+        known.append(key)
 
 
 #: More points than anyone means.
@@ -225,25 +218,23 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
     faults : list of Fault
     """
     key = f"sweep.{method}"
-    faults = list(_shape(key, node))
-    if faults:
+    if faults := list(_shape(key, node)):
         return {}, faults
     count = _whole(plain(node.content["count"]))
     seed = _whole(plain(node.content["seed"])) if "seed" in node.content else 0
-    ranges = {
-        name: (_whole(plain(entry)), entry.place) for name, entry in node.content["keys"].content.items()
-    }
-    given = {name: list(entry.content) for name, entry in _entries(node, "values").items()}
-    held = min(len(values) for values in given.values()) if given else 0
+    ranges = {name: _whole(plain(entry)) for name, entry in node.content["keys"].content.items()}
+    drawn = node.content["values"].content if "values" in node.content else {}
+    given = {name: list(entry.content) for name, entry in drawn.items()}
+    held = min(map(len, given.values()), default=0)
     values = {name: given.get(name, [])[:count] for name in ranges}
     if held < count:
-        points = _distinct(method, [choices for choices, _ in ranges.values()], seed, count)
+        points = _distinct(method, list(ranges.values()), seed, count)
         if len(points) < count:
             said = f"asks for {count} points, and these ranges hold only {len(points)} that differ"
             return {}, [at(node.content["count"].place, f"{key}.count", said)]
         for point in points[held:]:
-            for (name, (_, place)), value in zip(ranges.items(), point, strict=True):
-                values[name].append(from_python(value, place))
+            for name, value in zip(ranges, point, strict=True):
+                values[name].append(placed(value, node.content["keys"].content[name].place))
     return values, []
 
 
@@ -257,10 +248,6 @@ def _whole(value: Any) -> Any:
             for name, ends in value.items()
         }
     return value
-
-
-def _entries(node: Node, name: str) -> dict[str, Node]:
-    return node.content[name].content if name in node.content else {}
 
 
 def _distinct(method: str, ranges: Sequence[Any], seed: int, count: int) -> list[list[Any]]:

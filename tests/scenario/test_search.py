@@ -16,7 +16,7 @@ import p2psim
 from p2psim.core.errors import InputError
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import Place, from_python, plain
+from p2psim.scenario.nodes import placed, plain
 from p2psim.scenario.schema import json_schema
 from p2psim.scenario.sweep import METHODS, RANGES, read_search
 from p2psim.scenario.yaml import read
@@ -27,7 +27,7 @@ EPSILON = {"privacy.epsilon": {"log-uniform": [0.1, 100]}}
 
 
 def points(method: str, **search: object) -> dict[str, list[object]]:
-    values, faults = read_search(method, from_python(search, Place()))
+    values, faults = read_search(method, placed(search))
     assert not faults
     return {key: [plain(value) for value in listed] for key, listed in values.items()}
 

@@ -15,7 +15,6 @@ from p2psim.core.errors import InputError, MeaningError, first_line
 from p2psim.core.options import Options
 from p2psim.core.paths import fault_of
 from p2psim.learning.optimum import minimise_squared
-from p2psim.learning.section import STARS
 from p2psim.simulation.algorithms.star_setting import l2_of, star_algorithm
 from p2psim.simulation.prepared import PreparedData
 from p2psim.theory.forecasts.statistics import joint_moment
@@ -260,5 +259,5 @@ def check_algorithm(scenario: Scenario) -> None:
     MeaningError
     """
     kind = scenario.learning.algorithm.kind
-    if kind not in STARS:
+    if not scenario.learning.algorithm.star_exchanges:
         raise MeaningError("learning.algorithm", f"statistics are of the parties of a learner, got {kind}")

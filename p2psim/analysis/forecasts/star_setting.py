@@ -16,7 +16,6 @@ from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, RoundsW
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
-from p2psim.learning.section import STARS
 from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.learning.star.expansion import balance, expansion
 from p2psim.learning.steps import Weighting, inverse_frequencies
@@ -184,7 +183,7 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting
         If there is no forecast of such a scenario.
     """
     kind, loss = scenario.learning.algorithm.kind, scenario.learning.loss
-    if kind not in STARS:
+    if not scenario.learning.algorithm.star_exchanges:
         raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {kind}")
     if not np.isfinite(loss.curvature):
         raise MeaningError(

@@ -19,7 +19,6 @@ from p2psim.analysis.forecasts.graph_study import Curve, GraphCellForecast, of_g
 from p2psim.analysis.forecasts.pilot import Calibration, calibrate
 from p2psim.analysis.forecasts.star_setting import setting
 from p2psim.core.errors import InputError, MeaningError, P2PSimError
-from p2psim.learning.section import STARS
 from p2psim.runs.pilot import refuse_excess
 from p2psim.scenario.cells import cells
 from p2psim.simulation.workspace import Workspace
@@ -233,7 +232,7 @@ def _of_cell(
 ) -> CellForecast:
     if statistics:
         check_algorithm(cell.scenario)
-    if cell.scenario.learning.algorithm.kind not in STARS:
+    if not cell.scenario.learning.algorithm.star_exchanges:
         if search:
             raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
         if coalitions:

@@ -34,6 +34,7 @@ class AsyncStar(LearningAlgorithm):
 
     kind: Literal["async-star"] = "async-star"
     adapter: ClassVar[str] = "star"
+    star_exchanges: ClassVar[tuple[str, ...]] = ("request", "poll")
     horizon: Count = Field(description="T, the number of answers to apply")
     rho: Annotated[
         Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("part")], Discriminator(_number_or_part)
@@ -103,6 +104,7 @@ class SynchronousDescent(LearningAlgorithm):
 
     kind: Literal["synchronous-descent"] = "synchronous-descent"
     adapter: ClassVar[str] = "rounds"
+    star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     rho: Step = Field(description="step parameter ρ")
     theta_max: Positive = _THETA_MAX
@@ -118,6 +120,7 @@ class SynchronousAveraging(LearningAlgorithm):
 
     kind: Literal["synchronous-averaging"] = "synchronous-averaging"
     adapter: ClassVar[str] = "rounds"
+    star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     c1: Step = Field(description="c₁: the step of round k is c₁/√k")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")

@@ -75,6 +75,9 @@ class Availability(Options):
         """
         return None
 
+    def check_names(self, members: Members) -> None:
+        """Raise a MeaningError if a file or a list names an agent that there is not."""
+
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """Share of its ticks that each agent hears in the long run, shape (n,), between 0 and 1.
 

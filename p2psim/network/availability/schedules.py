@@ -90,6 +90,10 @@ class Scripted(Availability, OneOf):
     intervals: list[ScriptedInterval] | None = Field(None, description="the spans, instead of path")
     spans_are: Literal["present", "absent"] = Field("present", description="what an agent is in its spans")
 
+    def check_names(self, members: Members) -> None:
+        """Read the table."""
+        self.table(members)
+
     def table(self, members: Members) -> dict[int, list[tuple[float, float]]]:
         """Spans of each agent, in order.
 
