@@ -87,15 +87,18 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     combined: list[tuple[dict[str, int], AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
+        node = base
+        for key, (_, value) in combination.items():
+            node = with_value(node, key, value)
         try:
-            cell = _scenario(type(scenario), base, combination)
+            cell = validated(type(scenario), node)
         except InputError as error:
             faults += error.faults
             continue
         faults += map(cell.locate, check_consistency(cell))
         hashed = _content_of_cell(cell, combination)
         if hashed in numbers:
-            place = next((value.place for _, value in reversed(combination.values())), node.place)
+            place = next((value.place for _, value in reversed(combination.values())), base.place)
             faults.append(at(place, "sweep", f"cell {index} is the same as cell {numbers[hashed]}"))
         numbers.setdefault(hashed, index)
         combined.append(({key: position for key, (position, _) in combination.items()}, cell, hashed))
@@ -116,12 +119,7 @@ def content(scenario: ScenarioFields) -> str:
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
     that the preparation finds. ``independent`` draws of a cell are told apart by it.
     """
-    tree = scenario.resolved()
-    for key in ("name", "replicas", "record", "sweep", "figure"):
-        del tree[key]
-    tree.pop("fitted", None)
-    del tree["network"]["engine"]
-    return _hash(tree)
+    return _hash(_tree_without(scenario, "name", "replicas", "record", "sweep", "figure"))
 
 
 def identity(scenario: ScenarioFields) -> str:
@@ -130,15 +128,19 @@ def identity(scenario: ScenarioFields) -> str:
     Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside
     the sweep for keys that are swept, and numbers that the preparation finds.
     """
-    tree = scenario.resolved()
+    tree = _tree_without(scenario, "replicas", "figure")
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
-    del tree["replicas"], tree["figure"]
-    tree.pop("fitted", None)
-    del tree["network"]["engine"]
     tree["sweep"] = [list(axis.keys) for axis in axes]
     for key in swept_keys(axes):
         _remove(tree, steps_of(key))
     return _hash(tree)
+
+
+def _tree_without(scenario: ScenarioFields, *sections: str) -> dict[str, Any]:
+    """Plain values of a scenario without some sections, the engine, and what the preparation finds."""
+    tree = scenario.resolved()
+    del tree["network"]["engine"]
+    return {key: entry for key, entry in tree.items() if key not in (*sections, "fitted")}
 
 
 def display(value: Any, also: Collection[str] = ()) -> str:
@@ -160,18 +162,7 @@ def display(value: Any, also: Collection[str] = ()) -> str:
         return f"[{', '.join(map(display, value))}]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, float):
-        return repr(value).removesuffix(".0")
-    return str(value)
-
-
-def _scenario(
-    model: type[AnyScenario], base: Node, combination: Mapping[str, tuple[int, Node]]
-) -> AnyScenario:
-    node = base
-    for key, (_, value) in combination.items():
-        node = with_value(node, key, value)
-    return validated(model, node)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _columns(combined: Sequence[tuple[dict[str, int], AnyScenario, str]]) -> dict[str, dict[int, object]]:
@@ -196,10 +187,8 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     for step in steps:
         if isinstance(value, BaseModel):
             value = getattr(value, step)
-        elif isinstance(value, Mapping):
-            value = value[step]
         else:
-            value = value[int(step)]
+            value = value[step if isinstance(value, Mapping) else int(step)]
     return value
 
 

@@ -180,11 +180,11 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
     faults += map(base.locate, figure_faults(scenario.figure, scenario.record, swept_keys(axes)))
-    if excess is None:
-        try:
+    try:
+        if excess is None:
             cells(scenario)
-        except InputError as error:
-            faults += error.faults
+    except InputError as error:
+        faults += error.faults
     if faults:
         raise InputError(*ordered(faults + further_faults(Scenario, node, axes)))
     return scenario
@@ -248,28 +248,29 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
     for text in overrides:
         key, equals, value = text.partition("=")
         key = key.strip()
-        name = f"--set {key}"
         if not equals or not all(split_key(key)):
             faults.append(Fault(f"must be KEY=VALUE with a dotted key, got {text!r}", path="--set"))
             continue
+        place = Place(f"--set {key}")
         try:
-            entry = yaml.read(value, name)
+            entry = placed(plain(yaml.read(value, place.path)), place)
+            node = _with_override(node, key, entry)
         except InputError as error:
-            faults += [Fault(fault.message, key, name) for fault in error.faults]
-            continue
-        axes, _ = read_sweep(node.child("sweep"))
-        swept = next((s for s in swept_keys(axes) if f"{key}.".startswith(f"{s}.")), None)
-        if swept is not None:
-            cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
-            faults.append(Fault(f"is swept, so this value would be used in no cell; {cure}", key, name))
-            continue
-        steps = split_key(key)
-        seal = (*steps[:-1], "sha256")
-        old = find(node, seal) if steps[-1] == "path" else None
-        try:
-            node = put(node, steps, placed(plain(entry), Place(name)))
-            if old is not None and not old.place.path.startswith("--set "):  # it was that of another file
-                node = put(node, seal, Node("", old.place))
-        except InputError as error:
-            faults += [Fault(fault.message, key, name) for fault in error.faults]
+            faults += [Fault(fault.message, key, place.path) for fault in error.faults]
     return node, faults
+
+
+def _with_override(node: Node, key: str, entry: Node) -> Node:
+    """Put one override into a scenario as it was written."""
+    axes, _ = read_sweep(node.child("sweep"))
+    swept = next((s for s in swept_keys(axes) if f"{key}.".startswith(f"{s}.")), None)
+    if swept is not None:
+        cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
+        raise InputError(f"is swept, so this value would be used in no cell; {cure}")
+    steps = split_key(key)
+    seal = (*steps[:-1], "sha256")
+    old = find(node, seal) if steps[-1] == "path" else None
+    node = put(node, steps, entry)
+    if old is not None and not old.place.path.startswith("--set "):  # it was that of another file
+        node = put(node, seal, Node("", old.place))
+    return node

@@ -109,21 +109,18 @@ def swept_keys(axes: Iterable[Axis]) -> list[str]:
 
 def _read_zip(node: Node, axes: list[Axis], faults: list[Fault]) -> None:
     if not isinstance(node.content, dict) or not node.content:
-        faults.append(
-            at(node.place, "sweep.zip", f"must be a mapping from keys to lists, got {show(node.content)}")
-        )
+        message = f"must be a mapping from keys to lists, got {show(node.content)}"
+        faults.append(at(node.place, "sweep.zip", message))
         return
     lists = {key: _values(f"sweep.zip.{key}", entry, faults) for key, entry in node.content.items()}
     if not all(lists.values()):
         return
-    lengths = {key: len(values) for key, values in lists.items()}
-    if len(set(lengths.values())) > 1:
-        counted = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-        faults.append(
-            at(node.place, "sweep.zip", f"lists that advance together must be equally long; {counted}")
-        )
-        return
-    axes.append(_axis(lists, node.keys))
+    if len(set(map(len, lists.values()))) > 1:
+        counted = ", ".join(f"{key} has {len(values)}" for key, values in lists.items())
+        message = f"lists that advance together must be equally long; {counted}"
+        faults.append(at(node.place, "sweep.zip", message))
+    else:
+        axes.append(_axis(lists, node.keys))
 
 
 def _values(key: str, node: Node, faults: list[Fault]) -> tuple[Node, ...]:

@@ -35,17 +35,19 @@ MOST_ALIASED = 10_000
 #: Digits that a whole number may have. A float has 309 before its point.
 MOST_DIGITS = 400
 
-_NULL = re.compile(r"null|Null|NULL|~|")
-_TRUE = re.compile(r"true|True|TRUE")
-_FALSE = re.compile(r"false|False|FALSE")
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{sign + word: float(f"{sign}inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
 _INTEGERS = (
     (re.compile(r"[-+]?[0-9]+"), 10),
     (re.compile(r"0o[0-7]+"), 8),
     (re.compile(r"0x[0-9a-fA-F]+"), 16),
 )
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INFINITY = re.compile(r"[-+]?\.(inf|Inf|INF)")
-_NAN = re.compile(r"\.(nan|NaN|NAN)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: What the library stumbles over without saying where: characters beyond Unicode, and a version that it does not know.
 _STUMBLES = re.compile(r"\\U(?!000|0010)[0-9a-fA-F]{8}|^%YAML.*", re.MULTILINE)
@@ -121,22 +123,21 @@ def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]
         raise _refusal(f"is not YAML: {what}", place) from error
     except ReaderError as error:
         message = f"is not YAML: the character {error.character!r} is not allowed"
-        raise _refusal(message, _place(path, text, error.position)) from error
+        raise _refusal(message, _place_after(text[: error.position], path)) from error
     except (YAMLError, ValueError, OverflowError, AssertionError) as error:
         match = _STUMBLES.search(text)
         if match is None:
             raise InputError(Fault("is not YAML", path=path)) from error
         version = match[0].startswith("%")
         what = f"YAML 1.2 is expected, got {match[0][:20]}" if version else f"{match[0]} is not a character"
-        raise _refusal(
-            what if version else f"is not YAML: {what}", _place(path, text, match.start())
-        ) from error
+        message = what if version else f"is not YAML: {what}"
+        raise _refusal(message, _place_after(text[: match.start()], path)) from error
     return builder.root or Node(None, Place(path)), builder.faults
 
 
-def _place(path: str, text: str, position: int) -> Place:
-    before = text[:position]
-    return Place(path, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+def _place_after(before: str | bytes, path: str) -> Place:
+    lines = before.split("\n") if isinstance(before, str) else before.split(b"\n")
+    return Place(path, len(lines), len(lines[-1]) + 1)
 
 
 def scalar(text: str) -> Any:
@@ -147,35 +148,22 @@ def scalar(text: str) -> Any:
     ValueError
         If it is a number that a float cannot hold.
     """
-    if _NULL.fullmatch(text):
-        return None
-    if _TRUE.fullmatch(text):
-        return True
-    if _FALSE.fullmatch(text):
-        return False
+    if text in _WORDS:
+        return _WORDS[text]
     for written, base in _INTEGERS:
         if written.fullmatch(text):
             if len(text) > MOST_DIGITS:
                 raise ValueError(f"{text[:20]}… is too large for a number")
             return int(text, base)
-    if _INFINITY.fullmatch(text):
-        return float("-inf") if text[0] == "-" else float("inf")
-    if _NAN.fullmatch(text):
-        return float("nan")
-    if _FLOAT.fullmatch(text):
-        return decimal(text, ".inf")
-    return text
+    return decimal(text, ".inf") if _FLOAT.fullmatch(text) else text
 
 
 def _decode(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
-        raise InputError(
-            Fault(f"is not UTF-8 text: byte 0x{data[error.start]:02x}", "", path, line, column)
-        ) from error
+        message = f"is not UTF-8 text: byte 0x{data[error.start]:02x}"
+        raise _refusal(message, _place_after(data[: error.start], path)) from error
 
 
 def _refusal(message: str, place: Place) -> InputError:
@@ -216,7 +204,9 @@ class _Builder:
                 raise _refusal("a second document begins here; one is expected", place)
             if event.version not in (None, (1, 2)):
                 # The event begins after the line that is wrong.
-                place = _place(self.path, self.text, re.search("^%YAML", self.text, re.MULTILINE).start())  # type: ignore[union-attr]
+                place = _place_after(
+                    re.split("^%YAML", self.text, maxsplit=1, flags=re.MULTILINE)[0], self.path
+                )
                 raise _refusal(f"YAML 1.2 is expected, got {'.'.join(map(str, event.version))}", place)
         elif name == "AliasEvent":
             self._alias(event.anchor, place)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from p2psim.data.records import DataRequest, Held, Table, offsets_of
 from p2psim.data.sources.base import DataSource
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Records:
     """Records in memory, compared and written down by a digest of their contents.
 
@@ -31,28 +31,22 @@ class Records:
     digest : str
     """
 
-    X: np.ndarray
-    y: np.ndarray
-    owner: np.ndarray | None
-    offsets: np.ndarray | None
-    labels: tuple[str, ...]
+    X: np.ndarray = field(compare=False)
+    y: np.ndarray = field(compare=False)
+    owner: np.ndarray | None = field(compare=False)
+    offsets: np.ndarray | None = field(compare=False)
+    labels: tuple[str, ...] = field(compare=False)
     digest: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Records) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
 
 def _only_in_python(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError(
+            "arrays are given in Python, and only their hash is written here; with the same arrays, in Python, "
+            "p2psim.run(scenario, folder) continues a run and verify_result(result, scenario) of "
+            "p2psim.runs.verification verifies it"
+        )
     if not isinstance(value, Records):
-        if isinstance(value, str):
-            raise ValueError(
-                "arrays are given in Python, and only their hash is written here; with the same arrays, in Python, "
-                "p2psim.run(scenario, folder) continues a run and verify_result(result, scenario) of "
-                "p2psim.runs.verification verifies it"
-            )
         raise ValueError("arrays are given in Python; a scenario file can name a csv or a parquet source")
     return value
 
@@ -173,24 +167,22 @@ def _pair(X: np.ndarray, y: np.ndarray, whose: str) -> tuple[np.ndarray, np.ndar
 
 def _numbers(values: Any, name: str) -> np.ndarray:
     """Copy an array of numbers; nothing is read as one that is none."""
-    made = _plain(values, name)
-    if made.dtype.kind not in "biuf":
-        raise MeaningError(
-            "data.source",
-            f"X and y must be arrays of numbers; {name} holds {made.dtype}; astype(float) makes numbers",
+    array = _plain(values, name)
+    if array.dtype.kind not in "biuf":
+        message = (
+            f"X and y must be arrays of numbers; {name} holds {array.dtype}; astype(float) makes numbers"
         )
-    return np.array(made, dtype=np.float64, order="C")
+        raise MeaningError("data.source", message)
+    return np.array(array, dtype=np.float64, order="C")
 
 
 def _codes(owner: Any) -> np.ndarray:
     """Copy who holds each row: text, or real numbers, not both, as NumPy would write the numbers as text."""
-    made = np.array(_plain(owner, "owner"))
-    texts = made.dtype.kind == "U" and not all(
-        isinstance(one, str) for one in np.ravel(np.array(owner, dtype=object))
-    )
-    if texts or made.dtype.kind not in "biufUO":
-        raise MeaningError("data.source", f"owner must hold text or real numbers, got {made.dtype} or both")
-    return made
+    codes = np.array(_plain(owner, "owner"))
+    entries = np.ravel(np.array(owner, dtype=object)) if codes.dtype.kind == "U" else ()
+    if codes.dtype.kind not in "biufUO" or not all(isinstance(entry, str) for entry in entries):
+        raise MeaningError("data.source", f"owner must hold text or real numbers, got {codes.dtype} or both")
+    return codes
 
 
 def _plain(values: Any, name: str) -> np.ndarray:
