@@ -88,9 +88,7 @@ class Allocation(Options):
         """
 
     @abstractmethod
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes, shape (releases,); positive.
 
         Shares are of what adds up of losses: of Σ ε for pure DP, of Σ μ² for Gaussian noise.
@@ -100,12 +98,13 @@ class Allocation(Options):
         releases : Releases
         limits : ndarray of int64, shape (releases,)
             The most releases that the agent of each may make.
-        outlook : RunForecast
+        run : RunForecast
+            What is known of the run beforehand.
         power : int
             The power of the losses that adds up.
         """
 
-    def logarithms(self, releases: Releases, outlook: RunForecast, power: int = 1) -> np.ndarray:
+    def logarithms(self, releases: Releases, run: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight, before it is divided by their sum, of one that is clairvoyant."""
         raise NotImplementedError
 
@@ -121,17 +120,23 @@ class StatedLosses(Allocation):
     def stated_losses(self, numbers: np.ndarray) -> np.ndarray:
         """Loss of an agent's numbered releases, shape (releases,): sensitivity over scale of the noise; positive."""
 
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """There are none."""
         raise NotImplementedError
 
 
-_EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
+class EqualShares(Allocation):
+    """Base of allocations that divide a budget equally among as many releases as they allow."""
 
-#: The best exponent where this power of the losses is what adds up.
-_OF_POWER = {1: "third", 2: "quarter"}
+    sums_to_one: ClassVar[bool] = True
+    even: ClassVar[bool] = True
+
+    def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
+        """Share of its agent's budget that each release takes."""
+        return 1.0 / limits
+
+
+_EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
 
 
 class Contraction(Allocation):
@@ -184,28 +189,26 @@ class Contraction(Allocation):
             return UNLIMITED
         return self.releases if self.releases is not None else round(expected)
 
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes at expected wakes, C^{(K−1−k)n/3} over its sum.
 
         For K releases k = 0 … K − 1; C^{kn/3} in the printed form. For known wakes, what is expected before the run.
         """
-        count = outlook.expected[releases.agents] if self.clairvoyant else limits
-        fall = self._fall(outlook, power) * outlook.periods[releases.agents]
+        count = run.expected[releases.agents] if self.clairvoyant else limits
+        fall = self._fall(run, power) * run.periods[releases.agents]
         # Away from the release with the largest share, so that only what is negligible beside it can underflow.
         away = count - 1 - releases.numbers if self.form == "corrected" else releases.numbers
         shares: np.ndarray = np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count))
         return shares
 
-    def logarithms(self, releases: Releases, outlook: RunForecast, power: int = 1) -> np.ndarray:
+    def logarithms(self, releases: Releases, run: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight before it is divided by their sum."""
-        fall = self._fall(outlook, power)
+        fall = self._fall(run, power)
         return releases.steps * (fall if self.form == "corrected" else -fall)
 
-    def _fall(self, outlook: RunForecast, power: int) -> float:
+    def _fall(self, run: RunForecast, power: int) -> float:
         """−ln C times the exponent of a loss to the power that adds up."""
-        rate = outlook.contraction if self.rate == "auto" else self.rate
+        rate = run.contraction if self.rate == "auto" else self.rate
         if rate is None:
             raise MeaningError(
                 "privacy.allocation.rate",
@@ -216,52 +219,26 @@ class Contraction(Allocation):
                 "privacy.allocation.rate",
                 f"auto found C = {rate}, but needs an objective that is strongly convex: give a number between 0 and 1",
             )
-        named = self.exponent if self.exponent != "auto" else _OF_POWER[power]
-        return -math.log(rate) * _EXPONENTS[named] * power
+        # The best exponent where this power of the losses is what adds up.
+        best = {1: 1 / 3, 2: 1 / 4}[power]
+        return -math.log(rate) * _EXPONENTS.get(self.exponent, best) * power
 
 
-__all__ = [
-    "UNLIMITED",
-    "Allocation",
-    "AnyAllocation",
-    "Cap",
-    "Constant",
-    "Contraction",
-    "Geometric",
-    "Horizon",
-    "Listed",
-    "Releases",
-    "RunForecast",
-    "StatedLosses",
-    "Uniform",
-    "binomial_cap",
-]
-
-
-class Horizon(Allocation):
+class Horizon(EqualShares):
     """ε/T for each of at most T releases, T the horizon: a worst case, since an owner of N answers about T/N times."""
 
     kind: Literal["horizon"] = "horizon"
-    sums_to_one: ClassVar[bool] = True
     for_stars: ClassVar[bool] = True
-    even: ClassVar[bool] = True
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent."""
         return horizon
 
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
-        """Share of its agent's budget that each release takes."""
-        return 1.0 / limits
 
-
-class Cap(Allocation, OneOf):
+class Cap(EqualShares, OneOf):
     """m releases of equal loss, then none: ε/m each, or what composition by an accountant permits."""
 
     kind: Literal["cap"] = "cap"
-    sums_to_one: ClassVar[bool] = True
     alternatives: ClassVar[tuple[str, ...]] = ("releases", "tail")
     releases: Count | None = Field(None, description="m")
     tail: Annotated[float, Field(gt=0, lt=1)] | None = Field(
@@ -274,7 +251,6 @@ class Cap(Allocation, OneOf):
         description="the accountant by which m releases of the largest equal loss stay within ε at δ; it must be the "
         "one that enforces the budget",
     )
-    even: ClassVar[bool] = True
 
     @property
     def composed_by(self) -> str | None:
@@ -288,12 +264,6 @@ class Cap(Allocation, OneOf):
         assert self.tail is not None
         return binomial_cap(horizon, share, self.tail)
 
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
-        """Share of its agent's budget that each release takes."""
-        return 1.0 / limits
-
 
 class Geometric(Allocation):
     """ε(1 − r)r^j for release j = 0, 1, …: any number of releases, each with more noise than the one before."""
@@ -306,9 +276,7 @@ class Geometric(Allocation):
         """No limit."""
         return UNLIMITED
 
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return (1 - self.ratio) * self.ratio**releases.numbers
 
@@ -325,13 +293,11 @@ class Uniform(Allocation):
         """No limit."""
         return UNLIMITED
 
-    def weights(
-        self, releases: Releases, limits: np.ndarray, outlook: RunForecast, power: int = 1
-    ) -> np.ndarray:
+    def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release is expected to take, before the run."""
-        return 1.0 / outlook.expected[releases.agents]
+        return 1.0 / run.expected[releases.agents]
 
-    def logarithms(self, releases: Releases, outlook: RunForecast, power: int = 1) -> np.ndarray:
+    def logarithms(self, releases: Releases, run: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight, before it is divided by their sum."""
         return np.zeros(releases.agents.size)
 

@@ -126,37 +126,27 @@ def findings(
     """
     alpha = gamma / (2 * len(thresholds) * len(canaries))
     claimed = [float(delta_of(e)) for e in thresholds]
-    found = []
+    sets = []
     for canary in canaries:
         p, q = np.round(canary.p, DIGITS), np.round(canary.q, DIGITS)
         for e, cut, delta in zip(thresholds, thresholds if cuts is None else cuts, claimed, strict=True):
             p_low, _ = clopper_pearson(int((p > cut).sum()), p.size, alpha)
             _, q_up = clopper_pearson(int((q > cut).sum()), q.size, alpha)
-            found.append(Finding(canary.name, float(e), p_low, q_up, delta))
-    return tuple(found)
+            sets.append(Finding(canary.name, float(e), p_low, q_up, delta))
+    return tuple(sets)
 
 
-def reject(
-    canaries: Sequence[Canary],
-    delta_of: Callable[[float], float],
-    thresholds: Sequence[float],
-    gamma: float,
-) -> bool:
-    """Whether the claim is refuted: wrongly with probability at most γ. Parameters as in `findings`."""
-    return any(one.rejects for one in findings(canaries, delta_of, thresholds, gamma))
-
-
-def lower_bound(found: Sequence[Finding], delta: float) -> float:
+def lower_bound(sets: Sequence[Finding], delta: float) -> float:
     """Lower confidence bound on the ε of the mechanism at δ, zero where nothing is shown.
 
     Parameters
     ----------
-    found : sequence of Finding
+    sets : sequence of Finding
         From `findings`; all their bounds hold together with probability 1 − γ.
     delta : float
         In [0, 1).
     """
-    return max((one.epsilon(delta) for one in found), default=0.0)
+    return max((finding.epsilon(delta) for finding in sets), default=0.0)
 
 
 def thresholds_for(losses: np.ndarray) -> tuple[float, float, float]:
@@ -308,13 +298,9 @@ def uniform_p_value(values: np.ndarray) -> float:
     values : ndarray, shape (n,)
         Distribution function at the noise.
     """
-    from scipy.stats import kstwo
+    from scipy.stats import kstest
 
-    n = values.size
-    ordered = np.sort(values)
-    ranks = np.arange(n + 1) / n
-    distance = max(float((ranks[1:] - ordered).max()), float((ordered - ranks[:-1]).max()))
-    return float(kstwo.sf(distance, n))
+    return float(kstest(values, "uniform", method="exact").pvalue)
 
 
 @dataclass(frozen=True)

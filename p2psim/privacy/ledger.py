@@ -117,20 +117,21 @@ def ledger(
     claims = Claims.of(plan, releases, totals)
     real = real_charges(plan, claims, caveats)
     spent = {name: plan.epsilon(name, real) for name in dict.fromkeys((*accountants, limit.enforce))}
+    enforced, claimed = spent[limit.enforce], claimed_charges(plan, claims)
+    alike = np.array_equal(claimed.loss, real.loss)
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
         "releases": real.made,
         "lost": lost,
         "deliveries_lost": deliveries_lost,
         "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
-        "epsilon_claimed": _claimed(plan, claims, real, spent[limit.enforce]),
+        # That of the real records where nothing sets them apart.
+        "epsilon_claimed": enforced if alike else plan.epsilon(limit.enforce, claimed),
     }
     for name in accountants:
         columns[f"epsilon_{name}"] = spent[name]
-        columns[f"delta_{name}"] = np.full(
-            agents, limit.delta_in_all if ACCOUNTANTS[name].needs_delta else 0.0
-        )
-    enforced = spent[limit.enforce]
+        needs_delta = ACCOUNTANTS[name].needs_delta
+        columns[f"delta_{name}"] = np.full(agents, limit.delta_in_all if needs_delta else 0.0)
     columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
     columns["bound_violated"] = caveats.violations.found
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
@@ -140,11 +141,3 @@ def ledger(
     columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
     columns["clairvoyant"] = np.full(agents, caveats.clairvoyant or plan.clairvoyant)
     return columns
-
-
-def _claimed(plan: Plan, claims: Claims, real: Charges, enforced: np.ndarray) -> np.ndarray:
-    """ε of what is claimed by the accountant that enforces; that of the real records where nothing sets them apart."""
-    claimed = claimed_charges(plan, claims)
-    if np.array_equal(claimed.loss, real.loss):
-        return enforced
-    return plan.epsilon(plan.limit.enforce, claimed)

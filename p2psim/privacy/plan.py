@@ -48,7 +48,7 @@ class Plan:
         Chance of each agent's records to take part in a release; 1 where there are no batches.
     scale_records : float
         Noise as if each record stood for this many.
-    outlook : RunForecast
+    forecast : RunForecast
         What is known of the run beforehand.
     equal : ndarray, shape (N,), or None
         Loss of each release of an agent, where an accountant composed them.
@@ -63,7 +63,7 @@ class Plan:
     dimension: int
     rates: np.ndarray
     scale_records: float
-    outlook: RunForecast
+    forecast: RunForecast
     equal: np.ndarray | None = None
 
     @property
@@ -172,10 +172,10 @@ class Plan:
         if totals is not None:
             return totals.shares(releases.agents, self._logarithms(releases))
         limits = self.releases[releases.agents]
-        return self.allocation.weights(releases, limits, self.outlook, self.mechanism.power)
+        return self.allocation.weights(releases, limits, self.forecast, self.mechanism.power)
 
     def _logarithms(self, releases: Releases) -> np.ndarray:
-        return self.allocation.logarithms(releases, self.outlook, self.mechanism.power)
+        return self.allocation.logarithms(releases, self.forecast, self.mechanism.power)
 
     def scales(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Scale of the noise of releases, shape (releases,); parameters as in `claimed`.
@@ -208,11 +208,11 @@ class Plan:
 
         At the limit's δ; infinite without noise, once something was released.
         """
-        if not self.mechanism.is_private:
-            own = np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
+        if self.mechanism.is_private:
+            spent = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
         else:
-            own = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
-        return of_shared_record(own, self.limit.holders)
+            spent = np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
+        return of_shared_record(spent, self.limit.holders)
 
     def charges(
         self,
@@ -233,32 +233,20 @@ class Plan:
         counts : ndarray, shape (releases,), optional
             How many equal releases each stands for; one when left out.
         """
-        n = self.budget.size
+        first = np.arange(self.budget.size + 1)
         rates, kinds = self._rates
-        noises = [sampled(self.mechanism.noise, float(rate)) for rate in rates]
-        kind = kinds[agents]
-        if start is not None:  # a start is made of all records
-            noises.append(self.mechanism.noise)
-            if counts is not None:
-                counts = np.concatenate([np.ones(n), counts])
-            agents = np.concatenate([np.arange(n), agents])
-            losses, kind = np.concatenate([start, losses]), np.concatenate([np.full(n, rates.size), kind])
-            order = np.argsort(agents, kind="stable")
-            agents, losses, kind = agents[order], losses[order], kind[order]
-            counts = None if counts is None else counts[order]
-        return Charges(
-            tuple(noises),
-            kind.astype(np.int32),
-            losses,
-            np.searchsorted(agents, np.arange(n + 1)).astype(np.int64),
-            counts,
-        )
+        noises = tuple(sampled(self.mechanism.noise, float(rate)) for rate in rates)
+        releases = Charges(noises, kinds[agents], losses, np.searchsorted(agents, first), counts)
+        if start is None:
+            return releases
+        # A start is made of all records.
+        return releases.plus(Charges((self.mechanism.noise,), np.zeros(start.size, np.int32), start, first))
 
     @cached_property
     def _rates(self) -> tuple[np.ndarray, np.ndarray]:
         """Shares of the records that releases sample, each once, and the place among them of each agent's."""
         rates, kinds = np.unique(self.rates, return_inverse=True)
-        return rates, kinds.reshape(-1)
+        return rates, kinds.reshape(-1).astype(np.int32)
 
 
 #: Where an allocation sets no end, the search for one ends after so many horizons: no agent makes more releases.
@@ -332,49 +320,43 @@ def plan(
     )
     if never:
         releases[:] = 0
-    made = Plan(
+    held = divisors > 0
+    moved = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
+    planned = Plan(
         mechanism,
         allocation,
         limit,
         allowances(mechanism, limit) if limited.any() else limit.epsilon,
         releases,
-        _moved(bound, divisors, factors),
+        moved if factors is None else moved * factors,
         dimension,
         rates,
         scale_records,
         RunForecast(expected, 1.0 / shares, contraction),
     )
-    return made if never or not limited.any() else _within_budgets(made, limited, horizon)
+    return planned if never or not limited.any() else _within_budgets(planned, limited, horizon)
 
 
-def _moved(bound: float, divisors: np.ndarray, factors: np.ndarray | None) -> np.ndarray:
-    """How far one record moves what each agent releases, shape (N,); 0 without records."""
-    held = divisors > 0
-    moved = np.where(held, 2 * bound / np.where(held, divisors, 1.0), 0.0)
-    return moved if factors is None else moved * factors
-
-
-def _within_budgets(made: Plan, limited: np.ndarray, horizon: int) -> Plan:
+def _within_budgets(planned: Plan, limited: np.ndarray, horizon: int) -> Plan:
     """The plan with as many releases, or as large losses, as the accountant that enforces budgets permits."""
-    mechanism, allocation, limit, rates = made.mechanism, made.allocation, made.limit, made.rates
+    mechanism, allocation, limit, rates = planned.mechanism, planned.allocation, planned.limit, planned.rates
     if (compose := allocation.composed_by) is not None:
-        return replace(made, equal=composed(mechanism, limit, compose, made.releases, rates))
+        return replace(planned, equal=composed(mechanism, limit, compose, planned.releases, rates))
     if mechanism.adds_up and (allocation.clairvoyant or allocation.sums_to_one):
-        return made  # the shares' sum is at most one: no accountant finds more than the budget
-    made = replace(
-        made, releases=np.where(limited, np.minimum(made.releases, _HORIZONS * horizon), made.releases)
-    )
+        return planned  # the shares' sum is at most one: no accountant finds more than the budget
+    most = np.where(limited, np.minimum(planned.releases, _HORIZONS * horizon), planned.releases)
+    planned = replace(planned, releases=most)
 
     def losses(agent: int) -> np.ndarray:
-        numbers = np.arange(made.releases[agent])
+        numbers = np.arange(most[agent])
         none = np.zeros(numbers.size, np.int64)
-        claimed = made.claimed(Releases(np.full(numbers.size, agent), numbers, none))
+        claimed = planned.claimed(Releases(np.full(numbers.size, agent), numbers, none))
         if not (claimed > 0).all():
             wrong = int(np.argmin(claimed > 0))
-            message = (
+            share = (
                 f"{allocation.kind} gives release {wrong} of agent {{agent}} no positive share of its budget"
             )
-            raise AgentError("privacy.allocation", message, agent)
+            raise AgentError("privacy.allocation", share, agent)
         return claimed
 
-    return replace(made, releases=affordable(mechanism, limit, rates, losses, made.releases))
+    return replace(planned, releases=affordable(mechanism, limit, rates, losses, most))

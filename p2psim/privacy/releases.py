@@ -12,8 +12,8 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, SEND
-from p2psim.privacy.allocations import Releases
 from p2psim.privacy.plan import Plan
+from p2psim.privacy.shares import Releases
 
 
 @njit()
@@ -73,12 +73,8 @@ def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) 
 
 def joined(parts: Sequence[Releases]) -> Releases:
     """Releases of several chunks together."""
-    empty = np.empty(0, np.int64)
-    return Releases(
-        np.concatenate([empty, *(part.agents for part in parts)]),
-        np.concatenate([empty, *(part.numbers for part in parts)]),
-        np.concatenate([empty, *(part.steps for part in parts)]),
-    )
+    rows = [np.stack([part.agents, part.numbers, part.steps]) for part in parts]
+    return Releases(*np.concatenate([np.empty((3, 0), np.int64), *rows], axis=1))
 
 
 def by_agent(releases: Releases) -> np.ndarray:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -176,11 +176,16 @@ class Limit:
         """Whether an agent's budget limits anything, shape (N,)."""
         return np.isfinite(self.epsilon)
 
-    def before(self, agent: int, mechanism: Mechanism) -> Charges | None:
-        """Charges for an agent's start; None where there is none, or where nothing is guaranteed after it."""
-        if self.start is None or not np.isfinite(self.start[agent]):
-            return None
-        return Charges.of(mechanism.noise, [float(self.start[agent])])
+    def accounting(self, agent: int, mechanism: Mechanism, rate: float) -> dict[str, Any]:
+        """What a search within an agent's budget is given: the noise of its releases, ε, δ, and its start's charges."""
+        start = None if self.start is None else float(self.start[agent])
+        return {
+            "noise": sampled(mechanism.noise, float(rate)),
+            "epsilon": float(self.epsilon[agent]),
+            "delta": self.delta,
+            # After a start that guarantees nothing there is nothing to keep within the budget.
+            "before": None if start is None or start == np.inf else Charges.of(mechanism.noise, start),
+        }
 
 
 def before_sampling(losses: np.ndarray, rates: np.ndarray) -> np.ndarray:
@@ -197,8 +202,8 @@ def before_sampling(losses: np.ndarray, rates: np.ndarray) -> np.ndarray:
         q in (0, 1].
     """
     small = np.minimum(losses, 30.0)  # above, e^ε − 1 is e^ε in double precision
-    found = np.where(losses > 30.0, losses - np.log(rates), np.log1p(np.expm1(small) / rates))
-    return np.where(rates == 1, losses, found)
+    before = np.where(losses > 30.0, losses - np.log(rates), np.log1p(np.expm1(small) / rates))
+    return np.where(rates == 1, losses, before)
 
 
 def sampled(noise: Noise, rate: float) -> Noise:
@@ -292,13 +297,10 @@ def composed(
     """
 
     def solve(agent: int) -> float:
-        noise = sampled(mechanism.noise, float(rates[agent]))
-        budget = float(limit.epsilon[agent]), limit.delta
-        before = limit.before(agent, mechanism)
-        same = np.ones(int(releases[agent]))
-        power = mechanism.power
+        searched = limit.accounting(agent, mechanism, rates[agent])
+        equal, power = np.ones(int(releases[agent])), mechanism.power
         try:
-            factor = largest_loss(ACCOUNTANTS[accountant], noise, same, *budget, power, before)
+            factor = largest_loss(ACCOUNTANTS[accountant], weights=equal, power=power, **searched)
         except ValueError as error:
             raise AgentError("privacy.epsilon", f"is too small for agent {{agent}}: {error}", agent) from None
         return factor ** (1 / power)
@@ -332,18 +334,14 @@ def affordable(
     """
     listed = [losses(agent) if limit.finite[agent] else np.empty(0) for agent in range(ends.size)]
     keys: dict[bytes, int] = {}
-    alike = np.array([keys.setdefault(one.tobytes(), len(keys)) for one in listed])
+    alike = np.array([keys.setdefault(stated.tobytes(), len(keys)) for stated in listed])
 
     def solve(agent: int) -> float:
-        noise = sampled(mechanism.noise, float(rates[agent]))
-        budget = float(limit.epsilon[agent]), limit.delta
-        before = limit.before(agent, mechanism)
-        return float(most_releases(ACCOUNTANTS[limit.enforce], noise, listed[agent], *budget, before))
+        searched = limit.accounting(agent, mechanism, rates[agent])
+        return float(most_releases(ACCOUNTANTS[limit.enforce], losses=listed[agent], **searched))
 
-    found = _once_each(solve, limit, (alike, rates))
-    return np.array(
-        [int(count) if np.isfinite(count) else end for count, end in zip(found, ends, strict=True)]
-    )
+    most = _once_each(solve, limit, (alike, rates))
+    return np.array([int(m) if np.isfinite(m) else end for m, end in zip(most, ends, strict=True)])
 
 
 def _once_each(solve: Callable[[int], float], limit: Limit, others: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -20,7 +20,7 @@ from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.simulation import Network
 from p2psim.network.tally import Tally
-from p2psim.privacy.accounting.noises import Noise, PureNoise, is_pure
+from p2psim.privacy.accounting.noises import is_pure
 from p2psim.privacy.ledger import Claims, claimed_charges
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
@@ -277,13 +277,8 @@ def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
     order = by_agent(releases)
     charges = plan.charges(releases.agents[order], plan.claimed(releases, totals)[order])
     costs = np.empty(order.size)
-    costs[order] = charges.each(_pure)
+    costs[order] = charges.each(lambda noise, losses: noise.pure(losses))
     return costs
-
-
-def _pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
-    assert isinstance(noise, PureNoise)
-    return noise.pure(losses)
 
 
 def _first(releases: Releases, count: int) -> Releases:

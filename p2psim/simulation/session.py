@@ -10,8 +10,8 @@ import numpy as np
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventChecker
-from p2psim.privacy.allocations import Releases
 from p2psim.privacy.releases import ReleaseCounter, unit_noise
+from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms.replay import ReplaySetup
 
 #: A replica whose events and noise take more bytes than this is made anew for every cell.

@@ -18,9 +18,9 @@ from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, join
 from p2psim.network.exchanges import Gossip
 from p2psim.network.tally import LostReleases
-from p2psim.privacy.allocations import Releases
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
+from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.replay import Assessment, PreparedCell, ReplaySetup, with_spent
 from p2psim.simulation.outcome import Outcome, streams_of

@@ -174,11 +174,11 @@ def check_allocation(part: Allocation) -> Iterator[str]:
     count = int(min(most, MANY))
     none = np.zeros(count, np.int64)
     releases = Releases(none, np.arange(count), np.arange(count) * 50)
-    outlook = RunForecast(np.array([20.0]), np.array([50.0]), 0.99)
+    forecast = RunForecast(np.array([20.0]), np.array([50.0]), 0.99)
     if isinstance(part, StatedLosses):
         shares = part.stated_losses(releases.numbers)
     elif part.composed_by is None:
-        shares = part.weights(releases, np.full(count, most), outlook, 1)
+        shares = part.weights(releases, np.full(count, most), forecast, 1)
     else:
         return
     if shares.shape != (count,) or not (np.isfinite(shares) & (shares > 0)).all():
@@ -187,7 +187,7 @@ def check_allocation(part: Allocation) -> Iterator[str]:
         yield f"sums_to_one is set, and {count} shares add up to {shares.sum():g}"
     elif part.even and np.ptp(shares) > 0:
         yield "even is set, and shares differ"
-    if part.clairvoyant and not np.isfinite(part.logarithms(releases, outlook, 1)).all():
+    if part.clairvoyant and not np.isfinite(part.logarithms(releases, forecast, 1)).all():
         yield "logarithms gives what is no finite number"
 
 

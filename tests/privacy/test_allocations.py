@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.core.errors import MeaningError
-from p2psim.privacy.allocations import UNLIMITED, Cap, Geometric, Horizon, Releases, RunForecast, binomial_cap
+from p2psim.privacy.allocations import Cap, Geometric, Horizon, binomial_cap
 from p2psim.privacy.mechanisms import Laplace, NoNoise
 from p2psim.privacy.plan import plan
 from p2psim.privacy.section import Limit
+from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 
 
 def plans(allocation, budget=(1.0, 2.0, 4.0), mechanism=None, scale_records=1.0, bound=1.5, horizon=1000):

@@ -13,7 +13,7 @@ from star_cases import scenario
 from p2psim.core.errors import InputError
 from p2psim.learning.batches import FixedBatch, PoissonBatch
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
-from p2psim.privacy.allocations import Releases
+from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.simulate import simulate

@@ -13,10 +13,11 @@ from star_cases import scenario
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
-from p2psim.privacy.allocations import UNLIMITED, Contraction, Releases, Uniform
+from p2psim.privacy.allocations import Contraction, Uniform
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
 from p2psim.privacy.section import Limit
+from p2psim.privacy.shares import UNLIMITED, Releases
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 

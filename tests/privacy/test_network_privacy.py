@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from p2psim.network.graph import links, star_links
 from p2psim.network.spectrum import metropolis
-from p2psim.privacy.network_privacy import by_distance, hop_distances, shares
-from p2psim.privacy.network_views import View, equitable_cells, view, view_of_many
+from p2psim.privacy.network_privacy import (
+    View,
+    by_distance,
+    equitable_cells,
+    hop_distances,
+    shares,
+    view,
+    view_of_many,
+)
 
 Matrix = list[list[Fraction]]
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from star_cases import scenario
 
 from p2psim.core.errors import InputError
-from p2psim.privacy.output_perturbation import minimiser_sensitivity
+from p2psim.privacy.mechanisms import minimiser_sensitivity
 from p2psim.privacy.section import AsPrinted, Bounds, Clip, Declared, Empirical
 
 

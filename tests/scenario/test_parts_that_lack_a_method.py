@@ -23,7 +23,7 @@ from p2psim.network.metrics import NetworkMetric
 from p2psim.network.topologies.base import Topology
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.allocations import Allocation
-from p2psim.privacy.mechanisms.protocol import Mechanism
+from p2psim.privacy.mechanisms import Mechanism
 
 BASES = {
     p2psim.Loss: "for_kernel",

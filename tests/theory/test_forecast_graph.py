@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from p2psim.privacy.allocations import Contraction, Releases
+from p2psim.privacy.allocations import Contraction
+from p2psim.privacy.shares import Releases
 from p2psim.theory.bounds.graph import contraction_rate
 from p2psim.theory.forecasts.descent import linear_descent
 from p2psim.theory.forecasts.descent_orders import Orders, sampled

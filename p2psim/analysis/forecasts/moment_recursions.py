@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.privacy.allocations import UNLIMITED, Contraction, Geometric, Releases, Uniform
+from p2psim.privacy.allocations import Contraction, Geometric, Uniform
 from p2psim.privacy.mechanisms import noise_scales
+from p2psim.privacy.shares import UNLIMITED, Releases
 from p2psim.theory.forecasts.descent import LinearDescent
 from p2psim.theory.forecasts.descent_path import DescentPath, known_wakes_noise, unconditional_variances
 from p2psim.theory.forecasts.linear_star import LocalModel
@@ -279,7 +280,7 @@ def _ratio(plan: Plan) -> float:
         message = f"weights of {plan.allocation.kind} are not known to be powers of one number: nothing can be forecast"
         raise MeaningError("privacy.allocation", message)
     both = Releases(np.zeros(2, np.int64), np.zeros(2, np.int64), np.arange(2))
-    weights = plan.allocation.logarithms(both, plan.outlook, plan.mechanism.power)
+    weights = plan.allocation.logarithms(both, plan.forecast, plan.mechanism.power)
     return float(np.exp(weights[0] - weights[1]))
 
 

@@ -19,7 +19,7 @@ from p2psim.core.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from p2psim.privacy.accounting.accountants import Accountant
+    from p2psim.privacy.accounting.accountant import Accountant
     from p2psim.privacy.accounting.charges import Charges
     from p2psim.privacy.accounting.noises import Noise
 

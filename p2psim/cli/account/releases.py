@@ -28,7 +28,7 @@ from p2psim.core.printing import print_json, print_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from p2psim.privacy.accounting.accountants import Accountant
+    from p2psim.privacy.accounting.accountant import Accountant
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided

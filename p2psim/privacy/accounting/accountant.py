@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, is_pure
 
-#: The last questions and their answers: cells of a replica that differ in nothing that privacy sees ask the same.
-_ANSWERS: OrderedDict[Hashable, np.ndarray] = OrderedDict()
-_MOST_ANSWERS = 64
-#: Of more agents or releases than these neither question nor answer is kept: they would take too much memory.
+#: Of more agents or releases than these no ε is kept: it would take too much memory.
 _MOST_KEPT = 4096
 
 
@@ -88,22 +84,15 @@ class Accountant(ABC):
         """
         if not 0 <= delta < 1:
             raise ValueError(f"δ must be in [0, 1), got {delta}")
+        few = max(charges.loss.size, charges.agents) <= _MOST_KEPT
+        return _kept_epsilon(self, charges, delta) if few else self._epsilon(charges, delta)
 
+    def _epsilon(self, charges: Charges, delta: float) -> np.ndarray:
         def capped(sane: Charges) -> np.ndarray:
             simple = basic_sums(sane)
             return np.maximum(np.minimum(simple, self.epsilon_bound(sane, delta)) if delta else simple, 0.0)
 
-        if max(charges.loss.size, charges.agents) > _MOST_KEPT:
-            return self._guarded(charges, capped, np.inf)
-        question = self, delta, charges.content
-        answer = _ANSWERS.get(question)
-        if answer is None:
-            answer = self._guarded(charges, capped, np.inf)
-            answer.setflags(write=False)
-            _ANSWERS[question] = answer
-            if len(_ANSWERS) > _MOST_ANSWERS:
-                _ANSWERS.popitem(last=False)
-        return answer
+        return self._guarded(charges, capped, np.inf)
 
     def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
@@ -125,8 +114,9 @@ class Accountant(ABC):
             return np.zeros(charges.agents)
 
         def capped(sane: Charges) -> np.ndarray:
-            found = np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
-            return np.where(basic_sums(sane) <= epsilon, 0.0, found)
+            return np.where(
+                basic_sums(sane) <= epsilon, 0.0, np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
+            )
 
         return self._guarded(charges, capped, 1.0)
 
@@ -140,46 +130,28 @@ class Accountant(ABC):
         finite = np.ones(few.agents, bool)
         if infinite.any():
             finite[few.owners[infinite]] = False
-        found = np.full(few.agents, lost)
+        measured = np.full(few.agents, lost)
         if finite.any():
             sane = few if finite.all() else few.pick(finite)
             with np.errstate(over="ignore", under="ignore"):
-                found[finite] = measure(sane)
-        if np.isnan(found).any():
+                measured[finite] = measure(sane)
+        if np.isnan(measured).any():
             raise ArithmeticError(f"{self.name} finds no number for some releases")
-        return found[places]
+        return measured[places]
 
 
-@dataclass(frozen=True, eq=False)
-class Formula(Accountant):
-    """An accountant of functions: whether it supports a noise, ε at δ, and δ at ε, as the methods of an accountant."""
-
-    name: str
-    meaning: str
-    knows: Callable[[Noise], bool]
-    of_delta: Callable[[Charges, float], np.ndarray]
-    of_epsilon: Callable[[Charges, float], np.ndarray]
-    needs_delta: bool = True
-
-    def supports(self, noise: Noise) -> bool:
-        """Whether it can account for a noise."""
-        return self.knows(noise)
-
-    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
-        """ε of each agent at δ."""
-        return self.of_delta(charges, delta)
-
-    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
-        """δ of each agent at ε."""
-        return self.of_epsilon(charges, epsilon)
+@lru_cache(64)
+def _kept_epsilon(accountant: Accountant, charges: Charges, delta: float) -> np.ndarray:
+    """ε by an accountant, kept: cells of a replica that differ in nothing that privacy sees have the same charges."""
+    epsilon = accountant._epsilon(charges, delta)
+    epsilon.setflags(write=False)
+    return epsilon
 
 
 def basic_sums(charges: Charges) -> np.ndarray:
     """Σε₀ of each agent, shape (N,); infinite where a release with a loss is not pure."""
 
-    def pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
-        if is_pure(noise):
-            return noise.pure(losses)
-        return np.where(losses > 0, np.inf, 0.0)
+    def pure(noise: Any, losses: np.ndarray) -> np.ndarray:
+        return noise.pure(losses) if is_pure(noise) else np.where(losses > 0, np.inf, 0.0)
 
     return charges.sums(charges.each(pure))

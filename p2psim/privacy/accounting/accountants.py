@@ -13,54 +13,65 @@ from typing import Annotated, Any
 import numpy as np
 
 from p2psim.core.registry import NameOf, parts, register_all
-from p2psim.privacy.accounting import classical, gaussian, pld
-from p2psim.privacy.accounting.accountant import Accountant, Formula
+from p2psim.privacy.accounting import pld
+from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import ADVANCED, BASIC, KOV, ZCDP
+from p2psim.privacy.accounting.classical import KOV, RDP, ZCDP, Advanced, Basic
+from p2psim.privacy.accounting.gaussian import ExactGaussian
+from p2psim.privacy.accounting.noises import Noise
 
-#: All that are asked.
+#: Those of which ``best`` is the least.
 ALL: tuple[Accountant, ...] = (
-    BASIC,
-    ADVANCED,
-    KOV,
-    classical.ACCOUNTANT,
-    ZCDP,
-    gaussian.ACCOUNTANT,
-    pld.ACCOUNTANT,
+    Basic(),
+    Advanced(),
+    KOV(),
+    RDP(),
+    ZCDP(),
+    ExactGaussian(),
+    pld.PLD(pld.DEFAULT),
 )
+
+
+class Best(Accountant):
+    """The least of all accountants of p2psim."""
+
+    name = "best"
+    meaning = "the least of all that support every release"
+
+    def supports(self, noise: Noise) -> bool:
+        """Noise that any of them supports."""
+        return any(accountant.supports(noise) for accountant in ALL)
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """The least ε of each agent."""
+        return _least(charges, lambda accountant, some: accountant.epsilon(some, delta))
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """The least δ of each agent."""
+        return _least(charges, lambda accountant, some: accountant.delta(some, epsilon))
 
 
 def _least(charges: Charges, measure: Callable[[Accountant, Charges], np.ndarray]) -> np.ndarray:
-    """The least of each agent, shape (N,): agents are asked about together if they have the same noises."""
+    """The least of each agent, shape (N,): agents with the same noises are measured together."""
     has = np.zeros((charges.agents, len(charges.noises)), bool)
     has[charges.owners, charges.kind] = True
-    found = np.zeros(charges.agents)
+    smallest = np.zeros(charges.agents)
     for noises in np.unique(has, axis=0):
         alike = (has == noises).all(axis=1)
-        own = charges.pick(alike)
-        able = [one for one in ALL if all(one.supports(noise) for noise in own.used)]
-        found[alike] = np.minimum.reduce([measure(one, own) for one in able])
-    return found
+        some = charges.pick(alike)
+        able = [accountant for accountant in ALL if all(map(accountant.supports, some.used))]
+        smallest[alike] = np.minimum.reduce([measure(accountant, some) for accountant in able])
+    return smallest
 
 
-ACCOUNTANT = Formula(
-    "best",
-    "the least of all that support every release",
-    lambda noise: any(one.supports(noise) for one in ALL),
-    lambda charges, delta: _least(charges, lambda one, own: one.epsilon(own, delta)),
-    lambda charges, epsilon: _least(charges, lambda one, own: one.delta(own, epsilon)),
-)
-
-__all__ = ["ACCOUNTANTS", "Accountant", "trade_off", "type_two_error"]
-
-register_all([*ALL, ACCOUNTANT])
+register_all([*ALL, Best()])
 
 
 class _Registered(Mapping[str, Accountant]):
     """Accountants that are registered, by name."""
 
     def __getitem__(self, name: str) -> Accountant:
-        return _made(parts("accountant")[name])
+        return _instance(parts("accountant")[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(parts("accountant"))
@@ -70,9 +81,8 @@ class _Registered(Mapping[str, Accountant]):
 
 
 @cache
-def _made(part: Any) -> Accountant:
-    accountant: Accountant = part() if isinstance(part, type) else part
-    return accountant
+def _instance(part: Any) -> Accountant:
+    return part() if isinstance(part, type) else part
 
 
 ACCOUNTANTS: Mapping[str, Accountant] = _Registered()
@@ -106,8 +116,6 @@ def type_two_error(epsilons: np.ndarray, deltas: np.ndarray, type_one: np.ndarra
         flat = np.exp(-epsilons) * (1 - deltas - a)
     return np.maximum(0.0, np.maximum(steep, flat)).max(axis=1)
 
-
-# Registers those of p2psim.
 
 #: The name of any accountant that is registered.
 AccountantName = Annotated[str, NameOf("accountant")]

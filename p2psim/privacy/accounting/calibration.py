@@ -8,10 +8,7 @@ import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.gaussian import gaussian_mu
 from p2psim.privacy.accounting.noises import Noise
-
-__all__ = ["gaussian_mu", "largest_loss", "most_releases"]
 
 #: Relative width at which a search ends.
 _WIDTH = 1e-12
@@ -65,24 +62,13 @@ def largest_loss(
     def left(factor: float) -> float:
         """What is left of ε, negative if the account is above it."""
         with np.errstate(over="ignore"):
-            losses = (factor * different) ** (1 / power)
-        return epsilon - float(accountant.epsilon(_after(before, noise, losses, counts), delta)[0])
+            charges = Charges.of(noise, (factor * different) ** (1 / power), counts)
+        return epsilon - float(accountant.epsilon(before.plus(charges) if before else charges, delta)[0])
 
-    found = _last((epsilon if power == 1 else epsilon**2) / float(w.sum()), left)
-    if found == 0:
+    factor = _last((epsilon if power == 1 else epsilon**2) / float(w.sum()), left)
+    if factor == 0:
         raise ValueError(f"{accountant.name} finds no loss within ε = {epsilon}, δ = {delta}")
-    return found
-
-
-def _after(before: Charges | None, noise: Noise, losses: np.ndarray, counts: np.ndarray) -> Charges:
-    """One agent's charges, with those of further releases."""
-    more = Charges.of(noise, losses, counts)
-    if before is None:
-        return more
-    kind = np.concatenate([before.kind, np.full(more.loss.size, len(before.noises), before.kind.dtype)])
-    loss = np.concatenate([before.loss, more.loss])
-    count = np.concatenate([before.counts, more.counts])
-    return Charges((*before.noises, noise), kind, loss, np.array([0, loss.size]), count)
+    return factor
 
 
 def _last(guess: float, left: Callable[[float], float]) -> float:
@@ -155,10 +141,10 @@ def most_releases(
     end = listed.size if listed.ndim else MOST
 
     def within(count: int) -> bool:
-        own, counts = (
-            (listed[:count], np.ones(count)) if listed.ndim else (listed[None], np.full(1, float(count)))
+        charges = (
+            Charges.of(noise, listed[:count]) if listed.ndim else Charges.of(noise, listed, float(count))
         )
-        return bool(accountant.epsilon(_after(before, noise, own, counts), delta)[0] <= epsilon)
+        return bool(accountant.epsilon(before.plus(charges) if before else charges, delta)[0] <= epsilon)
 
     # Double, then halve.
     low, high = 0, 1

@@ -14,9 +14,9 @@ from p2psim.privacy.accounting.noises import Noise
 LEAST = 1e-100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Charges:
-    """Releases of N agents, agent by agent.
+    """Releases of N agents, agent by agent; equal to others with the same noises and arrays.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class Charges:
     def of(
         cls,
         noise: Noise,
-        losses: Sequence[float] | np.ndarray,
-        counts: Sequence[float] | np.ndarray | None = None,
+        losses: float | Sequence[float] | np.ndarray,
+        counts: float | Sequence[float] | np.ndarray | None = None,
     ) -> Charges:
         """Charges of one agent whose releases have the same noise, each made once or ``counts`` times."""
         loss = np.atleast_1d(np.asarray(losses, dtype=float))
@@ -80,6 +80,12 @@ class Charges:
         arrays = self.kind, self.loss, self.offsets, self.counts
         return self.noises, self.kind.dtype.char, *(array.tobytes() for array in arrays)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Charges) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
     @cached_property
     def made(self) -> np.ndarray:
         """How many releases those of each agent stand for in all, shape (N,), as int64."""
@@ -101,13 +107,13 @@ class Charges:
         """Agent of each release, shape (releases,)."""
         return np.repeat(np.arange(self.agents), self.offsets[1:] - self.offsets[:-1])
 
-    def each(self, measure: Callable[[Noise, np.ndarray], np.ndarray]) -> np.ndarray:
-        """A number of each release, by a function of its noise and losses; shape (releases,)."""
-        found = np.empty(self.loss.size)
+    def each(self, measure: Callable[..., np.ndarray], *values: np.ndarray) -> np.ndarray:
+        """A number of each release, by a function of its noise, its loss and further values of its own; (releases,)."""
+        measured = np.empty(self.loss.size)
         for k in self._kinds():
             mine = self.kind == k
-            found[mine] = measure(self.noises[k], self.loss[mine])
-        return found
+            measured[mine] = measure(self.noises[k], self.loss[mine], *(value[mine] for value in values))
+        return measured
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sum of each agent's values (…, releases) over all that they stand for, in extended precision: (…, N)."""
@@ -129,9 +135,14 @@ class Charges:
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[wanted])])
         return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
 
-    def alone(self, agent: int) -> Charges:
-        """Those of one agent."""
-        return self.pick(np.array([agent]))
+    def plus(self, more: Charges) -> Charges:
+        """With further releases of the same agents, after those of each."""
+        agents = np.concatenate([self.owners, more.owners])
+        order = np.argsort(agents, kind="stable")
+        kind = np.concatenate([self.kind, more.kind + len(self.noises)])
+        loss, counts = np.concatenate([self.loss, more.loss]), np.concatenate([self.counts, more.counts])
+        noises, offsets = (*self.noises, *more.noises), self.offsets + more.offsets
+        return Charges(noises, kind[order], loss[order], offsets, counts[order])
 
     @cached_property
     def condensed(self) -> tuple[Charges, np.ndarray]:

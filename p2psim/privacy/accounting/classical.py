@@ -1,6 +1,8 @@
 """The accountants ``basic``, ``advanced``, ``kov`` and ``zcdp``, which are formulas of a few sums, and ``rdp``.
 
-``rdp`` is Rényi accounting, optimised over real orders.
+``rdp`` is Rényi accounting, optimised over real orders. The composition theorems are functions of sums over releases,
+as printed, and not capped by one another: S₁ = Σε, S₂ = Σε², B = Σε·tanh(ε/2) (which is Σε(e^ε − 1)/(e^ε + 1)) and
+D = Σε(e^ε − 1), over all releases of an agent; ρ = Σρ of zCDP. All take arrays that broadcast, and 0 < δ < 1.
 """
 
 from __future__ import annotations
@@ -9,32 +11,62 @@ from collections.abc import Callable
 
 import numpy as np
 
-from p2psim.privacy.accounting import formulas
-from p2psim.privacy.accounting.accountant import Formula, basic_sums
+from p2psim.privacy.accounting.accountant import Accountant, basic_sums
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.grids import least
-from p2psim.privacy.accounting.noises import ConcentratedNoise, Noise, PureNoise, RenyiNoise, is_pure
+from p2psim.privacy.accounting.noises import Noise, is_pure
 
 
-def _pure_losses(charges: Charges) -> np.ndarray:
-    def pure(noise: Noise, losses: np.ndarray) -> np.ndarray:
-        assert isinstance(noise, PureNoise)
-        return noise.pure(losses)
+def advanced(S2: np.ndarray, D: np.ndarray, delta: float) -> np.ndarray:
+    """Advanced composition, √(2·S₂·ln(1/δ)) + D (Dwork, Rothblum, Vadhan 2010, Theorem III.3, for unequal ε)."""
+    return np.sqrt(-2 * S2 * np.log(delta)) + D
 
-    return charges.each(pure)
+
+def kov_logarithm(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
+    """Middle term of Kairouz, Oh, Viswanath 2017, Theorem 3.5: B + √(2·S₂·ln(e + √S₂/δ)).
+
+    B's main text prints S₂/δ under the root in place of √S₂/δ, which under-reports.
+    """
+    with np.errstate(divide="ignore"):  # no releases
+        return B + np.sqrt(2 * S2 * np.logaddexp(1.0, np.log(S2) / 2 - np.log(delta)))
+
+
+def kov_plain(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
+    """Last term of Kairouz, Oh, Viswanath 2017, Theorem 3.5: B + √(2·S₂·ln(1/δ))."""
+    return B + np.sqrt(-2 * S2 * np.log(delta))
+
+
+def kov(S1: np.ndarray, S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
+    """Kairouz, Oh, Viswanath 2017, Theorem 3.5: the least of S₁ and the two terms."""
+    return np.minimum(S1, np.minimum(kov_logarithm(S2, B, delta), kov_plain(S2, B, delta)))
+
+
+def zcdp(rho: np.ndarray, delta: float) -> np.ndarray:
+    """ρ + 2√(ρ·ln(1/δ)) (Bun, Steinke 2016, Proposition 1.3)."""
+    return rho + 2 * np.sqrt(-rho * np.log(delta))
+
+
+def rdp(divergence: np.ndarray, order: np.ndarray, delta: float) -> np.ndarray:
+    """ε from a Rényi divergence of order α (Canonne, Kamath, Steinke 2020, Proposition 12).
+
+    τ + (ln(1/δ) + (α − 1)·ln(1 − 1/α) − ln α)/(α − 1).
+    """
+    a = np.asarray(order, dtype=float)
+    return divergence + ((a - 1) * np.log1p(-1 / a) - np.log(a) - np.log(delta)) / (a - 1)
+
+
+def rdp_delta(divergence: np.ndarray, order: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    """Natural logarithm of δ at ε from a Rényi divergence: the same inequality, solved for δ."""
+    a = np.asarray(order, dtype=float)
+    return (a - 1) * (divergence - epsilon + np.log1p(-1 / a)) - np.log(a)
 
 
 def pure_sums(charges: Charges) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """S₁, S₂, B and D of each agent (`p2psim.privacy.accounting.formulas`), shape (N,) each; D may be infinite."""
-    e = _pure_losses(charges)
+    """S₁, S₂, B and D of each agent, shape (N,) each; D may be infinite."""
+    e = charges.each(lambda noise, losses: noise.pure(losses))
     with np.errstate(over="ignore"):
         slopes = e * np.expm1(e)
     return charges.sums(e), charges.sums(e**2), charges.sums(e * np.tanh(e / 2)), charges.sums(slopes)
-
-
-def _advanced_epsilon(charges: Charges, delta: float) -> np.ndarray:
-    _, S2, _, D = pure_sums(charges)
-    return formulas.advanced(S2, D, delta)
 
 
 def _gaussian_tail(excess: np.ndarray, S2: np.ndarray) -> np.ndarray:
@@ -45,75 +77,92 @@ def _gaussian_tail(excess: np.ndarray, S2: np.ndarray) -> np.ndarray:
     return np.where(positive, np.exp(-np.maximum(excess, 0.0) / (2 * safe) * np.maximum(excess, 0.0)), 1.0)
 
 
-def _advanced_delta(charges: Charges, epsilon: float) -> np.ndarray:
-    _, S2, _, D = pure_sums(charges)
-    return _gaussian_tail(epsilon - D, S2)
+class Basic(Accountant):
+    """Basic composition."""
+
+    name = "basic"
+    meaning = "ε of several releases add up, at δ = 0 (Dwork et al. 2006)"
+    needs_delta = False
+
+    def supports(self, noise: Noise) -> bool:
+        """Noise that is ε₀-DP."""
+        return is_pure(noise)
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """Σε₀."""
+        return basic_sums(charges)
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """Nothing beyond what all accountants say: 0 from Σε₀ on."""
+        return np.ones(charges.agents)
 
 
-def _kov_epsilon(charges: Charges, delta: float) -> np.ndarray:
-    S1, S2, B, _ = pure_sums(charges)
-    return formulas.kov(S1, S2, B, delta)
+class Advanced(Basic):
+    """Advanced composition."""
+
+    name = "advanced"
+    meaning = "advanced composition (Dwork, Rothblum, Vadhan 2010), or basic where that is less"
+    needs_delta = True
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε by `advanced`."""
+        _, S2, _, D = pure_sums(charges)
+        return advanced(S2, D, delta)
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """`advanced`, solved for δ."""
+        _, S2, _, D = pure_sums(charges)
+        return _gaussian_tail(epsilon - D, S2)
 
 
-def _kov_delta(charges: Charges, epsilon: float) -> np.ndarray:
-    _, S2, B, _ = pure_sums(charges)
-    excess = epsilon - B
-    positive = (excess > 0) & (S2 > 0)
-    above = np.where(positive, excess, 0.0)
-    exponent = above / (2 * np.where(positive, S2, 1.0)) * above
-    # √S₂/(e^x − e), as √S₂·e^{−x}/(1 − e^{1−x}), which no x makes overflow.
-    some = exponent > 1
-    x = np.where(some, exponent, 2.0)
-    logarithm = np.where(some, np.sqrt(S2) * np.exp(-x) / -np.expm1(1 - x), 1.0)
-    return np.minimum(_gaussian_tail(excess, S2), np.minimum(logarithm, 1.0))
+class KOV(Basic):
+    """Composition by Kairouz, Oh, Viswanath."""
+
+    name = "kov"
+    meaning = "the three-way minimum of Kairouz, Oh, Viswanath 2017"
+    needs_delta = True
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε by `kov`."""
+        S1, S2, B, _ = pure_sums(charges)
+        return kov(S1, S2, B, delta)
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """The two terms of `kov`, each solved for δ."""
+        _, S2, B, _ = pure_sums(charges)
+        excess = epsilon - B
+        positive = (excess > 0) & (S2 > 0)
+        above = np.where(positive, excess, 0.0)
+        exponent = above / (2 * np.where(positive, S2, 1.0)) * above
+        # √S₂/(e^x − e), as √S₂·e^{−x}/(1 − e^{1−x}), which no x makes overflow.
+        some = exponent > 1
+        x = np.where(some, exponent, 2.0)
+        logarithm = np.where(some, np.sqrt(S2) * np.exp(-x) / -np.expm1(1 - x), 1.0)
+        return np.minimum(_gaussian_tail(excess, S2), np.minimum(logarithm, 1.0))
 
 
-def _zcdp_sums(charges: Charges) -> np.ndarray:
-    def rho(noise: Noise, losses: np.ndarray) -> np.ndarray:
-        assert isinstance(noise, ConcentratedNoise)
-        return noise.zcdp(losses)
+class ZCDP(Accountant):
+    """Zero-concentrated DP."""
 
-    return charges.sums(charges.each(rho))
+    name = "zcdp"
+    meaning = "zero-concentrated DP (Bun, Steinke 2016), or basic where that is less"
 
+    def supports(self, noise: Noise) -> bool:
+        """Noise that is ρ-zCDP."""
+        return hasattr(noise, "zcdp")
 
-def _zcdp_epsilon(charges: Charges, delta: float) -> np.ndarray:
-    return formulas.zcdp(_zcdp_sums(charges), delta)
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε by `zcdp`."""
+        return zcdp(self._rho(charges), delta)
 
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """`zcdp`, solved for δ."""
+        rho = self._rho(charges)
+        return _gaussian_tail(epsilon - rho, 2 * rho)
 
-def _zcdp_delta(charges: Charges, epsilon: float) -> np.ndarray:
-    rho = _zcdp_sums(charges)
-    return _gaussian_tail(epsilon - rho, 2 * rho)
+    def _rho(self, charges: Charges) -> np.ndarray:
+        return charges.sums(charges.each(lambda noise, losses: noise.zcdp(losses)))
 
-
-BASIC = Formula(
-    "basic",
-    "ε of several releases add up, at δ = 0 (Dwork et al. 2006)",
-    is_pure,
-    lambda charges, _: basic_sums(charges),
-    lambda charges, _: np.ones(charges.agents),
-    needs_delta=False,
-)
-ADVANCED = Formula(
-    "advanced",
-    "advanced composition (Dwork, Rothblum, Vadhan 2010), or basic where that is less",
-    is_pure,
-    _advanced_epsilon,
-    _advanced_delta,
-)
-KOV = Formula(
-    "kov",
-    "the three-way minimum of Kairouz, Oh, Viswanath 2017",
-    is_pure,
-    _kov_epsilon,
-    _kov_delta,
-)
-ZCDP = Formula(
-    "zcdp",
-    "zero-concentrated DP (Bun, Steinke 2016), or basic where that is less",
-    lambda noise: isinstance(noise, ConcentratedNoise),
-    _zcdp_epsilon,
-    _zcdp_delta,
-)
 
 #: Logarithms of λ = α − 1 between which the best order is looked for, by so many golden sections: 48·.618^36 leaves
 #: 2e-6 of a logarithm, and so 1e-11 of ε.
@@ -123,13 +172,8 @@ _SECTIONS = 36
 
 def divergences(charges: Charges, orders: np.ndarray) -> np.ndarray:
     """Rényi divergence of each agent's releases together, at orders of its own: shape (N,) for orders (N,)."""
-    of_release = orders[charges.owners]
-    found = np.empty(charges.loss.size)
-    for k in np.unique(charges.kind):
-        noise, mine = charges.noises[k], charges.kind == k
-        assert isinstance(noise, RenyiNoise)
-        found[mine] = noise.rdp(charges.loss[mine], of_release[mine])
-    return charges.sums(found)
+    rdp = charges.each(lambda noise, losses, orders: noise.rdp(losses, orders), orders[charges.owners])
+    return charges.sums(rdp)
 
 
 def optimal(
@@ -146,30 +190,34 @@ def optimal(
         orders = 1 + np.exp(logarithms)
         return objective(divergences(charges, orders), orders)
 
-    ends = np.full(charges.agents, LOWEST), np.full(charges.agents, HIGHEST)
-    x, value = least(at, *ends, _SECTIONS)
+    lowest, highest = np.full(charges.agents, LOWEST), np.full(charges.agents, HIGHEST)
+    x, value = least(at, lowest, highest, _SECTIONS)
     return value, 1 + np.exp(x)
 
 
 def optimal_order(charges: Charges, delta: float) -> tuple[np.ndarray, np.ndarray]:
     """ε at δ by the conversion of Canonne, Kamath, Steinke 2020, uncapped, and the order, shape (N,) each."""
-    return optimal(charges, lambda tau, order: formulas.rdp(tau, order, delta))
+    return optimal(charges, lambda tau, order: rdp(tau, order, delta))
 
 
-def _delta(charges: Charges, epsilon: float) -> np.ndarray:
-    logarithm = optimal(charges, lambda tau, order: formulas.rdp_delta(tau, order, np.array(epsilon)))[0]
-    return np.exp(np.minimum(logarithm, 0.0))
+class RDP(Accountant):
+    """Rényi DP at the best real order."""
 
+    name = "rdp"
+    meaning = (
+        "Rényi DP at the best real order (Mironov 2017; Canonne, Kamath, Steinke 2020), "
+        "or basic where that is less"
+    )
 
-def supports(noise: Noise) -> bool:
-    """Whether the noise's Rényi divergences are known."""
-    return isinstance(noise, RenyiNoise)
+    def supports(self, noise: Noise) -> bool:
+        """Noise whose Rényi divergences are known."""
+        return hasattr(noise, "rdp")
 
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε by `rdp`."""
+        return optimal_order(charges, delta)[0]
 
-ACCOUNTANT = Formula(
-    "rdp",
-    "Rényi DP at the best real order (Mironov 2017; Canonne, Kamath, Steinke 2020), or basic where that is less",
-    supports,
-    lambda charges, delta: optimal_order(charges, delta)[0],
-    _delta,
-)
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ by `rdp_delta`."""
+        logarithm = optimal(charges, lambda tau, order: rdp_delta(tau, order, np.array(epsilon)))[0]
+        return np.exp(np.minimum(logarithm, 0.0))

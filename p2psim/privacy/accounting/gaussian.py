@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from p2psim.privacy.accounting.accountant import Formula
+from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.formulas import gaussian_delta
 from p2psim.privacy.accounting.grids import upper_crossing
-from p2psim.privacy.accounting.noises import GaussianNoise
+from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian
 
 #: Where μ²/2 is not a number any more, ε is infinite.
 _LARGEST = 1e150
@@ -82,10 +81,20 @@ def _mu(charges: Charges) -> np.ndarray:
     return scale * np.sqrt(charges.sums((charges.loss / scale[charges.owners]) ** 2))
 
 
-ACCOUNTANT = Formula(
-    "gaussian",
-    "exact, for Gaussian releases alone: squares of losses add up",
-    lambda noise: isinstance(noise, GaussianNoise),
-    lambda charges, delta: gaussian_epsilon(_mu(charges), delta),
-    lambda charges, epsilon: gaussian_delta(_mu(charges), np.full(charges.agents, epsilon)),
-)
+class ExactGaussian(Accountant):
+    """One Gaussian release that all of an agent's Gaussian releases are together."""
+
+    name = "gaussian"
+    meaning = "exact, for Gaussian releases alone: squares of losses add up"
+
+    def supports(self, noise: Noise) -> bool:
+        """Gaussian noise alone."""
+        return is_gaussian(noise)
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε of the one release, rounded up."""
+        return gaussian_epsilon(_mu(charges), delta)
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ of the one release."""
+        return gaussian_delta(_mu(charges), np.full(charges.agents, epsilon))

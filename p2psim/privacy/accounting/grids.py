@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.privacy.accounting.noises import LaplaceNoise, Noise, PureDP, is_pure, relative_error
+from p2psim.privacy.accounting.noises import Noise, is_pure, relative_error
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -150,7 +150,7 @@ def spread(noise: Noise, losses: np.ndarray) -> np.ndarray:
 def reach(noise: Noise, losses: np.ndarray, floor: float = LEAST_FLOOR) -> np.ndarray:
     """Ends of the grids for losses: where the mass above is nothing, or goes to +∞."""
     if is_pure(noise):
-        return np.asarray(noise.pure(losses))
+        return np.asarray(noise.pure(losses))  # type: ignore[attr-defined]
 
     def at(epsilon: np.ndarray) -> np.ndarray:
         return np.asarray(noise.delta(losses, epsilon), dtype=float)
@@ -174,10 +174,8 @@ def reach(noise: Noise, losses: np.ndarray, floor: float = LEAST_FLOOR) -> np.nd
 
 def laws(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_FLOOR) -> Laws:
     """Discretise releases with one noise and different losses, shape (u,), all positive and finite."""
-    if isinstance(noise, LaplaceNoise):
-        return _mirrored(_laplace(losses, h), h)
-    if isinstance(noise, PureDP):
-        return _mirrored(_pure(losses, h), h)
+    if (masses := getattr(noise, "upper_masses", None)) is not None:
+        return _mirrored(masses(losses, h), h)
     ends = reach(noise, losses, floor)
     return together(
         [
@@ -194,39 +192,6 @@ def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0
     centre = 1 - beyond - upper.sum(axis=1) - lower.sum(axis=1)
     mass = np.concatenate([lower[:, ::-1], np.maximum(centre, 0.0)[:, None] + spare, upper], axis=1)
     return Laws(mass, np.full(upper.shape[0], beyond))
-
-
-def _cell(losses: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Losses in a column, the number J of the point below each, and its distance r from there, 0 ≤ r < h."""
-    e = np.asarray(losses, dtype=float)[:, None]
-    # A loss that is a multiple of h up to rounding lies on its point.
-    J = np.floor(e / h * (1 + 4e-16))
-    return e, J, np.clip(e - J * h, 0.0, h)
-
-
-def _laplace(losses: np.ndarray, h: float) -> np.ndarray:
-    """L has density ¼e^{(l−ε₀)/2} between ±ε₀, and atoms ½ at ε₀ and ½e^{−ε₀} at −ε₀.
-
-    A point whose two cells are full gets tanh(h/4)·e^{(l−ε₀)/2}, half of it from each. The last cell [Jh, (J+1)h] holds
-    m = 1 − ½e^{−r/2} with q·e^{Jh} = ½e^{−r/2}, r = ε₀ − Jh, so that w_high = (1 − e^{−r/2})/(1 − e^{−h}).
-    """
-    e, J, r = _cell(losses, h)
-    number = np.arange(1, int(J.max()) + 2)[None, :]
-    density = np.tanh(h / 4) * np.exp(np.minimum(number * h - e, 0.0) / 2)
-    high = np.expm1(-r / 2) / np.expm1(-h)
-    low = -np.expm1(-r / 2) / 2 + 0.5 - high
-    mass = np.where(number < J, density, 0.0)
-    mass += np.where(number == J, density / 2 + low, 0.0)
-    return mass + np.where(number == J + 1, high, 0.0)
-
-
-def _pure(losses: np.ndarray, h: float) -> np.ndarray:
-    """Randomised response: the atom p = 1/(1 + e^{−ε₀}) at ε₀; w_high = p·(1 − e^{−r})/(1 − e^{−h})."""
-    e, J, r = _cell(losses, h)
-    number = np.arange(1, int(J.max()) + 2)[None, :]
-    p = 1 / (1 + np.exp(-np.minimum(e, 745.0)))
-    high = p * np.expm1(-r) / np.expm1(-h)
-    return np.where(number == J, p - high, 0.0) + np.where(number == J + 1, high, 0.0)
 
 
 def _from_curve(

@@ -12,88 +12,34 @@ that nothing cancels where losses are tiny and nothing overflows where they are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeGuard, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from p2psim.privacy.accounting.formulas import gaussian_delta
-
 Float = np.ndarray
 
-#: Relative error of the curves here, at most, besides that of their arguments: see `curves.gaussian_delta`.
+#: Relative error of the curves here, at most, besides that of their arguments: see `gaussian_delta`.
 _CURVE_ERROR = 1e-11
 
 
 @runtime_checkable
 class Noise(Protocol):
-    """What an accountant can ask of every noise. More is asked through the protocols below."""
+    """What an accountant can ask of every noise.
+
+    A noise may have further methods, which accountants look for: ``pure(losses)``, ε₀ of each release, if it is ε₀-DP
+    with δ = 0; ``rdp(losses, orders)``, its Rényi divergence of real orders above 1, which broadcasts;
+    ``zcdp(losses)``, ρ of each release, if it is ρ-zCDP; ``upper_masses(losses, h)``, its privacy loss distribution on
+    a grid (`p2psim.privacy.accounting.grids`) without a detour by the curve.
+    """
 
     @property
     def name(self) -> str:
-        """How a person is told of it."""
+        """How messages call it."""
 
     def delta(self, losses: Float, epsilon: Float) -> Float:
         """Hockey-stick curve of the dominating pair of one release: convex in e^ε, for every real ε; broadcasts."""
-
-
-@runtime_checkable
-class PureNoise(Noise, Protocol):
-    """A noise that is ε₀-DP with δ = 0."""
-
-    def pure(self, losses: Float) -> Float:
-        """ε₀ of each release."""
-
-
-@runtime_checkable
-class RenyiNoise(Noise, Protocol):
-    """A noise whose Rényi divergences are known."""
-
-    def rdp(self, losses: Float, orders: Float) -> Float:
-        """Rényi divergence of real orders above 1; broadcasts."""
-
-
-@runtime_checkable
-class ConcentratedNoise(Noise, Protocol):
-    """A noise that is ρ-zCDP."""
-
-    def zcdp(self, losses: Float) -> Float:
-        """ρ of each release."""
-
-
-@dataclass(frozen=True)
-class LaplaceNoise:
-    """Laplace noise; loss ε₀ = Δ₁/b.
-
-    The pair is Lap(0, 1) and Lap(ε₀, 1), also of a release in p dimensions of L1 sensitivity Δ: coordinates that move
-    by d_j are dominated by one that moves by Σ d_j.
-
-    Proof. Let R be randomised response at η ≤ d, which dominates every η-DP release, so Lap at η; p = 1/(1 + e^{−η}).
-    The curve of R beside Lap at d is p·δ_d(ε − η) + (1 − p)·δ_d(ε + η), δ_d(ε) = 1 − e^{(ε − d)/2} for |ε| ≤ d. For
-    0 ≤ ε ≤ d − η that is 1 − e^{(ε − d)/2}/cosh(η/2) ≤ 1 − e^{(ε − d − η)/2} = δ_{d+η}(ε), since cosh(x) ≤ e^x; for
-    d − η < ε < d + η it is p·δ_{d+η}(ε); above, both are 0; and for ε < 0 by symmetry. So Lap at η beside Lap at d is
-    dominated by Lap at d + η, and so on for all coordinates.
-    """
-
-    name: str = "laplace"
-    relative_error: ClassVar[float | None] = _CURVE_ERROR
-
-    def pure(self, losses: Float) -> Float:
-        """ε₀ itself."""
-        return np.asarray(losses, dtype=float)
-
-    def delta(self, losses: Float, epsilon: Float) -> Float:
-        """1 − e^{(ε − ε₀)/2} for |ε| ≤ ε₀, 0 above, 1 − e^ε below."""
-        return _symmetric(epsilon, lambda e: np.maximum(0.0, -np.expm1(np.minimum(0.0, (e - losses) / 2))))
-
-    def rdp(self, losses: Float, orders: Float) -> Float:
-        """Rényi divergence, Mironov 2017, Proposition 6: ln(α/(2α−1)·e^{(α−1)ε₀} + (α−1)/(2α−1)·e^{−αε₀})/(α−1)."""
-        powers = np.asarray(orders, dtype=float) - 1
-        return laplace_cumulant(losses, powers) / powers
-
-    def zcdp(self, losses: Float) -> Float:
-        """ε₀²/2, as for every ε₀-DP release (Bun, Steinke 2016, Proposition 3.3)."""
-        return np.asarray(losses, dtype=float) ** 2 / 2
 
 
 @dataclass(frozen=True)
@@ -123,6 +69,55 @@ class PureDP:
     def zcdp(self, losses: Float) -> Float:
         """ε₀²/2 (Bun, Steinke 2016, Proposition 3.3)."""
         return np.asarray(losses, dtype=float) ** 2 / 2
+
+    def upper_masses(self, losses: Float, h: float) -> Float:
+        """Randomised response: the atom p = 1/(1 + e^{−ε₀}) at ε₀; w_high = p·(1 − e^{−r})/(1 − e^{−h})."""
+        e, J, r = _cell(losses, h)
+        number = np.arange(1, int(J.max()) + 2)[None, :]
+        p = 1 / (1 + np.exp(-np.minimum(e, 745.0)))
+        high = p * np.expm1(-r) / np.expm1(-h)
+        return np.where(number == J, p - high, 0.0) + np.where(number == J + 1, high, 0.0)
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(PureDP):
+    """Laplace noise; loss ε₀ = Δ₁/b.
+
+    The pair is Lap(0, 1) and Lap(ε₀, 1), also of a release in p dimensions of L1 sensitivity Δ: coordinates that move
+    by d_j are dominated by one that moves by Σ d_j.
+
+    Proof. Let R be randomised response at η ≤ d, which dominates every η-DP release, so Lap at η; p = 1/(1 + e^{−η}).
+    The curve of R beside Lap at d is p·δ_d(ε − η) + (1 − p)·δ_d(ε + η), δ_d(ε) = 1 − e^{(ε − d)/2} for |ε| ≤ d. For
+    0 ≤ ε ≤ d − η that is 1 − e^{(ε − d)/2}/cosh(η/2) ≤ 1 − e^{(ε − d − η)/2} = δ_{d+η}(ε), since cosh(x) ≤ e^x; for
+    d − η < ε < d + η it is p·δ_{d+η}(ε); above, both are 0; and for ε < 0 by symmetry. So Lap at η beside Lap at d is
+    dominated by Lap at d + η, and so on for all coordinates.
+    """
+
+    name: str = "laplace"
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """1 − e^{(ε − ε₀)/2} for |ε| ≤ ε₀, 0 above, 1 − e^ε below."""
+        return _symmetric(epsilon, lambda e: np.maximum(0.0, -np.expm1(np.minimum(0.0, (e - losses) / 2))))
+
+    def rdp(self, losses: Float, orders: Float) -> Float:
+        """Rényi divergence, Mironov 2017, Proposition 6: ln(α/(2α−1)·e^{(α−1)ε₀} + (α−1)/(2α−1)·e^{−αε₀})/(α−1)."""
+        powers = np.asarray(orders, dtype=float) - 1
+        return laplace_cumulant(losses, powers) / powers
+
+    def upper_masses(self, losses: Float, h: float) -> Float:
+        """L has density ¼e^{(l−ε₀)/2} between ±ε₀, and atoms ½ at ε₀ and ½e^{−ε₀} at −ε₀.
+
+        A point whose two cells are full gets tanh(h/4)·e^{(l−ε₀)/2}, half of it from each. The last cell [Jh, (J+1)h]
+        holds m = 1 − ½e^{−r/2} with q·e^{Jh} = ½e^{−r/2}, r = ε₀ − Jh, so that w_high = (1 − e^{−r/2})/(1 − e^{−h}).
+        """
+        e, J, r = _cell(losses, h)
+        number = np.arange(1, int(J.max()) + 2)[None, :]
+        density = np.tanh(h / 4) * np.exp(np.minimum(number * h - e, 0.0) / 2)
+        high = np.expm1(-r / 2) / np.expm1(-h)
+        low = -np.expm1(-r / 2) / 2 + 0.5 - high
+        mass = np.where(number < J, density, 0.0)
+        mass += np.where(number == J, density / 2 + low, 0.0)
+        return mass + np.where(number == J + 1, high, 0.0)
 
 
 @dataclass(frozen=True)
@@ -200,8 +195,7 @@ class Subsampled:
 
     def pure(self, losses: Float) -> Float:
         """Pure DP of the sampled release, ln(1 + q(e^{ε₀} − 1))."""
-        assert isinstance(self.noise, PureNoise)
-        own = self.noise.pure(losses)
+        own = self.noise.pure(losses)  # type: ignore[attr-defined]
         # For large ε₀ without e^{ε₀}: ε₀ + ln(q + (1 − q)e^{−ε₀}).
         with np.errstate(over="ignore"):
             small = np.log1p(self.rate * np.expm1(np.minimum(own, 30.0)))
@@ -220,9 +214,16 @@ class Subsampled:
         return _symmetric(epsilon, upper)
 
 
-def _symmetric(epsilon: Float, upper: object) -> Float:
+def _cell(losses: Float, h: float) -> tuple[Float, Float, Float]:
+    """Losses in a column, the number J of the point below each, and its distance r from there, 0 ≤ r < h."""
+    e = np.asarray(losses, dtype=float)[:, None]
+    # A loss that is a multiple of h up to rounding lies on its point.
+    J = np.floor(e / h * (1 + 4e-16))
+    return e, J, np.clip(e - J * h, 0.0, h)
+
+
+def _symmetric(epsilon: Float, upper: Callable[[Float], Float]) -> Float:
     """Complete a curve for ε ≥ 0 to all ε by δ(−ε) = 1 − e^{−ε}(1 − δ(ε))."""
-    assert callable(upper)
     e = np.asarray(epsilon, dtype=float)
     above = upper(np.abs(e))
     return np.where(e >= 0, above, 1 - np.exp(np.minimum(e, 0.0)) * (1 - above))
@@ -234,16 +235,19 @@ DISCRETE_LAPLACE = DiscreteLaplaceNoise()
 PURE = PureDP()
 
 
-def is_pure(noise: Noise) -> TypeGuard[PureNoise]:
+def is_pure(noise: Noise) -> bool:
     """Whether a release with this noise is ε₀-DP with δ = 0."""
-    # What isinstance with the protocol says, without its price: every cell of a sweep asks several times.
     return hasattr(noise, "pure") and getattr(noise, "is_pure", True)
+
+
+def is_gaussian(noise: Noise) -> bool:
+    """Whether releases with this noise are together, exactly, one whose squared loss is the sum of theirs."""
+    return isinstance(noise, GaussianNoise)
 
 
 def relative_error(noise: Noise) -> float | None:
     """Relative error of a noise's curve, down to numbers near 1e-314; None where it is not known."""
-    found: float | None = getattr(noise, "relative_error", None)
-    return found
+    return getattr(noise, "relative_error", None)
 
 
 #: Below this the series is used.
@@ -308,3 +312,57 @@ def response_cumulant(losses: np.ndarray, powers: np.ndarray) -> np.ndarray:
     small = np.minimum(rise, _LARGE)
     beyond = up * exp_beyond_line(small) + down * exp_beyond_line(-small) + np.tanh(losses / 2) * small
     return np.where(large, rise + np.log(up), np.log1p(beyond))
+
+
+#: Below this μ the difference of two Mills ratios is integrated, since it would cancel.
+_NARROW = 0.5
+#: Nodes of the quadrature, exact to 1e-16 on intervals of that length.
+_NODES = 10
+
+
+def gaussian_delta(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    """Φ(−a) − e^ε·Φ(−b), a = ε/μ − μ/2, b = a + μ, of N(0, 1) and N(μ, 1) (Balle, Wang 2018, Theorem 8).
+
+    Since e^ε·φ(b) = φ(a), it is φ(a)·(R(a) − R(b)), R the Mills ratio (1 − Φ)/φ; and as R' = xR − 1, for small μ it is
+    φ(a)·∫ from a to b of 1 − xR(x).
+
+    Parameters
+    ----------
+    mu : ndarray
+        Not negative; 0 tells nothing.
+    epsilon : ndarray
+        Not negative; broadcasts.
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    mu, epsilon = np.broadcast_arrays(np.asarray(mu, dtype=float), np.asarray(epsilon, dtype=float))
+    told = mu > 0
+    with np.errstate(over="ignore", under="ignore"):
+        ratio = epsilon / np.where(told, mu, 1.0)
+        a, b = ratio - mu / 2, ratio + mu / 2
+        height = np.exp(-(a**2) / 2) / np.sqrt(2 * np.pi)
+        result = np.empty(mu.shape)
+        narrow = mu < _NARROW
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        inside = a[narrow, None] + mu[narrow, None] * (nodes + 1) / 2
+        result[narrow] = height[narrow] * mu[narrow] / 2 * (_less_than_one(inside) @ weights)
+        right = ~narrow & (a >= 0)
+        result[right] = height[right] * (_mills(a[right]) - _mills(b[right]))
+        left = ~narrow & (a < 0)
+        result[left] = ndtr(-a[left]) - np.exp(epsilon[left] + log_ndtr(-b[left]))
+    return np.where(told, np.clip(result, 0.0, 1.0), 0.0)
+
+
+def _mills(x: np.ndarray) -> np.ndarray:
+    """(1 − Φ(x))/φ(x)."""
+    from scipy.special import erfcx
+
+    return np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2))
+
+
+def _less_than_one(x: np.ndarray) -> np.ndarray:
+    """1 − x·R(x); for large x the first terms of its series 1/x² − 3/x⁴ + 15/x⁶ − 105/x⁸."""
+    far = x > 40
+    y = 1 / np.where(far, x, 1.0) ** 2
+    near = np.where(far, 0.0, x)
+    return np.where(far, y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y))), 1 - near * _mills(near))

@@ -11,16 +11,15 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import reduce
 
 import numpy as np
 
-from p2psim.privacy.accounting.accountant import Accountant, Formula
+from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import HIGHEST, LOWEST
 from p2psim.privacy.accounting.convolution import NOTHING, Curve, Tilted
 from p2psim.privacy.accounting.convolution import curve as of_sum
-from p2psim.privacy.accounting.formulas import gaussian_delta
 from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import (
     HUGE,
@@ -33,14 +32,7 @@ from p2psim.privacy.accounting.grids import (
     together,
     upper_crossing,
 )
-from p2psim.privacy.accounting.noises import (
-    GaussianNoise,
-    LaplaceNoise,
-    Noise,
-    PureDP,
-    is_pure,
-    relative_error,
-)
+from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian, is_pure, relative_error
 
 #: Points above 0 of a row of the rough grid on which the tilt is looked for, at most, and of any row.
 _ROUGH, _WIDEST = 1 << 10, 1 << 16
@@ -74,77 +66,53 @@ class Fineness:
     work: int
 
 
-DEFAULT = Fineness(0.05, 3e-4, 1 << 15)
-FINEST = Fineness(0.01, 1e-5, 1 << 18)
+def released(charges: Charges) -> Charges:
+    """Releases of one agent, noise by noise, all that are Gaussian composed to one."""
+    gaussian = np.array([is_gaussian(noise) for noise in charges.noises])
+    group = np.where(gaussian, gaussian.argmax(), np.arange(gaussian.size))[charges.kind]
+    parts = []
+    for k in np.unique(group):
+        noise, loss, count = charges.noises[k], charges.loss[group == k], charges.counts[group == k]
+        if gaussian[k]:
+            largest = loss.max()
+            loss, count = largest * np.sqrt((count * (loss / largest) ** 2).sum(keepdims=True)), np.ones(1)
+        parts.append(Charges.of(noise, loss, count))
+    return reduce(Charges.plus, parts)
 
 
-@dataclass(frozen=True)
-class Released:
-    """Different releases of one agent, and how often each was made."""
-
-    noises: tuple[Noise, ...]
-    losses: tuple[np.ndarray, ...]
-    counts: np.ndarray
-
-    def laws(self, h: float, floor: float = LEAST_FLOOR) -> Laws:
-        """Discretise them; rows in the order of `counts`."""
-        return together([laws(noise, own, h, floor) for noise, own in self.each()])
-
-    def ends(self, floor: float = LEAST_FLOOR) -> np.ndarray:
-        """Ends of their grids, in the order of `counts`."""
-        return self.measured(lambda noise, own: reach(noise, own, floor))
-
-    def each(self) -> list[tuple[Noise, np.ndarray]]:
-        """Noises with their losses."""
-        return list(zip(self.noises, self.losses, strict=True))
-
-    def measured(self, measure: Callable[[Noise, np.ndarray], np.ndarray]) -> np.ndarray:
-        """A number of each, in the order of `counts`."""
-        return np.concatenate([measure(noise, own) for noise, own in self.each()])
-
-    @cached_property
-    def variation(self) -> float:
-        """Total variation of all together, at most: the sum of theirs, and so δ at every ε, rounded up.
-
-        Also by what a curve that is too small for a number may hide.
-        """
-        each = self.measured(lambda noise, own: np.asarray(noise.delta(own, np.zeros(own.size)), dtype=float))
-        return float(self.counts @ (each + _TINY)) * (1 + 1e-12)
-
-    @property
-    def reaches_far(self) -> bool:
-        """Whether some known curve is neither of Laplace noise nor of randomised response: samples, Gaussians."""
-        return any(
-            relative_error(noise) is not None and not isinstance(noise, LaplaceNoise | PureDP)
-            for noise in self.noises
-        )
-
-    @property
-    def atom(self) -> float:
-        """The largest loss that has a probability of its own, 0 for none: it had better lie on the grid."""
-        pure = [noise.pure(own) for noise, own in self.each() if is_pure(noise)]
-        return float(np.concatenate([np.zeros(1), *pure]).max())
+def _laws(own: Charges, h: float, floor: float = LEAST_FLOOR) -> Laws:
+    """Discretise releases of one agent."""
+    rows = [(noise, own.loss[own.kind == k]) for k, noise in enumerate(own.noises)]
+    return together([laws(noise, losses, h, floor) for noise, losses in rows])
 
 
-def released(charges: Charges) -> Released:
-    """Releases of one agent, Gaussians composed to one."""
-    noises, losses, counts = [], [], []
-    for k in np.unique(charges.kind):
-        noise, own, often = (
-            charges.noises[k],
-            charges.loss[charges.kind == k],
-            charges.counts[charges.kind == k],
-        )
-        if isinstance(noise, GaussianNoise):
-            largest = own.max()
-            own, often = largest * np.sqrt((often * (own / largest) ** 2).sum(keepdims=True)), np.ones(1)
-        noises.append(noise)
-        losses.append(own)
-        counts.append(often)
-    return Released(tuple(noises), tuple(losses), np.concatenate(counts))
+def _ends(own: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
+    """Ends of their grids."""
+    return own.each(lambda noise, losses: reach(noise, losses, floor))
 
 
-def near(own: Released, objective: Objective, fineness: Fineness, lost: float | None = None) -> Curve:
+def _variation(own: Charges) -> float:
+    """Total variation of all together, at most: the sum of theirs, and so δ at every ε, rounded up.
+
+    Also by what a curve that is too small for a number may hide.
+    """
+    each = own.each(lambda noise, losses: noise.delta(losses, np.zeros(losses.size)))
+    return float(own.counts @ (each + _TINY)) * (1 + 1e-12)
+
+
+def _reaches_far(own: Charges) -> bool:
+    """Whether some known curve is neither of Laplace noise nor of randomised response: samples, Gaussians."""
+    return any(
+        relative_error(noise) is not None and not hasattr(noise, "upper_masses") for noise in own.noises
+    )
+
+
+def _rows(own: Charges) -> list[tuple[Noise, float]]:
+    """Noise and loss of each release."""
+    return [(own.noises[k], loss) for k, loss in zip(own.kind, own.loss.tolist(), strict=True)]
+
+
+def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | None = None) -> Curve:
     """δ(ε) around the ε at which a Rényi bound with the given objective is best.
 
     The spacing is chosen by what discretisation adds: splitting raises K by no more than λ(λ + 1)h²/8 a release, while
@@ -152,11 +120,11 @@ def near(own: Released, objective: Objective, fineness: Fineness, lost: float | 
     share of the Rényi bound on it.
     """
     total = float(own.counts.sum())
-    scale = float(np.sqrt(np.average(own.measured(spread) ** 2, weights=own.counts)))
-    if not scale > 0 or own.ends().max() > HUGE:
+    scale = float(np.sqrt(np.average(own.each(spread) ** 2, weights=own.counts)))
+    if not scale > 0 or _ends(own).max() > HUGE:
         return NOTHING
     floor = LEAST_FLOOR if lost is None else max(lost / total, LEAST_FLOOR)
-    if not own.reaches_far:
+    if not _reaches_far(own):
         first = _by_rough(own, scale, objective)
     elif lost is None:
         floor, first = _by_floors(own, objective)
@@ -165,23 +133,23 @@ def near(own: Released, objective: Objective, fineness: Fineness, lost: float | 
     if first is None:
         return NOTHING
     tilt, _, mean, variance = first
-    end = float(own.ends(floor).max())
+    end = float(_ends(own, floor).max())
     at = max(mean, 0.1 * np.sqrt(variance))
     by_excess = np.sqrt(8 * fineness.excess * at / ((tilt + 1) * total))
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    tilted = Tilted(own.laws(h, floor), own.counts, h, tilt)
+    tilted = Tilted(_laws(own, h, floor), own.counts, h, tilt)
     while tilted.size > _LONGEST:
         h = _aligned(own, 2 * h)
-        tilted = Tilted(own.laws(h, floor), own.counts, h, tilt)
+        tilted = Tilted(_laws(own, h, floor), own.counts, h, tilt)
     return of_sum(tilted)
 
 
-def _by_rough(own: Released, scale: float, objective: Objective) -> First | None:
+def _by_rough(own: Charges, scale: float, objective: Objective) -> First | None:
     """Look for the tilt on a rough grid; None where a law vanishes on it."""
-    rough = max(scale / 6, float(own.ends().max()) / _ROUGH)
-    law = own.laws(rough)
+    rough = max(scale / 6, float(_ends(own).max()) / _ROUGH)
+    law = _laws(own, rough)
     if not (law.mass > 0).any(axis=1).all():
         return None
     with np.errstate(divide="ignore"):
@@ -191,7 +159,7 @@ def _by_rough(own: Released, scale: float, objective: Objective) -> First | None
     return tilt, bound, tilted.mean + tilted.centre * rough, tilted.variance
 
 
-def _by_floors(own: Released, objective: Objective) -> tuple[float, First]:
+def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
     """The first floor that is a small share of the Rényi bound on δ without what is lost there, and the tilt."""
     total = float(own.counts.sum())
     floor = _SHARE / total
@@ -202,24 +170,26 @@ def _by_floors(own: Released, objective: Objective) -> tuple[float, First]:
         floor = max(floor * _STEP, LEAST_FLOOR)
 
 
-def _by_sparse(own: Released, floor: float, objective: Objective) -> First:
+def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
-    noises = [noise for noise, some in own.each() for _ in some]
-    losses, fine = np.concatenate(own.losses), own.measured(spread)
-    rows = zip(noises, losses.tolist(), own.ends(floor).tolist(), fine.tolist(), strict=True)
-    return of_points([sparse(*row) for row in rows], own.counts, objective)
+    ends, fine = _ends(own, floor).tolist(), own.each(spread).tolist()
+    rows = [sparse(*row, end, scale) for row, end, scale in zip(_rows(own), ends, fine, strict=True)]
+    return of_points(rows, own.counts, objective)
 
 
-def _aligned(own: Released, h: float) -> float:
+def _aligned(own: Charges, h: float) -> float:
     """A spacing no larger, of which the largest atom is a multiple, unless all are smaller than one step."""
-    return own.atom / float(np.ceil(own.atom / h)) if own.atom > h else h
+    atom = own.each(
+        lambda noise, losses: noise.pure(losses) if is_pure(noise) else np.zeros(losses.size)
+    ).max()
+    return float(atom / np.ceil(atom / h)) if atom > h else h
 
 
-def epsilon_of(own: Released, delta: float, fineness: Fineness) -> float:
+def epsilon_of(own: Charges, delta: float, fineness: Fineness) -> float:
     """ε at δ of one agent's releases."""
-    if all(isinstance(noise, GaussianNoise) for noise in own.noises):
-        return float(gaussian_epsilon(own.losses[0], delta)[0])
-    if own.variation <= delta:
+    if all(map(is_gaussian, own.noises)):
+        return float(gaussian_epsilon(own.loss, delta)[0])
+    if _variation(own) <= delta:
         return 0.0
 
     def renyi(tilt: np.ndarray, cumulant: np.ndarray) -> np.ndarray:
@@ -230,75 +200,90 @@ def epsilon_of(own: Released, delta: float, fineness: Fineness) -> float:
     for share in _SHARES:
         curve = near(own, renyi, fineness, share * delta)
         found = min(found, curve.epsilon(delta))
-        if not (own.reaches_far and curve.is_rough(found, delta)):
+        if not (_reaches_far(own) and curve.is_rough(found, delta)):
             break
     return found if np.isfinite(found) else _parted(own, delta)
 
 
-def _parted(own: Released, delta: float) -> float:
+def _parted(own: Charges, delta: float) -> float:
     """ε as the sum of those of single releases, at a share of δ each: where δ is too small for a transform."""
-    losses = np.concatenate(own.losses)
-    share = delta / float(own.counts.sum())
-    curves = [noise for noise, some in own.each() for _ in some]
+    share, rows = delta / float(own.counts.sum()), _rows(own)
 
     def over(epsilon: np.ndarray) -> np.ndarray:
-        found = [noise.delta(loss, e) for noise, loss, e in zip(curves, losses, epsilon, strict=True)]
-        return np.array(found, dtype=float) - share
+        deltas = [noise.delta(np.array(loss), e) for (noise, loss), e in zip(rows, epsilon, strict=True)]
+        return np.array(deltas, dtype=float) - share
 
-    ends = own.ends()
+    ends = _ends(own)
     while ((short := over(ends) > 0) & (ends < 1e300)).any():
         ends = np.where(short, 2 * ends, ends)
-    found = np.where(short, np.inf, upper_crossing(over, np.zeros(losses.size), ends))
-    return float(own.counts @ found)
+    return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(ends.size), ends)))
 
 
-def delta_of(own: Released, epsilon: float, fineness: Fineness) -> float:
+def delta_of(own: Charges, epsilon: float, fineness: Fineness) -> float:
     """δ at ε of one agent's releases."""
-    if all(isinstance(noise, GaussianNoise) for noise in own.noises):
-        return float(gaussian_delta(own.losses[0], np.array([epsilon]))[0])
+    if all(map(is_gaussian, own.noises)):
+        return float(gaussian_delta(own.loss, np.array([epsilon]))[0])
 
     def chernoff(tilt: np.ndarray, cumulant: np.ndarray) -> np.ndarray:
         return cumulant - tilt * epsilon
 
     curve = near(own, chernoff, fineness)
-    found = min(1.0, own.variation, curve.delta(epsilon))
+    found = min(1.0, _variation(own), curve.delta(epsilon))
     for share in _SHARES:
-        if not (own.reaches_far and curve.is_rough(epsilon, found)):
+        if not (_reaches_far(own) and curve.is_rough(epsilon, found)):
             break
         curve = near(own, chernoff, fineness, share * found)
         found = min(found, curve.delta(epsilon))
     return found
 
 
-def _by_agent(charges: Charges, measure: Callable[[Released], float]) -> np.ndarray:
+class PLD(Accountant):
+    """Privacy loss distributions on grids.
+
+    Parameters
+    ----------
+    fineness : Fineness
+    """
+
+    name = "pld"
+    meaning = (
+        "loss distributions of the noise itself, discretised pessimistically (Doroshenko et al. 2022), by FFT"
+    )
+
+    def __init__(self, fineness: Fineness):
+        self.fineness = fineness
+
+    def supports(self, noise: Noise) -> bool:
+        """Whatever has a curve."""
+        return isinstance(noise, Noise)
+
+    def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
+        """ε of each agent at δ, by `epsilon_of`."""
+        return _by_agent(charges, lambda own: epsilon_of(own, delta, self.fineness))
+
+    def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
+        """δ of each agent at ε, by `delta_of`."""
+        return _by_agent(charges, lambda own: delta_of(own, epsilon, self.fineness))
+
+
+def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarray:
     """A number of each agent, shape (N,); 0 for one that released nothing."""
 
-    def one(agent: int) -> float:
+    def of_agent(agent: int) -> float:
         if charges.offsets[agent] == charges.offsets[agent + 1]:
             return 0.0
         with np.errstate(over="ignore", under="ignore"):
-            return measure(released(charges.alone(agent)))
+            return measure(released(charges.pick(np.array([agent]))))
 
     agents = range(charges.agents)
     if len(agents) < 2:
-        return np.array([one(agent) for agent in agents])
+        return np.array([of_agent(agent) for agent in agents])
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        return np.array(list(pool.map(one, agents)))
+        return np.array(list(pool.map(of_agent, agents)))
 
 
-def accountant(fineness: Fineness) -> Accountant:
-    """Accountant by loss distributions on grids so fine."""
-    return Formula(
-        "pld",
-        "loss distributions of the noise itself, discretised pessimistically (Doroshenko et al. 2022), by FFT",
-        lambda noise: isinstance(noise, Noise),
-        lambda charges, delta: _by_agent(charges, lambda own: epsilon_of(own, delta, fineness)),
-        lambda charges, epsilon: _by_agent(charges, lambda own: delta_of(own, epsilon, fineness)),
-    )
-
-
-ACCOUNTANT = accountant(DEFAULT)
-FINE = accountant(FINEST)
+DEFAULT = Fineness(0.05, 3e-4, 1 << 15)
+FINE = PLD(Fineness(0.01, 1e-5, 1 << 18))
 
 #: From λ and the cumulant K(λ) to what the best tilt makes least.
 Objective = Callable[[np.ndarray, np.ndarray], np.ndarray]

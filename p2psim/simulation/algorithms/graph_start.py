@@ -22,8 +22,7 @@ from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.reference import on_grid
 from p2psim.learning.section import GlobalModel, LocalModels, LocalPrivacy
 from p2psim.learning.steps import Given, Local, PrivateWarmStart, Start
-from p2psim.privacy.mechanisms import noise_scales
-from p2psim.privacy.output_perturbation import minimiser_sensitivity
+from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
 from p2psim.privacy.section import allowance
 from p2psim.simulation.outcome import streams_of
 

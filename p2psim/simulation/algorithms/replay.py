@@ -15,12 +15,11 @@ from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.network.section import Graph
 from p2psim.network.simulation import Network
-from p2psim.privacy.allocations import UNLIMITED, Releases
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.section import Limit
-from p2psim.privacy.shares import budgets_of, of_shared_record
+from p2psim.privacy.shares import UNLIMITED, Releases, budgets_of, of_shared_record
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.outcome import Series
 

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from p2psim.privacy.accounting import formulas, pld
+from p2psim.privacy.accounting import classical, pld
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-from p2psim.privacy.accounting.calibration import gaussian_mu, largest_loss
+from p2psim.privacy.accounting.calibration import largest_loss
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import optimal_order, pure_sums
+from p2psim.privacy.accounting.gaussian import gaussian_mu
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE
 
 CERTIFIED = json.loads((Path(__file__).parent / "certified.json").read_text(encoding="utf-8"))
@@ -58,11 +59,11 @@ class TestCells:
         charges = Charges.of(LAPLACE, np.full(k, loss))
         S1, S2, B, D = pure_sums(charges)
         assert S1[0] == pytest.approx(row["basic"], rel=1e-12)
-        assert formulas.advanced(S2, D, delta)[0] == pytest.approx(row["DRV10"], rel=1e-12)
-        assert formulas.kov_plain(S2, B, delta)[0] == pytest.approx(row["DRV_tanh"], rel=1e-12)
-        assert formulas.kov_logarithm(S2, B, delta)[0] == pytest.approx(row["KOV_e_term"], rel=1e-12)
-        assert formulas.kov(S1, S2, B, delta)[0] == pytest.approx(row["KOV_formula"], rel=1e-12)
-        assert formulas.zcdp(S2 / 2, delta)[0] == pytest.approx(row["zCDP(BS16)"], rel=1e-12)
+        assert classical.advanced(S2, D, delta)[0] == pytest.approx(row["DRV10"], rel=1e-12)
+        assert classical.kov_plain(S2, B, delta)[0] == pytest.approx(row["DRV_tanh"], rel=1e-12)
+        assert classical.kov_logarithm(S2, B, delta)[0] == pytest.approx(row["KOV_e_term"], rel=1e-12)
+        assert classical.kov(S1, S2, B, delta)[0] == pytest.approx(row["KOV_formula"], rel=1e-12)
+        assert classical.zcdp(S2 / 2, delta)[0] == pytest.approx(row["zCDP(BS16)"], rel=1e-12)
 
     def test_rdp_is_at_its_optimum(self, key: str) -> None:
         k, loss, delta, row = cell(key)
@@ -143,9 +144,9 @@ def test_noise_for_a_hundred_laplace_releases() -> None:
 def test_advanced_composition_has_its_logarithm() -> None:
     S2 = np.array([100 * 0.1**2])
     # Without the logarithm the term is √2 = 1.414.
-    assert formulas.advanced(S2, np.zeros(1), 1e-5)[0] == pytest.approx(4.79852591219, rel=1e-11)
+    assert classical.advanced(S2, np.zeros(1), 1e-5)[0] == pytest.approx(4.79852591219, rel=1e-11)
     ten = pure_sums(Charges.of(LAPLACE, np.ones(10)))
-    assert formulas.advanced(ten[1], ten[3], math.exp(-5))[0] == pytest.approx(27.18, abs=0.005)
+    assert classical.advanced(ten[1], ten[3], math.exp(-5))[0] == pytest.approx(27.18, abs=0.005)
 
 
 @pytest.mark.parametrize("noise", [LAPLACE, PURE, GAUSSIAN])
@@ -175,7 +176,7 @@ def test_the_best_order_is_found() -> None:
     def at(x: float) -> float:
         order = 1 + math.exp(x)
         total = float(LAPLACE.rdp(charges.loss, np.array(order)).sum())
-        return float(formulas.rdp(np.array(total), np.array(order), 1e-6))
+        return float(classical.rdp(np.array(total), np.array(order), 1e-6))
 
     best = minimize_scalar(at, bounds=(-5, 10), method="bounded", options={"xatol": 1e-10})
     assert optimal_order(charges, 1e-6)[0][0] == pytest.approx(best.fun, rel=1e-9)

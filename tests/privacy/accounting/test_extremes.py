@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from p2psim.privacy.accounting import formulas, pld
+from p2psim.privacy.accounting import classical, pld
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-from p2psim.privacy.accounting.calibration import gaussian_mu, largest_loss, most_releases
+from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.gaussian import gaussian_mu
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Noise, Subsampled
 
 NOISES: tuple[Noise, ...] = (
@@ -143,13 +144,13 @@ def test_formulas_take_any_delta(delta: float) -> None:
     """ln(1/δ) where 1/δ is no number, from ln(δ·2^60)."""
     logarithm = 60 * math.log(2) - math.log(delta * 2.0**60)
     one, none = np.array(1.0), np.array(0.0)
-    assert float(formulas.advanced(one, none, delta)) == pytest.approx(math.sqrt(2 * logarithm), rel=1e-12)
-    assert float(formulas.kov_plain(one, none, delta)) == pytest.approx(math.sqrt(2 * logarithm), rel=1e-12)
-    assert float(formulas.kov_logarithm(one, none, delta)) == pytest.approx(
+    assert float(classical.advanced(one, none, delta)) == pytest.approx(math.sqrt(2 * logarithm), rel=1e-12)
+    assert float(classical.kov_plain(one, none, delta)) == pytest.approx(math.sqrt(2 * logarithm), rel=1e-12)
+    assert float(classical.kov_logarithm(one, none, delta)) == pytest.approx(
         math.sqrt(2 * logarithm), rel=1e-3
     )
-    assert float(formulas.zcdp(one, delta)) == pytest.approx(1 + 2 * math.sqrt(logarithm), rel=1e-12)
-    assert float(formulas.rdp(none, np.array(2.0), delta)) == pytest.approx(
+    assert float(classical.zcdp(one, delta)) == pytest.approx(1 + 2 * math.sqrt(logarithm), rel=1e-12)
+    assert float(classical.rdp(none, np.array(2.0), delta)) == pytest.approx(
         logarithm - 2 * math.log(2), rel=1e-12
     )
 

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from p2psim.privacy.accounting import formulas
+from p2psim.privacy.accounting import classical
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import MOST, largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.formulas import gaussian_delta
 from p2psim.privacy.accounting.grids import least, upper_crossing
 from p2psim.privacy.accounting.noises import (
     GAUSSIAN,
     LAPLACE,
     PURE,
     Subsampled,
+    gaussian_delta,
     laplace_cumulant,
     response_cumulant,
 )
@@ -77,10 +77,10 @@ def test_formulas_are_not_capped() -> None:
     """
     ones = np.ones(10)
     D = (ones * np.expm1(ones)).sum()
-    assert float(formulas.advanced(np.array(10.0), D, math.exp(-5))) == pytest.approx(
+    assert float(classical.advanced(np.array(10.0), D, math.exp(-5))) == pytest.approx(
         27.182818284590452, rel=1e-14
     )
-    root = float(formulas.advanced(np.array(1.0), np.array(0.0), 1e-5))
+    root = float(classical.advanced(np.array(1.0), np.array(0.0), 1e-5))
     assert root == pytest.approx(4.79852591219, rel=1e-12)
     capped = ACCOUNTANTS["advanced"].epsilon(Charges.of(LAPLACE, ones), math.exp(-5))[0]
     assert capped == 10

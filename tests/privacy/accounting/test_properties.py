@@ -328,7 +328,7 @@ def test_a_question_asked_again_among_others_has_the_same_answer(
     accountant = ACCOUNTANTS["best"]
     fresh = []
     for given_charges, delta in asked:
-        questions._ANSWERS.clear()
+        questions._kept_epsilon.cache_clear()
         fresh.append(accountant.epsilon(given_charges, delta).copy())
     for place in data.draw(st.lists(st.integers(0, len(asked) - 1), max_size=12)):
         answer = accountant.epsilon(*asked[place])
@@ -339,9 +339,29 @@ def test_a_question_asked_again_among_others_has_the_same_answer(
 
 @pytest.mark.parametrize(("agents", "releases"), [(100_000, 3), (1, 100_000)])
 def test_large_questions_are_not_kept(agents: int, releases: int) -> None:
-    questions._ANSWERS.clear()
+    questions._kept_epsilon.cache_clear()
     offsets = np.full(agents + 1, releases)
     offsets[0] = 0
     asked = Charges((LAPLACE,), np.zeros(releases, np.int8), np.full(releases, 0.1), offsets)
     assert ACCOUNTANTS["basic"].epsilon(asked, 0.0)[0] == pytest.approx(0.1 * releases, rel=1e-12)
-    assert not questions._ANSWERS
+    assert not questions._kept_epsilon.cache_info().currsize
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=8)
+def test_a_noise_that_is_listed_twice_costs_what_it_costs_when_listed_once(data: st.DataObject) -> None:
+    """A start and the releases after it are listed apart, with the same noise."""
+    noises = st.sampled_from([LAPLACE, GAUSSIAN, PURE, DISCRETE_LAPLACE, Subsampled(GAUSSIAN, 0.5)])
+    used = data.draw(st.lists(noises, min_size=1, max_size=3, unique=True))
+    listed = [*used, *used]
+    releases = data.draw(
+        st.lists(st.tuples(st.integers(0, len(listed) - 1), st.floats(0.05, 2)), min_size=1, max_size=5)
+    )
+    kind, loss = np.array([k for k, _ in releases], np.int8), np.array([loss for _, loss in releases])
+    offsets = np.array([0, loss.size])
+    twice = Charges(tuple(listed), kind, loss, offsets)
+    once = Charges(tuple(used), kind % len(used), loss, offsets)
+    for accountant in ACCOUNTANTS.values():
+        if all(map(accountant.supports, once.used)):
+            assert accountant.epsilon(twice, 1e-5) == pytest.approx(accountant.epsilon(once, 1e-5), rel=1e-6)
+            assert accountant.delta(twice, 1.0) == pytest.approx(accountant.delta(once, 1.0), rel=1e-6, abs=1e-12)
