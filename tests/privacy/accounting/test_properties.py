@@ -364,4 +364,6 @@ def test_a_noise_that_is_listed_twice_costs_what_it_costs_when_listed_once(data:
     for accountant in ACCOUNTANTS.values():
         if all(map(accountant.supports, once.used)):
             assert accountant.epsilon(twice, 1e-5) == pytest.approx(accountant.epsilon(once, 1e-5), rel=1e-6)
-            assert accountant.delta(twice, 1.0) == pytest.approx(accountant.delta(once, 1.0), rel=1e-6, abs=1e-12)
+            assert accountant.delta(twice, 1.0) == pytest.approx(
+                accountant.delta(once, 1.0), rel=1e-6, abs=1e-12
+            )
