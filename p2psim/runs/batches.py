@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
 from p2psim.core.parts import load_parts
 from p2psim.runs.invocations import Meter, Resources
-from p2psim.runs.parts import EncodedPart, Finished, RunKey, encode
+from p2psim.runs.parts import EncodedPart, Finished, RunKey, archive_bytes, encode
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell
@@ -152,7 +152,8 @@ def _run_batch(
                 and outcome.problem_id not in options.shared
                 and outcome.problem_id not in data
             ):
-                data[outcome.problem_id] = _data_bytes(workspace, outcome.problem_id)
+                arrays = workspace.arrays(outcome.problem_id)
+                data[outcome.problem_id] = archive_bytes(sorted(arrays.items()))
         except KeyboardInterrupt as error:
             stopped = error
             break
@@ -165,22 +166,9 @@ def _run_batch(
         else:
             outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
             finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
-    part = None
-    if finished:
-        encoded = encode(finished)
-        part = EncodedPart(encoded.files, encoded.runs, encoded.problems, data)
+    part = encode(finished, data) if finished else None
     done, seconds = len(finished) + len(failed), time.perf_counter() - start
     return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
-
-
-def _data_bytes(workspace: "Workspace", problem: str) -> bytes:
-    import io
-
-    from p2psim.simulation.workspace import write_archive
-
-    stream = io.BytesIO()
-    write_archive(stream, sorted(workspace.arrays(problem).items()))
-    return stream.getvalue()
 
 
 class Schedule:

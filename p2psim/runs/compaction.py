@@ -6,37 +6,37 @@ for all agents together that value, otherwise the mean over agents.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from p2psim.core import files as aside
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import InvocationRecorder
-from p2psim.runs.manifest import Manifest, RunEntry
-from p2psim.runs.parts import ARCHIVES, LISTING, TABLES, EncodedPart, RunKey, StoredPart
+from p2psim.runs.manifest import Manifest
+from p2psim.runs.parts import ARCHIVES, LISTING, TABLES, EncodedPart, RunKey
 from p2psim.runs.seals import print_of
 from p2psim.runs.tables import Placed, merge
 from p2psim.simulation.workspace import member_names, read_member, write_archive
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from p2psim.runs.earlier import Earlier
     from p2psim.runs.store import Content
     from p2psim.scenario.model import Scenario
 
 
 def finish(
     folder: Path, content: store.Content, described: Manifest, scenario_text: str, record: InvocationRecorder
-) -> Manifest:
+) -> None:
     """Merge everything into the tables and archives, and remove the parts.
 
     Parameters
@@ -51,41 +51,30 @@ def finish(
         The resolved scenario.
     record : InvocationRecorder
         Of the invocation, whose last reading is taken when the tables are written.
-
-    Returns
-    -------
-    Manifest
-        As written.
     """
-    numbers = manifest.numbers_of(described.cells)
-    sources = content.sources()
-    runs = sorted(
-        (
-            Placed(numbers[key[0]], key[1], key, source)
-            for key, source in sources.items()
-            if key[0] in numbers
-        ),
-        key=lambda run: (run.cell, run.replica),
-    )
+    numbers = {cell.content: number for number, cell in enumerate(described.cells)}
+    held = ((key, source) for key, source in content.sources().items() if key[0] in numbers)
+    placed = (Placed(numbers[key[0]], key[1], key, source) for key, source in held)
+    runs = sorted(placed, key=lambda run: (run.cell, run.replica))
     swept = {key: [cell.swept.get(key) for cell in described.cells] for key in described.cells[0].swept}
     building = _building(folder)
     for name in TABLES:
         merge(name, runs, swept, building / f"{name}.parquet")
     for name in ARCHIVES:
-        _merge_archive(building / f"{name}.npz", _run_arrays(name, runs, content, folder))
+        arrays = ((f"{run.cell}/{run.replica}", run.source.array(name, run.key)) for run in runs)
+        _merge_archive(building / f"{name}.npz", ((member, a) for member, a in arrays if a is not None))
     _merge_archive(building / "data.npz", _data_arrays(folder, content))
     (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
-    files = {path.name: print_of(path) for path in sorted(building.iterdir())}
+    files, entries = {path.name: print_of(path) for path in sorted(building.iterdir())}, content.entries()
     final = replace(
         described,
         stored=tuple(cell.content for cell in described.cells),
-        runs=_entries(content, runs),
+        runs={run.key: entries[run.key] for run in runs},
         warnings=content.warnings(),
         files=files,
         invocations=(*described.invocations[:-1], record.so_far(described.state)),
     )
     _commit(folder, building, final)
-    return final
 
 
 def _building(folder: Path) -> Path:
@@ -105,43 +94,10 @@ def _commit(folder: Path, building: Path, described: Manifest) -> None:
     store.move_final(folder)
 
 
-def _entries(content: store.Content, runs: Iterable[Placed]) -> dict[RunKey, RunEntry]:
-    known = content.entries()
-    return {run.key: known[run.key] for run in runs}
-
-
 def _merge_archive(path: Path, members: Iterator[tuple[str, np.ndarray]]) -> None:
-    first = next(members, None)
-    if first is None:
-        return
-
-    def everything() -> Iterator[tuple[str, np.ndarray]]:
-        yield first
-        yield from members
-
-    with open(path, "wb") as stream:
-        write_archive(stream, everything())
-
-
-def _run_arrays(
-    name: str, runs: Iterable[Placed], content: store.Content, folder: Path
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Noise or models of each simulation as ``CELL/REPLICA``."""
-    old_numbers = {hashed: number for number, hashed in enumerate(content.manifest.stored)}
-    with contextlib.ExitStack() as stack:
-        stored = (
-            stack.enter_context(np.load(folder / f"{name}.npz", allow_pickle=False))
-            if f"{name}.npz" in content.manifest.files
-            else {}
-        )
-        for run in runs:
-            if isinstance(run.source, StoredPart):
-                array = run.source.array(name, run.key)
-            else:
-                member = f"{old_numbers[run.key[0]]}/{run.key[1]}"
-                array = stored.get(member)
-            if array is not None:
-                yield f"{run.cell}/{run.replica}", array
+    if (first := next(members, None)) is not None:
+        with open(path, "wb") as stream:
+            write_archive(stream, chain([first], members))
 
 
 def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np.ndarray]]:
@@ -168,13 +124,8 @@ def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
         _commit(folder, building, replace(described, files=files))
 
 
-_COLUMNS = ["step", "agent", "model", "metric", "value"]
-
-
 def values_of_part(part: EncodedPart, metric: str, model: str) -> dict[RunKey, float]:
     """Values of a batch that has just ended; of what was not recorded none."""
-    import pyarrow as pa
-
     rows = [run["rows"]["metrics"] for run in json.loads(part.files[LISTING])["runs"]]
     table = pa.ipc.open_file(pa.BufferReader(part.files["metrics.arrow"])).read_all()
     return _by_run(table, part.runs, np.repeat(np.arange(len(rows)), rows), metric, model)
@@ -184,42 +135,26 @@ def values_of_content(content: Content, metric: str, model: str) -> dict[RunKey,
     """Values of all that a run folder holds."""
     values: dict[RunKey, float] = {}
     for part in content.parts:
-        values.update(_of_stored(part, metric, model))
-    if content.earlier is not None:
-        values.update(_of_tables(content.earlier, list(content.manifest.stored), metric, model))
-    return values
-
-
-def _of_stored(part: StoredPart, metric: str, model: str) -> dict[RunKey, float]:
-    table = part.table("metrics")
-    if table is None:
-        return {}
-    keys = [key for key in part.runs if part.place("metrics", key) is not None]
-    rows = [part.runs[key]["rows"]["metrics"] for key in keys]
-    return _by_run(table, keys, np.repeat(np.arange(len(keys)), rows), metric, model)
-
-
-def _of_tables(earlier: Earlier, contents: Sequence[str], metric: str, model: str) -> dict[RunKey, float]:
-    import pyarrow.parquet as pq
-
-    wanted = [("metric", "==", metric), ("model", "==", model)]
+        rows = [run["rows"]["metrics"] for run in part.runs.values()]
+        owner = np.repeat(np.arange(len(rows)), rows)
+        values |= _by_run(part.table("metrics"), list(part.runs), owner, metric, model)
+    if content.earlier is None:
+        return values
     table = pq.read_table(
-        earlier.folder / "metrics.parquet", columns=["cell", "replica", *_COLUMNS], filters=wanted
+        content.earlier.folder / "metrics.parquet",
+        columns=["cell", "replica", "step", "agent", "model", "metric", "value"],
+        filters=[("metric", "==", metric), ("model", "==", model)],
     )
-    if not table.num_rows:
-        return {}
     runs = np.stack([table["cell"].to_numpy(), table["replica"].to_numpy()], axis=1)
     distinct, owner = np.unique(runs, axis=0, return_inverse=True)
-    keys = [(contents[cell], int(replica)) for cell, replica in distinct]
-    return _by_run(table, keys, owner.ravel(), metric, model)
+    keys = [(content.manifest.stored[cell], int(replica)) for cell, replica in distinct]
+    return values | _by_run(table, keys, owner.ravel(), metric, model)
 
 
 def _by_run(
     table: pa.Table, keys: Sequence[RunKey], owner: np.ndarray, metric: str, model: str
 ) -> dict[RunKey, float]:
     """Last value of each run; ``owner`` says for each row whose it is."""
-    import pyarrow.compute as pc
-
     wanted = pc.and_(pc.equal(table["metric"], metric), pc.equal(table["model"], model))
     of_none = pc.is_null(table["agent"])
     mask, alone = wanted.to_numpy(), of_none.to_numpy()

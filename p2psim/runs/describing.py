@@ -41,37 +41,32 @@ def describe(
     """The manifest of the study that begins: the present grid, then earlier cells."""
     from p2psim.scenario.fields import explicit
 
-    old = content.manifest if content is not None else None
+    new = Manifest(
+        scenario.name, scenario.identity(), scenario.seed, explicit(scenario.replicas), "running", (), 0
+    )
+    old = content.manifest if content is not None else new
     present = {cell.content for cell in grid}
     # Of cells that need no work nothing was found out anew.
-    known = (old.fitted if old is not None else {}) | fitted
-    facts = ({cell.content: cell.facts for cell in old.cells} if old is not None else {}) | facts
+    known = old.fitted | fitted
+    facts = {cell.content: cell.facts for cell in old.cells} | facts
     entries = [
         CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
     ]
+    entries += _left_over([cell for cell in old.cells if cell.content not in present], folder, old.made_by)
     origins = parts.origins(name for cell in grid for name in _parts_of(cell))
-    if old is not None:
-        origins = old.made_by.get("parts", {}) | origins
-        entries += _left_over(
-            [cell for cell in old.cells if cell.content not in present], folder, old.made_by
-        )
-    return Manifest(
-        name=scenario.name,
-        identity=scenario.identity(),
-        seed=scenario.seed,
-        replicas=explicit(scenario.replicas),
-        state="running",
+    origins = old.made_by.get("parts", {}) | origins
+    return replace(
+        new,
         cells=tuple(entries),
         grid=len(grid),
-        stored=old.stored if old else (),
-        runs=old.runs if old else {},
-        warnings=(old.warnings if old else {})
-        | {message: Warned(1) for message in version_warnings(content)},
+        stored=old.stored,
+        runs=old.runs,
+        warnings=old.warnings | {message: Warned(1) for message in version_warnings(content)},
         # The scenario is written anew, after this.
-        files={name: seal for name, seal in old.files.items() if name != store.SCENARIO} if old else {},
+        files={name: seal for name, seal in old.files.items() if name != store.SCENARIO},
         fitted={cell.content: known.get(cell.content, {}) for cell in entries},
         made_by=manifest.versions() | ({"parts": origins} if origins else {}),
-        invocations=(*(earlier(old.invocations) if old else ()), invocation),
+        invocations=(*earlier(old.invocations), invocation),
     )
 
 
@@ -99,12 +94,9 @@ def _parts_of(cell: "Cell") -> list[str]:
     """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
     record = cell.scenario.record
     accountants = [registered("accountant")[name] for name in cell.scenario.privacy.accountants]
-    used = [
-        *_models_in(cell.scenario),
-        *map(metric_named, (*record.metrics, *record.per_agent)),
-        *accountants,
-    ]
-    return [place for part in used if part is not None and (place := place_of(part)) is not None]
+    metrics = map(metric_named, (*record.metrics, *record.per_agent))
+    used = filter(None, (*_models_in(cell.scenario), *metrics, *accountants))
+    return [place for part in used if (place := place_of(part)) is not None]
 
 
 def _models_in(value: Any) -> "Iterator[type]":
@@ -149,19 +141,13 @@ def resolved_text(scenario: "Scenario", grid: "Sequence[Cell]", described: Manif
     return scenario.to_yaml()
 
 
-def without_empty(described: Manifest, content: store.Content) -> Manifest:
-    """Drop earlier cells of which nothing was finished."""
+def cells_at_end(
+    described: Manifest, content: store.Content, stopped: dict[str, dict[str, Any]]
+) -> tuple[CellEntry, ...]:
+    """Cells without earlier ones of which nothing was finished, each with why it has so many replicas."""
     held = {key[0] for key in content.sources()}
-    kept = tuple(cell for i, cell in enumerate(described.cells) if i < described.grid or cell.content in held)
-    return replace(described, cells=kept)
-
-
-def with_stops(described: Manifest, stopped: dict[str, dict[str, Any]]) -> Manifest:
-    """Say of each cell why it has so many replicas."""
-    return replace(
-        described,
-        cells=tuple(replace(cell, stopped=stopped.get(cell.content, {})) for cell in described.cells),
-    )
+    kept = (cell for i, cell in enumerate(described.cells) if i < described.grid or cell.content in held)
+    return tuple(replace(cell, stopped=stopped.get(cell.content, {})) for cell in kept)
 
 
 def describe_failures(

@@ -8,9 +8,9 @@ import ast
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from types import FrameType
+from traceback import walk_stack
 from typing import TYPE_CHECKING
 
 from p2psim.core.errors import InputError
@@ -101,14 +101,9 @@ def refuse_unguarded() -> None:
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise InputError(_CURE)
     file = getattr(sys.modules.get("__main__"), "__file__", None)
-    frame = next(
-        (
-            candidate
-            for candidate in _frames()
-            if candidate.f_globals.get("__name__") == "__main__" and _is_top(candidate)
-        ),
-        None,
-    )
+    frames = (frame for frame, _ in walk_stack(None))
+    top = (frame for frame in frames if frame.f_code.co_name == "<module>")
+    frame = next((frame for frame in top if frame.f_globals.get("__name__") == "__main__"), None)
     if file is None or frame is None or frame.f_code.co_filename != file:
         return
     try:
@@ -122,32 +117,3 @@ def refuse_unguarded() -> None:
             return
         if statement.lineno <= frame.f_lineno <= (statement.end_lineno or statement.lineno):
             raise InputError(f"{file}:{statement.lineno}: {_CURE}")
-
-
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _is_top(frame: FrameType) -> bool:
-    return frame.f_code.co_name == "<module>"
-
-
-#: The file that a run holds while it writes.
-LOCK = ".lock"
-
-
-def is_running(folder: Path) -> bool:
-    """Whether a run holds the lock of a folder at this moment."""
-    import fcntl
-
-    try:
-        with open(folder / LOCK, "rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -4,11 +4,12 @@ import json
 import math
 import platform
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from p2psim.core import __version__
 from p2psim.core.errors import FolderError
@@ -160,7 +161,7 @@ def dump(manifest: Manifest) -> str:
         "grid": manifest.grid,
         "stored": list(manifest.stored),
         "cells": [
-            _cell_tree(number, cell, runs.get(cell.content, {}), failed.get(cell.content, {}))
+            _cell_tree(number, cell, runs[cell.content], failed[cell.content])
             for number, cell in enumerate(manifest.cells)
         ],
         "warnings": [
@@ -175,14 +176,11 @@ def dump(manifest: Manifest) -> str:
     return sealed(json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-_Entry = TypeVar("_Entry")
-
-
-def _by_cell(entries: Mapping[RunKey, _Entry]) -> dict[str, dict[int, _Entry]]:
+def _by_cell(entries: Mapping[RunKey, Any]) -> dict[str, dict[int, Any]]:
     """Entries of each cell, by content hash, then by replica."""
-    by_cell: dict[str, dict[int, _Entry]] = {}
+    by_cell = defaultdict[str, dict[int, Any]](dict)
     for (content, replica), entry in entries.items():
-        by_cell.setdefault(content, {})[replica] = entry
+        by_cell[content][replica] = entry
     return by_cell
 
 
@@ -205,17 +203,14 @@ def _cell_tree(
         "notes": list(cell.notes),
         "scenario": cell.scenario,
     }
-    for name, value in extras.items():
-        if value:
-            tree[name] = value
-    return tree
+    return tree | {name: value for name, value in extras.items() if value}
 
 
 def _by_value(values: Mapping[int, str]) -> dict[str, str]:
-    return {
-        value: to_ranges(replica for replica, other in values.items() if other == value)
-        for value in sorted(set(values.values()))
-    }
+    replicas = defaultdict[str, list[int]](list)
+    for replica, value in values.items():
+        replicas[value].append(replica)
+    return {value: to_ranges(replicas[value]) for value in sorted(replicas)}
 
 
 def read(folder: Path) -> Manifest:
@@ -274,24 +269,20 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         for replica in replicas:
             runs[cell["content"], replica] = RunEntry(ended[replica], share, data[replica])
         failed.update({(cell["content"], int(r)): text for r, text in cell.get("failed", {}).items()})
+    given = ("name", "identity", "seed", "replicas", "state", "grid", "made_by", "format")
     return Manifest(
-        name=tree["name"],
-        identity=tree["identity"],
-        seed=tree["seed"],
-        replicas=tree["replicas"],
-        state=tree["state"],
+        **{name: tree[name] for name in given},
         cells=tuple(
             CellEntry(
-                content=cell["content"],
-                swept={key: _number(value) for key, value in cell["swept"].items()},
-                notes=tuple(cell.get("notes", ())),
-                facts={name: _number(value) for name, value in cell.get("facts", {}).items()},
-                stopped={name: _number(value) for name, value in cell.get("stopped", {}).items()},
-                scenario=cell.get("scenario", ""),
+                cell["content"],
+                _numbers(cell["swept"]),
+                tuple(cell.get("notes", ())),
+                _numbers(cell.get("facts", {})),
+                _numbers(cell.get("stopped", {})),
+                cell.get("scenario", ""),
             )
             for cell in tree["cells"]
         ),
-        grid=tree["grid"],
         stored=tuple(tree["stored"]),
         runs=runs,
         failed=failed,
@@ -306,9 +297,7 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
             name: (entry["bytes"], entry["sha256"]) for name, entry in of_one_folder(tree["files"]).items()
         },
         fitted=_of_each(tree["preparation"], [cell["content"] for cell in tree["cells"]]),
-        made_by=tree["made_by"],
         invocations=tuple(from_tree(entry) for entry in tree.get("invocations", ())),
-        format=tree["format"],
     )
 
 
@@ -330,21 +319,13 @@ def _by_replica(values: Mapping[str, str]) -> dict[int, str]:
     return {replica: value for value, ranges in values.items() for replica in from_ranges(ranges)}
 
 
-def _number(value: Any) -> Any:
-    return _NON_FINITE.get(value, value) if isinstance(value, str) else value
-
-
-def of_tables(manifest: Manifest) -> Manifest:
-    """The same with the cells of the tables in their order; while a run goes on, those of its grid may differ."""
-    cells = {cell.content: cell for cell in manifest.cells}
-    return replace(manifest, cells=tuple(cells[content] for content in manifest.stored))
+def _numbers(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of a mapping, with infinities and NaN as numbers."""
+    return {
+        key: _NON_FINITE.get(value, value) if isinstance(value, str) else value for key, value in tree.items()
+    }
 
 
 def numbers_in(cells: Sequence[CellEntry], warned: Warned) -> list[int]:
     """Numbers of the cells that a warning concerns."""
     return [number for number, cell in enumerate(cells) if cell.content in warned.cells]
-
-
-def numbers_of(cells: Sequence[CellEntry]) -> dict[str, int]:
-    """Number of each cell, by content hash."""
-    return {cell.content: number for number, cell in enumerate(cells)}

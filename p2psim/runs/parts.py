@@ -9,12 +9,12 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from p2psim.core.errors import FolderError, first_line
 from p2psim.core.events import event_table
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
-from p2psim.simulation.workspace import read_member, write_archive
+from p2psim.simulation.workspace import member_names, read_member, write_archive
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,30 +65,29 @@ class EncodedPart:
 
     files: "dict[str, bytes | pa.Buffer]"
     runs: tuple[RunKey, ...]
-    problems: tuple[str, ...] = ()
-    data: dict[str, bytes] = field(default_factory=dict)
+    problems: tuple[str, ...]
+    data: dict[str, bytes]
 
 
-def encode(finished: Sequence[Finished]) -> EncodedPart:
+def encode(finished: Sequence[Finished], data: dict[str, bytes]) -> EncodedPart:
     """Encode a batch.
 
     Parameters
     ----------
     finished : sequence of Finished
         At least one.
+    data : dict
+        Prepared data to be kept, by problem, as archives.
     """
     outcomes = [run.outcome for run in finished]
-    tables = tables_of(outcomes)
     files: dict[str, bytes | pa.Buffer] = {
-        f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables.items() if pieces
+        f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables_of(outcomes).items() if pieces
     }
     for name in ARCHIVES:
         members = [(f"{run.key[0]}/{run.key[1]}", getattr(run.outcome, name)) for run in finished]
         arrays = [(member, array) for member, array in members if array is not None]
         if arrays:
-            stream = io.BytesIO()
-            write_archive(stream, arrays)
-            files[f"{name}.npz"] = stream.getvalue()
+            files[f"{name}.npz"] = archive_bytes(arrays)
     runs = [
         {
             "content": run.key[0],
@@ -113,7 +112,14 @@ def encode(finished: Sequence[Finished]) -> EncodedPart:
     }
     files[LISTING] = sealed(json.dumps(listing)).encode()
     problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
-    return EncodedPart(files, tuple(run.key for run in finished), problems)
+    return EncodedPart(files, tuple(run.key for run in finished), problems, data)
+
+
+def archive_bytes(members: Iterable[tuple[str, np.ndarray]]) -> bytes:
+    """Arrays as the content of an archive."""
+    stream = io.BytesIO()
+    write_archive(stream, members)
+    return stream.getvalue()
 
 
 def tables_of(outcomes: "Sequence[Outcome]") -> "dict[str, list[pa.Table]]":
@@ -130,14 +136,10 @@ def _rows(outcome: "Outcome") -> dict[str, int]:
     """How many rows a simulation has in each table; −1 where it has none to give."""
     return {
         "metrics": sum(series.value.size for series in outcome.series),
-        "ledger": _length(outcome.ledger),
-        "agents": _length(outcome.agents),
+        "ledger": next(iter(outcome.ledger.values())).size,
+        "agents": next(iter(outcome.agents.values())).size,
         "events": -1 if outcome.events is None else outcome.events.size,
     }
-
-
-def _length(columns: Mapping[str, np.ndarray]) -> int:
-    return int(next(iter(columns.values())).size)
 
 
 def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
@@ -146,19 +148,17 @@ def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
     table = pieces[0]
     if len(pieces) > 1:
         table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries().combine_chunks()
+
+    def write(sink: Any) -> None:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
     # Measured first, so that it is written once, into memory that need not grow.
     room = pa.MockOutputStream()
-    _write(table, room)
+    write(room)
     content = pa.allocate_buffer(room.size())
-    _write(table, pa.FixedSizeBufferWriter(content))
+    write(pa.FixedSizeBufferWriter(content))
     return content
-
-
-def _write(table: "pa.Table", sink: Any) -> None:
-    import pyarrow as pa
-
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
 
 
 def _names(values: Sequence[str], counts: Sequence[int]) -> "pa.DictionaryArray":
@@ -178,11 +178,9 @@ def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
     counts = [entry.value.size for entry in series]
 
     def joined(name: str, kind: type) -> np.ndarray:
-        return np.concatenate(
-            [np.empty(0, kind), *(np.asarray(getattr(entry, name), kind) for entry in series)]
-        )
+        return np.concatenate([np.empty(0, kind), *(np.asarray(getattr(s, name), kind) for s in series)])
 
-    agents = np.repeat(np.array([0 if s.agent is None else s.agent for s in series], dtype=np.int32), counts)
+    agents = np.repeat(np.array([s.agent or 0 for s in series], dtype=np.int32), counts)
     absent = np.repeat(np.array([s.agent is None for s in series], dtype=bool), counts)
     return pa.table(
         {
@@ -196,13 +194,12 @@ def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
     )
 
 
-def _tables(simulations: Sequence[Mapping[str, np.ndarray]]) -> "list[pa.Table]":
+def _tables(simulations: Iterable[Mapping[str, np.ndarray]]) -> "list[pa.Table]":
     """Tables of plain columns, each of simulations that follow each other and have the same ones."""
-    return [_table(list(alike)) for _, alike in groupby(simulations, _kinds)]
-
-
-def _kinds(columns: Mapping[str, np.ndarray]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, values.dtype.kind) for name, values in columns.items())
+    alike = groupby(
+        simulations, lambda columns: [(name, column.dtype.kind) for name, column in columns.items()]
+    )
+    return [_table(list(several)) for _, several in alike]
 
 
 def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> "pa.Table":
@@ -221,7 +218,7 @@ def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> "pa.Table":
     return pa.table(arrays)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredPart:
     """A part on disk, checked against its listing.
 
@@ -239,46 +236,50 @@ class StoredPart:
     runs: dict[RunKey, dict[str, Any]]
     warnings: dict[str, Warned]
 
+    #: Parts whose maps are open at a time.
+    most_open: ClassVar[int] = 128
+
     @cached_property
-    def _starts(self) -> dict[str, dict[RunKey, tuple[int, int]]]:
-        starts: dict[str, dict[RunKey, tuple[int, int]]] = {}
-        for table in TABLES:
-            place = 0
-            starts[table] = {}
+    def _starts(self) -> dict[str, dict[RunKey, tuple[int, int, int]]]:
+        starts: dict[str, dict[RunKey, tuple[int, int, int]]] = {table: {} for table in TABLES}
+        for table, places in starts.items():
+            start = 0
             for key, run in self.runs.items():
                 rows = run["rows"][table]
                 if rows >= 0:
-                    starts[table][key] = (place, rows)
-                    place += rows
+                    places[key] = (0, start, rows)
+                    start += rows
         return starts
 
-    def table(self, name: str) -> "pa.Table | None":
-        """The whole table, in memory that the operating system maps; None when the part has none."""
+    def table(self, name: str, piece: int = 0) -> "pa.Table":
+        """The whole table, which is its only piece, in memory that the operating system maps."""
         import pyarrow as pa
 
-        path = self.path / f"{name}.arrow"
-        if not path.exists():
-            return None
-        with pa.memory_map(str(path)) as source:
+        with pa.memory_map(str(self.path / f"{name}.arrow")) as source:
             return pa.ipc.open_file(source).read_all()
 
-    def place(self, name: str, key: RunKey) -> tuple[int, int] | None:
-        """First row and number of rows of one simulation in a table."""
-        return self._starts[name].get(key)
+    def schema(self, name: str) -> "pa.Schema":
+        """Schema of a table."""
+        return self.table(name).schema
+
+    def values(self, name: str, column: str) -> set[str]:
+        """All values of a text column."""
+        return set(self.table(name).column(column).unique().to_pylist())
+
+    def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
+        """Piece, first row in it, and number of rows of one simulation in a table."""
+        return [self._starts[name][key]] if key in self._starts[name] else []
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""
-        if name not in self._archives:
-            return None
-        try:
-            return read_member(self.path / f"{name}.npz", f"{key[0]}/{key[1]}")
-        except KeyError:
-            return None
+        member = f"{key[0]}/{key[1]}"
+        return read_member(self.path / f"{name}.npz", member) if member in self._members[name] else None
 
     @cached_property
-    def _archives(self) -> frozenset[str]:
-        """Those of `ARCHIVES` that the part has: most have none, and are asked for every simulation."""
-        return frozenset(name for name in ARCHIVES if (self.path / f"{name}.npz").exists())
+    def _members(self) -> dict[str, frozenset[str]]:
+        """Names of the arrays in each archive: most parts have none, and are asked for every simulation."""
+        paths = {name: self.path / f"{name}.npz" for name in ARCHIVES}
+        return {name: frozenset(member_names(path) if path.exists() else ()) for name, path in paths.items()}
 
 
 def read_part(path: Path) -> StoredPart:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from inspect import signature
@@ -16,7 +17,6 @@ from p2psim.core.options import AS_LIST, AS_TUPLE, Fraction, Options
 from p2psim.core.parts import missing_of
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
-from p2psim.runs.executors import is_running
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
 from p2psim.scenario.faults import given, path_of
@@ -71,9 +71,13 @@ class Result:
             raise FolderError(f"{folder}: there is no such run folder{_meant(folder)}")
         manifest = manifests.read(folder)
         if not manifest.files:
-            cure = "wait for it" if is_running(folder) else "run it again to go on from where it stopped"
+            cure = (
+                "wait for it" if store.is_running(folder) else "run it again to go on from where it stopped"
+            )
             raise FolderError(f"{folder}: its run has not finished; {cure}")
-        return cls(folder, manifests.of_tables(manifest))
+        # While a run goes on, the cells of its grid may be others than those of the tables.
+        cells = {cell.content: cell for cell in manifest.cells}
+        return cls(folder, replace(manifest, cells=tuple(cells[content] for content in manifest.stored)))
 
     def __repr__(self) -> str:
         cells, runs = len(self.described.cells), len(self.described.runs)

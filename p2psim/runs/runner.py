@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from p2psim.core import parts
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
 from p2psim.core.options import AS_TUPLE, INT32, Few, Options
-from p2psim.runs import compaction, manifest, store
-from p2psim.runs.batches import BatchOptions, BatchResult
+from p2psim.runs import manifest, store
+from p2psim.runs.batches import BatchOptions
 from p2psim.runs.checking import assess_cells, warnings_of
 from p2psim.runs.clusters import connect, run_dask
 from p2psim.runs.describing import (
+    cells_at_end,
     describe,
     describe_failures,
     differences,
     resolved_text,
     version_warnings,
-    with_stops,
-    without_empty,
 )
 from p2psim.runs.executors import EXECUTORS, available_cores, refuse_unguarded, run_local
 from p2psim.runs.invocations import InvocationRecorder
@@ -155,10 +154,8 @@ def run(
     if options.executor == "local":
         refuse_little_room(1 if options.only is not None else options.jobs)
     if options.only is not None:
-        for what, given_number, count in zip(
-            ("cell", "replica"), options.only, (len(grid), INT32), strict=True
-        ):
-            check_place(what, given_number, count)
+        check_place("cell", options.only[0], len(grid))
+        check_place("replica", options.only[1], INT32)
     failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
     if failed:
         raise SimulationError(describe_failures(failed, grid, folder))
@@ -173,6 +170,8 @@ def _run_into(
     tell: Callable[[str], None],
 ) -> "dict[RunKey, str]":
     """Complete a run folder; returns what failed."""
+    from p2psim.runs import compaction
+
     identity = scenario.identity()
     record = InvocationRecorder(options.arguments, options.executor, options.jobs)
     with contextlib.ExitStack() as stack:
@@ -205,7 +204,12 @@ def _run_into(
             client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
         # From here on the folder changes: the input is known to be good.
         if not locked:
-            _create(folder)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise FolderError(
+                    f"{folder}: cannot be created ({error.strerror}); choose another --out"
+                ) from None
             stack.enter_context(store.lock(folder))
             if store.inspect(folder, identity, options.overwrite) is not None:
                 raise FolderError(
@@ -219,7 +223,8 @@ def _run_into(
         text = resolved_text(scenario, grid, described)
         store.begin(folder, described, text)
         try:
-            failed = _execute(folder, grid, work, workspace, options, _keeps_data(scenario), client, record)
+            keep_data = scenario.record.data or scenario.record.events
+            failed = _execute(folder, grid, work, workspace, options, keep_data, client, record)
         except BaseException:
             with contextlib.suppress(OSError):
                 invocations = (*described.invocations[:-1], record.so_far("interrupted"))
@@ -227,28 +232,21 @@ def _run_into(
             raise
         content = store.read_content(folder)
         described = replace(
-            with_stops(without_empty(described, content), work.stopped()),
-            failed=dict(failed),
+            described,
+            cells=cells_at_end(described, content, work.stopped()),
+            failed=failed,
             state="failed" if failed else "finished",
         )
         compaction.finish(folder, content, described, text, record)
         return failed
 
 
-def _create(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FolderError(f"{folder}: cannot be created ({error.strerror}); choose another --out") from None
-
-
 def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> bool:
     """Whether the tables hold everything, in the order of this grid, and the manifest says why."""
-    stops = {cell.content: cell.stopped for cell in content.manifest.cells[: len(grid)] if cell.stopped}
-    if stops != work.stopped():
-        return False
-    in_tables = content.manifest.stored[: len(grid)] == tuple(cell.content for cell in grid)
-    return not content.parts and in_tables and content.manifest.state == "finished"
+    held = content.manifest
+    stops = {cell.content: cell.stopped for cell in held.cells[: len(grid)] if cell.stopped}
+    in_tables = not content.parts and held.stored[: len(grid)] == tuple(cell.content for cell in grid)
+    return in_tables and held.state == "finished" and stops == work.stopped()
 
 
 def _prepare(
@@ -277,10 +275,6 @@ def _prepare(
     return workspace, {cell.content: workspace.fitted(cell.scenario) for cell in grid}, facts
 
 
-def _keeps_data(scenario: "Scenario") -> bool:
-    return scenario.record.data or scenario.record.events
-
-
 def _execute(
     folder: Path,
     grid: "Sequence[Cell]",
@@ -296,11 +290,9 @@ def _execute(
     if not work.items:
         return failed
     more = work.more if work.is_sequential else None
-    batch_options = BatchOptions(
-        keep_data, frozenset(workspace.problems()), options.check_events, parts=parts.loaded()
-    )
+    shared = frozenset(workspace.problems() if client is None else ())
+    batch_options = BatchOptions(keep_data, shared, options.check_events, parts=parts.loaded())
     if client is not None:
-        batch_options = replace(batch_options, shared=frozenset())
         results = run_dask(client, grid, work.items, batch_options, uuid.uuid4().hex, more)
     else:
         jobs = 1 if options.only else options.jobs
@@ -308,9 +300,7 @@ def _execute(
     with shown(work.planned, options.progress) as advance, contextlib.closing(results) as stream:
         for result in stream:
             if result.part is not None:
-                if keep_data:
-                    _keep_data(folder, result, workspace)
-                store.add_part(folder, result.part)
+                store.add_part(folder, result.part, workspace.arrays if keep_data else None)
             failed.update(result.failed)
             work.take_in(result)
             record.take_in(result.worker, result.done, result.used)
@@ -318,12 +308,3 @@ def _execute(
             if result.stopped is not None:
                 raise result.stopped
     return failed
-
-
-def _keep_data(folder: Path, result: BatchResult, workspace: "Workspace") -> None:
-    """Keep the data that the parent prepared; what workers prepared comes with the part."""
-    if result.part is None:
-        return
-    for problem in result.part.problems:
-        if problem not in result.part.data and not store.has_data(folder, problem):
-            store.add_data(folder, problem, workspace.arrays(problem))

@@ -12,10 +12,11 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +24,6 @@ from p2psim.core import files
 from p2psim.core.errors import FolderError
 from p2psim.core.files import write_text
 from p2psim.runs import manifest
-from p2psim.runs.earlier import Earlier
-from p2psim.runs.executors import LOCK
 from p2psim.runs.manifest import Manifest, RunEntry
 from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
 from p2psim.runs.seals import DamagedError, Print, damage, opened, print_of, sealed
@@ -32,6 +31,11 @@ from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import check_event_format
 from p2psim.simulation.workspace import write_archive
 
+if TYPE_CHECKING:
+    from p2psim.runs.tables import StoredTables
+
+#: The file that a run holds while it writes.
+LOCK = ".lock"
 SCENARIO = "scenario.yaml"
 RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "models.npz")
 PARTS = "parts"
@@ -134,6 +138,18 @@ def lock(folder: Path) -> Iterator[None]:
         yield
 
 
+def is_running(folder: Path) -> bool:
+    """Whether a run holds the lock of a folder at this moment."""
+    import fcntl
+
+    try:
+        with open(folder / LOCK, "rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
+    return False
+
+
 def clear(folder: Path) -> None:
     """Remove what p2psim made and the manifest lists, and nothing else; links are removed, what they lead to is not.
 
@@ -189,21 +205,21 @@ class Content:
         As it stands.
     parts : tuple of StoredPart
         Batches that are not in the tables yet.
-    earlier : Earlier or None
+    earlier : StoredTables or None
         The tables, if there are any.
     """
 
     manifest: Manifest
     parts: tuple[StoredPart, ...]
-    earlier: Earlier | None
+    earlier: "StoredTables | None"
 
-    def sources(self) -> dict[RunKey, StoredPart | Earlier]:
+    def sources(self) -> "dict[RunKey, StoredPart | StoredTables]":
         """Where the rows of each finished simulation are."""
-        sources: dict[RunKey, StoredPart | Earlier] = {}
-        for part in self.parts:
-            sources.update(dict.fromkeys(part.runs, part))
+        sources: dict[RunKey, StoredPart | StoredTables] = {
+            key: part for part in self.parts for key in part.runs
+        }
         if self.earlier is not None:
-            sources.update(dict.fromkeys(self.manifest.runs, self.earlier))
+            sources |= dict.fromkeys(self.manifest.runs, self.earlier)
         return sources
 
     def entries(self) -> dict[RunKey, RunEntry]:
@@ -234,31 +250,25 @@ def read_content(folder: Path) -> Content:
     FolderError
         If a file is missing or damaged, or its events are of another format than those that would be added.
     """
+    from p2psim.runs.tables import StoredTables
+
     _complete(folder)
     stored = manifest.read(folder)
     _refuse_strangers(folder, stored)
     for name, written in stored.files.items():
         if fault := damage(folder / name, written):
-            raise FolderError(f"{folder / name}: {fault}; {_cure(folder)}")
+            raise FolderError(
+                f"{folder / name}: {fault}; restore it from a copy, run into another folder with --out, "
+                f"or start {folder} afresh with --overwrite"
+            )
     check_event_format(folder, stored.made_by)
-    parts = []
-    if (folder / PARTS).is_dir():
-        for path in sorted((folder / PARTS).iterdir()):
-            if path.name != DATA and not path.name.startswith("."):
-                parts.append(read_part(path))
-        for archive in (folder / PARTS / DATA).glob("[!.]*.npz"):
-            if not _whole_archive(archive):
-                raise FolderError(
-                    f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
-                )
-    return Content(stored, tuple(parts), Earlier(folder, stored.stored) if stored.runs else None)
-
-
-def _cure(folder: Path) -> str:
-    return (
-        "restore it from a copy, run into another folder with --out, "
-        f"or start {folder} afresh with --overwrite"
-    )
+    parts = tuple(read_part(path) for path in sorted((folder / PARTS).glob("[!.]*")) if path.name != DATA)
+    for archive in (folder / PARTS / DATA).glob("[!.]*.npz"):
+        if not _whole_archive(archive):
+            raise FolderError(
+                f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
+            )
+    return Content(stored, parts, StoredTables(folder, stored.stored) if stored.runs else None)
 
 
 def _whole_archive(path: Path) -> bool:
@@ -285,22 +295,27 @@ def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
             left.unlink()
 
 
-def has_data(folder: Path, problem: str) -> bool:
-    """Whether the prepared data of a problem has been kept among the parts."""
-    return (folder / PARTS / DATA / f"{problem}.npz").exists()
+def add_part(
+    folder: Path, part: EncodedPart, arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None
+) -> None:
+    """Keep a finished batch, whole or not at all.
 
-
-def add_data(folder: Path, problem: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Keep prepared data until the end."""
-    with files.aside(folder / PARTS / DATA / f"{problem}.npz") as path, open(path, "wb") as stream:
-        write_archive(stream, sorted(arrays.items()))
-
-
-def add_part(folder: Path, part: EncodedPart) -> None:
-    """Keep a finished batch, whole or not at all."""
-    for problem, content in part.data.items():
-        if not has_data(folder, problem):
-            files.write_bytes(folder / PARTS / DATA / f"{problem}.npz", content)
+    Parameters
+    ----------
+    folder : Path
+    part : EncodedPart
+    arrays : callable, optional
+        Gives the prepared data of a problem that is not in the part; without it no data is kept.
+    """
+    for problem in part.problems:
+        path = folder / PARTS / DATA / f"{problem}.npz"
+        if arrays is None or path.exists():
+            continue
+        with files.aside(path) as temporary, open(temporary, "wb") as stream:
+            if problem in part.data:
+                stream.write(part.data[problem])
+            else:
+                write_archive(stream, sorted(arrays(problem).items()))
     cell, replica = part.runs[0]
     name = f"{cell[:16]}-{replica}"
     path, again = folder / PARTS / name, 0

@@ -8,19 +8,90 @@ batches, workers or attempts.
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from p2psim.runs.earlier import ROW_GROUP, Earlier
+from p2psim.core.events import FORMAT_VERSION
 from p2psim.runs.parts import RunKey, StoredPart
 from p2psim.simulation.outcome import KEY
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+#: Rows of a row group; smaller groups are read many times slower.
+ROW_GROUP = 131_072
+
+
+class StoredTables:
+    """The tables of a folder that was finished before, as a source of rows like a `StoredPart`.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    contents : sequence of str
+        Content hash of each cell number that its tables use.
+    """
+
+    #: Row groups that are in memory at a time.
+    most_open: ClassVar[int] = 4
+
+    def __init__(self, folder: Path, contents: Sequence[str]):
+        self.folder = folder
+        self._numbers = {content: number for number, content in enumerate(contents)}
+        self._places = cache(self._find_places)
+        self._arrays = cache(self._open_arrays)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.parquet"
+
+    def schema(self, name: str) -> pa.Schema:
+        """Schema of a table without cell, replica and swept columns."""
+        schema = pq.read_schema(self._path(name))
+        return pa.schema(list(schema)[schema.get_field_index("replica") + 1 :])
+
+    def values(self, name: str, column: str) -> set[str]:
+        """All values of a text column."""
+        with pq.ParquetFile(self._path(name)) as file:
+            groups = (file.read_row_group(i, columns=[column]) for i in range(file.num_row_groups))
+            return {value for group in groups for value in pc.unique(group.column(column)).to_pylist()}
+
+    def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
+        """Row group, first row in it, and number of rows of each piece of a simulation's rows."""
+        return self._places(name).get((self._numbers[key[0]], key[1]), [])
+
+    def _find_places(self, name: str) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
+        places: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        if not self._path(name).exists():
+            return places
+        with pq.ParquetFile(self._path(name)) as file:
+            for group in range(file.num_row_groups):
+                rows = file.read_row_group(group, columns=["cell", "replica"])
+                cell, replica = (rows.column(column).to_numpy() for column in ("cell", "replica"))
+                edges = np.flatnonzero((np.diff(cell) != 0) | (np.diff(replica) != 0)) + 1
+                for begin, end in pairwise([0, *edges.tolist(), len(cell)]):
+                    if end > begin:
+                        run = (int(cell[begin]), int(replica[begin]))
+                        places.setdefault(run, []).append((group, begin, end - begin))
+        return places
+
+    def table(self, name: str, group: int) -> pa.Table:
+        """One row group."""
+        with pq.ParquetFile(self._path(name)) as file:
+            return file.read_row_group(group)
+
+    def array(self, name: str, key: RunKey) -> np.ndarray | None:
+        """Noise or models of one simulation."""
+        array: np.ndarray | None = self._arrays(name).get(f"{self._numbers[key[0]]}/{key[1]}")
+        return array
+
+    def _open_arrays(self, name: str) -> Any:
+        path = self.folder / f"{name}.npz"
+        return np.load(path, allow_pickle=False) if path.exists() else {}
 
 
 @dataclass(frozen=True)
@@ -33,81 +104,58 @@ class Placed:
         Its numbers now.
     key : RunKey
         What it is.
-    source : StoredPart or Earlier
+    source : StoredPart or StoredTables
         Where its rows are.
     """
 
     cell: int
     replica: int
     key: RunKey
-    source: "StoredPart | Earlier"
+    source: StoredPart | StoredTables
 
 
-#: Cell and replica of each row, and the rows.
-Piece = tuple[np.ndarray, np.ndarray, "pa.Table"]
-#: A simulation, its first row in a table of its source, and how many it has.
-Held = tuple[Placed, tuple[int, int]]
-
-
-def sources_of(held: Iterable[Held]) -> "list[StoredPart | Earlier]":
-    """Each source once, in the order in which they are first met."""
-    return list({id(run.source): run.source for run, _ in held}.values())
+#: A simulation, and where some of its rows are in its source: piece of the table, first row in it, number of rows.
+Held = tuple[Placed, tuple[int, int, int]]
 
 
 def pieces(
-    name: str, held: Sequence[Held], body: "pa.Schema", dictionaries: "dict[str, pa.Array]"
-) -> Iterator[Piece]:
+    name: str, held: Sequence[Held], body: pa.Schema, dictionaries: dict[str, pa.Array]
+) -> Iterator[pa.Table]:
     """Rows of all simulations in turn, all with the same columns. The maps of few parts are open at a time."""
-    parts = {source.path: source for source in sources_of(held) if isinstance(source, StoredPart)}
 
-    @lru_cache(maxsize=128)
-    def table_of(path: Path) -> Any:
+    def conformed(source: StoredPart | StoredTables, group: int) -> pa.Table:
         # A whole part at once: its simulations may have few rows each.
-        return _conformed(parts[path].table(name), body, dictionaries)
+        return _conformed(source.table(name, group), body, dictionaries)
 
+    opened = {most: lru_cache(most)(conformed) for most in {run.source.most_open for run, _ in held}}
     for several in _neighbours(held):
         source = several[0][0].source
-        starts, counts = np.array([place for _, place in several], np.int64).T
-        cells = np.repeat(np.array([run.cell for run, _ in several], np.int32), counts)
-        replicas = np.repeat(np.array([run.replica for run, _ in several], np.int32), counts)
-        if isinstance(source, StoredPart):
-            yield cells, replicas, _gathered(table_of(source.path), starts, counts)
-            continue
-        at = 0
-        for start, count in _stretches(starts, counts):
-            for rows in source.rows(name, start, count):
-                end = at + rows.num_rows
-                yield cells[at:end], replicas[at:end], _conformed(rows, body, dictionaries)
-                at = end
+        groups, starts, counts = np.array([place for _, place in several], np.int64).T
+        rows = _gathered(opened[source.most_open](source, int(groups[0])), starts, counts)
+        numbers = [[run.cell for run, _ in several], [run.replica for run, _ in several]]
+        ids = [pa.array(np.repeat(np.array(column, np.int32), counts)) for column in numbers]
+        yield pa.table([*ids, *rows.columns], ["cell", "replica", *body.names])
 
 
 def _neighbours(held: Sequence[Held]) -> Iterator[list[Held]]:
     """Simulations that follow each other and have the same source: as many as fill a row group, at least one."""
     several: list[Held] = []
     rows = 0
-    for source in held:
-        count = source[1][1]
-        if several and (source[0].source is not several[0][0].source or rows + count > ROW_GROUP):
+    for run, place in held:
+        if several and (
+            run.source is not several[0][0].source
+            or place[0] != several[0][1][0]
+            or rows + place[2] > ROW_GROUP
+        ):
             yield several
             several, rows = [], 0
-        several.append(source)
-        rows += count
-    if several:
-        yield several
+        several.append((run, place))
+        rows += place[2]
+    yield several
 
 
-def _stretches(starts: np.ndarray, counts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First row and number of rows of each stretch of simulations whose rows follow each other."""
-    edges = [0, *(np.flatnonzero(starts[1:] != starts[:-1] + counts[:-1]) + 1).tolist(), starts.size]
-    rows = np.concatenate([[0], np.cumsum(counts)])[edges].tolist()
-    for begin, (before, after) in zip(edges, pairwise(rows), strict=False):
-        yield int(starts[begin]), after - before
-
-
-def _gathered(table: "pa.Table", starts: np.ndarray, counts: np.ndarray) -> "pa.Table":
+def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Table:
     """Rows of several simulations; without copying them, where they follow each other."""
-    import pyarrow as pa
-
     ends = np.cumsum(counts)
     if (starts[1:] == starts[:-1] + counts[:-1]).all():
         return table.slice(int(starts[0]), int(ends[-1]))
@@ -115,49 +163,37 @@ def _gathered(table: "pa.Table", starts: np.ndarray, counts: np.ndarray) -> "pa.
     return table.take(pa.array(rows))
 
 
-def groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Cut a stream of pieces into groups of exactly `ROW_GROUP` rows, the last one shorter."""
-    group: list[Piece] = []
-    room = ROW_GROUP
-    some = False
-    for cells, replicas, rows in pieces:
+def groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Cut a stream of pieces into groups of exactly `ROW_GROUP` rows, the last one shorter, and empty if alone."""
+    group: list[pa.Table] = []
+    room, is_first = ROW_GROUP, True
+    for rows in pieces:
         while rows.num_rows >= room:
-            group.append((cells[:room], replicas[:room], rows.slice(0, room)))
-            cells, replicas, rows = cells[room:], replicas[room:], rows.slice(room)
-            yield group
-            some, group, room = True, [], ROW_GROUP
-        if rows.num_rows or not (group or some):
-            group.append((cells, replicas, rows))
-            room -= rows.num_rows
-    if group and (room < ROW_GROUP or not some):
-        yield group
+            yield pa.concat_tables([*group, rows.slice(0, room)])
+            rows, group, room, is_first = rows.slice(room), [], ROW_GROUP, False
+        group.append(rows)
+        room -= rows.num_rows
+    if room < ROW_GROUP or is_first:
+        yield pa.concat_tables(group)
 
 
-def _conformed(rows: "pa.Table", body: "pa.Schema", dictionaries: "dict[str, pa.Array]") -> "pa.Table":
+def _conformed(rows: pa.Table, body: pa.Schema, dictionaries: dict[str, pa.Array]) -> pa.Table:
     """Rows with all columns of the whole table, nulls in those that they lack, and its dictionaries."""
-    import pyarrow as pa
-
     columns = []
     for field in body:
-        if field.name not in rows.schema.names:
-            nothing = pa.nulls(rows.num_rows, pa.int32() if field.name in dictionaries else field.type)
-            if field.name in dictionaries:
-                nothing = pa.DictionaryArray.from_arrays(nothing, dictionaries[field.name])
-            columns.append(nothing)
-            continue
-        column = rows.column(field.name)
-        chunks = column.chunks
-        if field.name in dictionaries:
-            chunks = [_recoded(chunk, dictionaries[field.name]) for chunk in chunks]
+        dictionary = dictionaries.get(field.name)
+        if field.name in rows.schema.names:
+            chunks = rows.column(field.name).chunks
+        else:
+            chunks = [pa.nulls(rows.num_rows, field.type if dictionary is None else pa.string())]
+        if dictionary is not None:
+            chunks = [_recoded(chunk, dictionary) for chunk in chunks]
         columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
     return pa.Table.from_arrays(columns, schema=body)
 
 
-def _recoded(chunk: "pa.Array", dictionary: "pa.Array") -> "pa.DictionaryArray":
+def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
     """The same text with the codes of another dictionary."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_dictionary(chunk.type):
         chunk = chunk.cast(pa.string()).dictionary_encode()
     if chunk.dictionary.equals(dictionary):
@@ -186,13 +222,11 @@ _FIRST = {
     "agents": ("index", "label", "group", "records", "degree"),
 }
 _LAST = {
-    "ledger": (
-        "violation_step",
-        "violation_size",
-        *FLAGS,
-    ),
+    "ledger": ("violation_step", "violation_size", *FLAGS),
     "agents": ("budget",),
 }
+#: Columns of numbers that stand before the others.
+_NUMBERS = (("cell", pa.int32()), ("replica", pa.int32()))
 #: Tables that begin with the swept columns.
 _SWEPT_TABLES = ("metrics", "ledger")
 
@@ -216,18 +250,17 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     bool
         False when no simulation has rows of this kind; nothing is written then.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    held = [(run, place) for run in runs if (place := run.source.place(name, run.key)) is not None]
+    held = [(run, place) for run in runs for place in run.source.places(name, run.key)]
     if not held:
         return False
-    body, dictionaries = _body(name, sources_of(held))
+    body, dictionaries = _body(name, list({id(run.source): run.source for run, _ in held}.values()))
     columns = _swept_columns(swept) if name in _SWEPT_TABLES else {}
-    schema = _full_schema(name, columns, body)
-    floats = [
-        field.name for field in schema if pa.types.is_floating(field.type) and field.name not in columns
-    ]
+    metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
+    if name == "events":
+        metadata[KEY.decode()] = str(FORMAT_VERSION)
+    first = [*((key, column.type) for key, column in columns.items()), *_NUMBERS]
+    schema = pa.schema([*map(pa.field, *zip(*first, strict=True)), *body], metadata=metadata)
+    floats = [field.name for field in body if pa.types.is_floating(field.type)]
     # Arrow packs one group while the rows of the next are put together.
     with (
         ThreadPoolExecutor(1) as packing,
@@ -242,45 +275,31 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     ):
         packed = None
         for group in groups(pieces(name, held, body, dictionaries)):
-            table = _assemble(group, schema, columns)
+            rows = group.combine_chunks()
+            arrays = [*(column.take(rows["cell"]) for column in columns.values()), *rows.columns]
             if packed is not None:
                 packed.result()
+            table = pa.Table.from_arrays(arrays, schema=schema)
             packed = packing.submit(writer.write_table, table, row_group_size=ROW_GROUP)
         if packed is not None:
             packed.result()
     return True
 
 
-def _body(name: str, sources: Sequence[StoredPart | Earlier]) -> "tuple[pa.Schema, dict[str, pa.Array]]":
+def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.Schema, dict[str, pa.Array]]:
     """Columns of all sources together, in their order, and the values of each text column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     schemas, texts = [], dict[str, set[str]]()
     for source in sources:
-        table: Any = source.table(name) if isinstance(source, StoredPart) else None
-        schema: Any = source.schema(name) if isinstance(source, Earlier) else table.schema
+        schema = source.schema(name)
         schemas.append(schema.remove_metadata())
         for field in schema:
-            if not pa.types.is_dictionary(field.type):
-                continue
-            known = texts.setdefault(field.name, set())
-            if isinstance(source, StoredPart):
-                known.update(v for v in pc.unique(table.column(field.name)).to_pylist() if v is not None)
-            else:
-                known.update(source.values(name, field.name))
+            if pa.types.is_dictionary(field.type):
+                texts.setdefault(field.name, set()).update(source.values(name, field.name) - {None})
     merged = pa.unify_schemas(schemas, promote_options="permissive")
-    names = sorted(merged.names, key=lambda column: rank(name, column))
-    if name not in _FIRST:
-        names = merged.names
-    fields = []
-    for column in names:
-        field = merged.field(column)
-        if column in texts:
-            field = pa.field(column, pa.dictionary(pa.int32(), pa.string()))
-        fields.append(pa.field(column, field.type))
-    dictionaries = {column: pa.array(sorted(values), pa.string()) for column, values in texts.items()}
-    return pa.schema(fields), dictionaries
+    names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
+    text = pa.dictionary(pa.int32(), pa.string())
+    fields = [pa.field(column, text if column in texts else merged.field(column).type) for column in names]
+    return pa.schema(fields), {column: pa.array(sorted(texts[column]), pa.string()) for column in texts}
 
 
 def rank(table: str, column: str) -> tuple[int, int, str, str]:
@@ -296,59 +315,19 @@ def rank(table: str, column: str) -> tuple[int, int, str, str]:
     return (1, 1, column, "")
 
 
-def _swept_columns(swept: dict[str, list[Any]]) -> "dict[str, pa.Array]":
+def _swept_columns(swept: dict[str, list[Any]]) -> dict[str, pa.Array]:
     """One array a swept key, with one value a cell: numeric where all are numbers, else text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns: dict[str, pa.Array] = {}
     for key, values in swept.items():
         kinds = {type(value) for value in values}
-        if kinds <= {bool}:
-            columns[key] = pa.array(values, pa.bool_())
-        elif kinds <= {int}:
-            columns[key] = pa.array(values, pa.int64())
-        elif kinds <= {int, float}:
-            columns[key] = pa.array([float(value) for value in values], pa.float64())
-        else:
-            texts = [None if value is None else _text(value) for value in values]
-            known = pa.array(sorted({text for text in texts if text is not None}), pa.string())
-            codes = pc.index_in(pa.array(texts, pa.string()), known)
-            columns[key] = pa.DictionaryArray.from_arrays(codes, known)
+        if kinds <= {bool} or kinds <= {int, float}:
+            columns[key] = pa.array(np.array(values))
+            continue
+        texts = pa.array([None if value is None else _text(value) for value in values], pa.string())
+        known = pa.array(sorted(set(texts.drop_null().to_pylist())), pa.string())
+        columns[key] = pa.DictionaryArray.from_arrays(pc.index_in(texts, known), known)
     return columns
 
 
 def _text(value: Any) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
-def _full_schema(name: str, columns: "dict[str, pa.Array]", body: "pa.Schema") -> "pa.Schema":
-    import pyarrow as pa
-
-    metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
-    if name == "events":
-        from p2psim.core.events import FORMAT_VERSION
-
-        metadata[KEY.decode()] = str(FORMAT_VERSION)
-    fields = [pa.field(key, array.type) for key, array in columns.items()]
-    fields += [pa.field("cell", pa.int32()), pa.field("replica", pa.int32()), *body]
-    return pa.schema(fields, metadata=metadata)
-
-
-def _assemble(group: list[Piece], schema: "pa.Schema", columns: "dict[str, pa.Array]") -> "pa.Table":
-    import pyarrow as pa
-
-    cells = np.concatenate([cells for cells, _, _ in group])
-    replicas = np.concatenate([replicas for _, replicas, _ in group])
-    body = pa.concat_tables([rows for _, _, rows in group]).combine_chunks()
-    arrays: list[Any] = []
-    for field in schema:
-        if field.name == "cell":
-            arrays.append(pa.array(cells))
-        elif field.name == "replica":
-            arrays.append(pa.array(replicas))
-        elif field.name in columns:
-            arrays.append(columns[field.name].take(pa.array(cells)))
-        else:
-            arrays.append(body.column(field.name))
-    return pa.Table.from_arrays(arrays, schema=schema)

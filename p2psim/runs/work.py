@@ -20,7 +20,6 @@ import numpy as np
 
 from p2psim.core.intervals import Interval, mean_interval
 from p2psim.runs.batches import BatchResult, Item
-from p2psim.runs.compaction import values_of_content, values_of_part
 from p2psim.scenario.record import Sequential, Until
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class Work:
         self, scenario: Scenario, grid: Sequence[Cell], content: Content | None, only: Item | None = None
     ):
         self._grid = grid
+        from p2psim.runs.compaction import values_of_content
+
         self.planned = 0
         self._done = set(content.sources()) if content is not None else set()
         rule = scenario.replicas
@@ -95,6 +96,8 @@ class Work:
 
     def take_in(self, result: BatchResult) -> None:
         """Learn what a batch gave."""
+        from p2psim.runs.compaction import values_of_part
+
         if self._rule is None:
             return
         if result.part is not None:

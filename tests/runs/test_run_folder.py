@@ -132,10 +132,9 @@ def test_small_row_groups_do_not_change_the_rows(
     reference: p2psim.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cutting rows into groups, in the middle of simulations, and reading them back across groups."""
-    from p2psim.runs import earlier, tables
+    from p2psim.runs import tables
 
-    for module in (earlier, tables):
-        monkeypatch.setattr(module, "ROW_GROUP", 7)
+    monkeypatch.setattr(tables, "ROW_GROUP", 7)
     p2psim.run(small.scenario(replicas=2), tmp_path / "run", progress=False)
     p2psim.run(small.scenario(), tmp_path / "run", progress=False)
     assert pq.ParquetFile(tmp_path / "run/metrics.parquet").num_row_groups == -(-2 * 3 * 5 // 7)

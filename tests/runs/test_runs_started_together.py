@@ -12,7 +12,7 @@ import small_study as small
 import p2psim
 from p2psim.core.errors import FolderError
 from p2psim.runs import manifest, runner, store
-from p2psim.runs.executors import is_running
+from p2psim.runs.store import is_running
 from p2psim.scenario.cells import cells
 
 #: What may be said to those that come second.
