@@ -12,8 +12,7 @@ from p2psim.core import __version__
 # needs. `__init__.pyi` says the same to type checkers.
 _PUBLIC = {
     "core.figures": "Figure",
-    "core.parts": "load_parts",
-    "core.registry": "register",
+    "core.registry": "load_parts register",
     "data.features.als": "ALS",
     "data.features.maps": "PCA Feature Standardise Whiten",
     "data.groups": "Groups",

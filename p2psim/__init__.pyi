@@ -2,7 +2,7 @@
 
 from p2psim.core import __version__ as __version__
 from p2psim.core.figures import Figure as Figure
-from p2psim.core.parts import load_parts as load_parts
+from p2psim.core.registry import load_parts as load_parts
 from p2psim.core.registry import register as register
 from p2psim.data.features.als import ALS as ALS
 from p2psim.data.features.maps import PCA as PCA

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from p2psim.core import parts, registry
+from p2psim.core import registry
 
 # Parts of modules that were let in before: Python does not import them again.
 _KEPT: dict[tuple[str, ...], list[Any]] = {}
@@ -14,9 +14,9 @@ _KEPT: dict[tuple[str, ...], list[Any]] = {}
 def let_in(*modules: str) -> Iterator[None]:
     """Let modules in, and forget their parts at the end: other tests know those of p2psim alone."""
     before = {(kind, name) for kind in registry.KINDS for name in registry.parts(kind)}
-    known = set(parts._LOADED)
+    known = set(registry._LOADED)
     try:
-        parts.load_parts(*modules)
+        registry.load_parts(*modules)
         registry.register_all(_KEPT.get(modules, []))
         yield
     finally:
@@ -30,5 +30,5 @@ def let_in(*modules: str) -> Iterator[None]:
         with registry.registering():
             for kind, name in new:
                 registry.forget(kind, name)
-        for module in set(parts._LOADED) - known:
-            del parts._LOADED[module]
+        for module in set(registry._LOADED) - known:
+            del registry._LOADED[module]

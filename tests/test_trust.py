@@ -16,7 +16,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from p2psim.cli.main import main, parser
-from p2psim.core import parts, registry
+from p2psim.core import registry
 from p2psim.core.errors import FolderError
 from p2psim.core.files import write_text
 from p2psim.runs.result import Result
@@ -63,7 +63,7 @@ def write(path: Path, mechanism: Any = None, **changes: Any) -> Path:
 
 def forget() -> None:
     """Be a process into which nothing has been let in."""
-    parts.failures.cache_clear()
+    registry.failures.cache_clear()
     sys.modules.pop("stranger", None)
     with registry.registering():
         for kind in registry.KINDS:
@@ -81,7 +81,7 @@ def strangers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "study.yaml")
     write(folder / "both.yaml", sweep={"privacy.mechanism": ["laplace", STUDY["privacy"]["mechanism"]]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_LOADED", {})
+        patch.setattr(registry, "_LOADED", {})
         patch.syspath_prepend(folder)
         for name in ("study", "both"):
             run = ["run", str(folder / f"{name}.yaml"), "--out", str(folder / name), "--quiet"]
@@ -96,7 +96,7 @@ def here(strangers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     """A copy of it, as the current folder, from which Python could import."""
     (strangers / "MARK").unlink(missing_ok=True)
     shutil.copytree(strangers, tmp_path / "copy")
-    monkeypatch.setattr(parts, "_LOADED", {})
+    monkeypatch.setattr(registry, "_LOADED", {})
     monkeypatch.syspath_prepend(strangers)
     monkeypatch.chdir(tmp_path / "copy")
     forget()
@@ -243,7 +243,7 @@ def test_cells_that_were_made_with_a_part_are_kept_with_it_alone(
     assert main([*run, "--parts", "stranger"]) == 0
     assert [one.verdict for one in verify_result(Result.load("both"))] == ["right"] * 5
     forget()
-    parts._LOADED.clear()
+    registry._LOADED.clear()
     assert main(["verify", "both"]) == 1
     assert "add --parts stranger" in capsys.readouterr().err
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from p2psim.core.decimals import BeyondFloatError, decimal
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.text_tables import BeyondFloatError, decimal
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

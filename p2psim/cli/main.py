@@ -147,7 +147,7 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
         if strange:
             raise InputError(f"the argument {strange[0]!a} is not text")
         if asked.parts:
-            from p2psim.core.parts import load_parts
+            from p2psim.core.registry import load_parts
 
             load_parts(*asked.parts)
         with ended_as_interrupted():

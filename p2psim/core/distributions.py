@@ -10,10 +10,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from p2psim.core.decimals import BeyondFloatError
+from p2psim.core.files import DataPath, Seal, absolute, at_home, fault_of, sealed
 from p2psim.core.options import AS_TUPLE, NonNegative, OneOf, Options, Positive
-from p2psim.core.paths import DataPath, Seal, absolute, at_home, fault_of, sealed
-from p2psim.core.text_tables import number, shown
+from p2psim.core.text_tables import BeyondFloatError, number, shown
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
 Shape = Annotated[float, Field(ge=0.1, le=1000)]

@@ -1,12 +1,21 @@
-"""Files that appear whole or not at all: written under another name, flushed to disk, then renamed."""
+"""Files: those that a scenario names, where they are and what they hold; and those that appear whole or not at all.
+
+What is written stands under another name until it has been flushed to disk; then it is renamed.
+"""
 
 import contextlib
+import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from p2psim.core.errors import Fault, MeaningError, MissingSourceError
 
 
 def sync(path: Path) -> None:
@@ -72,3 +81,110 @@ def write_directory(path: Path, files: Mapping[str, Any]) -> None:
         raise
     with contextlib.suppress(OSError):
         sync(path.parent)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's contents."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def absolute(path: str, info: ValidationInfo) -> str:
+    """Path from the scenario's folder, where the validation knows it; see `DataPath`."""
+    if not path:
+        raise ValueError("must name a file, got ''")
+    folder = (info.context or {}).get("folder", "")
+    place = at_home(path)
+    return str(Path(folder).joinpath(place)) if folder else path
+
+
+def at_home(path: str) -> Path:
+    """Path with ``~`` and ``~name`` expanded.
+
+    Raises
+    ------
+    ValueError
+        If the user's home folder is not known.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: the home folder of this user is not known") from None
+
+
+#: A path. Whoever reads a scenario from a file validates it with ``context={"folder": its folder}``: a
+#: relative path is then one from there. Without it (Python), it is one from the working directory.
+DataPath = Annotated[str, AfterValidator(absolute)]
+
+
+#: Hash of a file's contents, which is written down with its path, so that a run tells which file it was.
+Seal = Annotated[
+    str, Field(description="SHA-256 of its contents; found when left out, and checked when given")
+]
+
+
+def sealed(entries: Any, info: ValidationInfo) -> Any:
+    """Entries of a mapping with ``path``, with the hash of the file there as ``sha256``; as they are without a file.
+
+    Raises
+    ------
+    ValueError
+        If another hash is given.
+    """
+    if not isinstance(entries, dict) or not isinstance(entries.get("path"), str) or not entries["path"]:
+        return entries
+    place = at_home(absolute(entries["path"], info))
+    if not place.is_file():
+        return entries
+    try:
+        digest = sha256_of(place)
+    except OSError:
+        return entries  # said where it is read
+    given = entries.get("sha256") or digest
+    if given != digest:
+        raise ValueError(f"{place} is another file than before: its SHA-256 is {digest}, not {given}")
+    return {**entries, "sha256": digest}
+
+
+#: What a path may lead to beside a file, as a person would call it.
+_OTHER_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def fault_of(place: str | Path) -> str | None:
+    """Say why what is at a path is not read: only regular files are. None for a file, and where there is nothing.
+
+    A pipe would wait for ever, and a device may never end.
+    """
+    try:
+        mode = os.stat(place).st_mode
+    except (OSError, ValueError):
+        return None
+    kind = next((name for is_one, name in _OTHER_KINDS if is_one(mode)), None)
+    return None if kind is None else f"{place} is {kind}, not a file"
+
+
+def checked(path: str, key: str) -> Path:
+    """Return the path of a file, which a scenario names.
+
+    Raises
+    ------
+    MissingSourceError
+        If there is none.
+    MeaningError
+        If it is a folder, a pipe or a device.
+    """
+    try:
+        place = at_home(path)
+    except ValueError as error:
+        raise MeaningError(key, str(error)) from None
+    if (fault := fault_of(place)) is not None:
+        raise MeaningError(key, fault)
+    if not place.is_file():
+        raise MissingSourceError(Fault(f"no such file: {path}; name another with --set {key}=FILE", key))
+    return place

@@ -1,6 +1,7 @@
-"""Tables in text files: comma-separated values under a header, every row as long as the header, in UTF-8.
+"""Numbers as people write them, and tables of them in text files.
 
-Cells stay text, as written; :func:`number` reads one as a number.
+What a float cannot hold is refused, and does not become 0 or infinity. A table has comma-separated values under a
+header, every row as long as the header, in UTF-8. Cells stay text, as written; :func:`number` reads one as a number.
 """
 
 import bz2
@@ -9,17 +10,69 @@ import gzip
 import io
 import itertools
 import lzma
+import math
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from p2psim.core.decimals import BeyondFloatError, decimal
 from p2psim.core.errors import MeaningError, first_line
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: A number so written that it may be beyond a float: with an exponent of three digits, or with very many digits.
+_SUSPECT = re.compile(
+    r"(?<![\w.])(?=\.?[0-9])(?:[0-9]*+\.?[0-9]*+[eE][-+]?[0-9]{3,}|[0-9]{300,}+\.?[0-9]*+|[0-9]*+\.[0-9]{300,}+)"
+)
+
+
+class BeyondFloatError(ValueError):
+    """A number is too large or too small for a float."""
+
+
+def decimal(text: str, infinity: str = "inf") -> float:
+    """Return the float that is nearest to a number in decimal notation.
+
+    Parameters
+    ----------
+    text : str
+        What ``float`` reads.
+    infinity : str
+        How infinity is written where the text comes from, named in the error.
+
+    Raises
+    ------
+    BeyondFloatError
+        If the number is finite and the float infinite, or the float 0 and the number not.
+    ValueError
+        If it is no number.
+    """
+    value = float(text)
+    shown = text.strip() if len(text) <= 40 else f"{text.strip()[:40]}…"
+    if math.isinf(value) and any(letter.isdigit() for letter in text):
+        raise BeyondFloatError(f"{shown} is too large for a number; write {infinity} for infinity")
+    if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise BeyondFloatError(f"{shown} is too small for a number; the smallest is 5e-324, or write 0")
+    return value
+
+
+def is_beyond(text: str) -> bool:
+    """Whether a text is a number that a float cannot hold."""
+    try:
+        decimal(text)
+    except BeyondFloatError:
+        return True
+    return False
+
+
+def refuse_beyond(text: str) -> None:
+    """Raise BeyondFloatError if a text holds a number that a float cannot hold."""
+    for match in _SUSPECT.finditer(text):
+        decimal(match.group())
+
 
 #: Errors of damaged compressed files.
 DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -195,7 +248,7 @@ def as_wide(
         yield line, cells
 
 
-def matrix_of(place: Path, key: str) -> np.ndarray:
+def matrix_of(place: Path, key: str) -> "np.ndarray":
     """Read a table of numbers without a header, shape (rows, columns); what follows ``#`` is a comment.
 
     Raises
@@ -203,6 +256,8 @@ def matrix_of(place: Path, key: str) -> np.ndarray:
     MeaningError
         With the line, if a cell is no number or a row is shorter or longer than the first.
     """
+    import numpy as np
+
     rows = rows_of(place, key)
     first = next(rows, None)
     if first is None:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.core.decimals import is_beyond
 from p2psim.core.errors import MeaningError
-from p2psim.core.text_tables import is_number, shown
+from p2psim.core.text_tables import is_beyond, is_number, shown
 from p2psim.data.records import row_name
 
 #: What a missing number becomes: "months since the last delinquency" is missing when there was none.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p2psim.core.errors import Fault, FetchError, InputError, MissingSourceError
-from p2psim.core.paths import sha256_of
+from p2psim.core.files import sha256_of
 
 
 @dataclass(frozen=True)

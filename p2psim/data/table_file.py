@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.errors import MeaningError, first_line
-from p2psim.core.paths import checked
+from p2psim.core.files import checked
 from p2psim.core.text_tables import DAMAGED, as_wide, header_of, lines_of, opened, refuse_repeated, shown
 from p2psim.data.columns import MISSING, NotNumbersError, numbers_in, require
 from p2psim.data.labels import labels_in

@@ -13,8 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
+from p2psim.core.files import DataPath, Seal, sealed
 from p2psim.core.options import BY_NAME, Count, Options, Positive
-from p2psim.core.paths import DataPath, Seal, sealed
 
 
 class LearningAlgorithm(Options):

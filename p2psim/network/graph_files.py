@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.agent_names import AgentNames, differing, some
-from p2psim.core.decimals import decimal
 from p2psim.core.errors import MeaningError
+from p2psim.core.text_tables import decimal
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.core.decimals import BeyondFloatError, refuse_beyond
 from p2psim.core.errors import MeaningError
 from p2psim.core.text_tables import matrix_of, number, rows_of, shown
 from p2psim.network.graph import Graph, digits, from_edges, refusal, unlike

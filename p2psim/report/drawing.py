@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.figure_names import AGAINST, EVERYTHING
 from p2psim.core.figures import FIGURES, having
-from p2psim.core.parts import load_installed
+from p2psim.core.registry import load_installed
 from p2psim.report.source import BAND, Asked, Source, source
 
 if TYPE_CHECKING:

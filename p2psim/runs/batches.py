@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
-from p2psim.core.parts import load_parts
+from p2psim.core.registry import load_parts
 from p2psim.runs.invocations import Meter, Resources
 from p2psim.runs.parts import EncodedPart, Finished, RunKey, archive_bytes, encode
 

@@ -34,8 +34,8 @@ class CheckReport:
     cells: "Sequence[Cell]"
     facts: "Sequence[Assessment]"
     labels: Sequence[Sequence[str]]
-    pilot: "Pilot | None" = None
-    no_pilot: str = ""
+    pilot: "Pilot | None"
+    no_pilot: str
 
     def as_tree(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -92,7 +92,8 @@ class CheckReport:
             complain(warning, "warning")
         for note in self.notes:
             print(f"note: {note}")
-        print_table([_row(cell, fact) for cell, fact in zip(self.cells, self.facts, strict=True)])
+        each_cell = zip(self.cells, self.facts, strict=True)
+        print_table([{"cell": cell.index, **cell.swept, **fact.facts} for cell, fact in each_cell])
         each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
         print_table(self._privacy(each), "\nprivacy of each agent")
         longest = max(len(fact.privacy) for fact in self.facts)
@@ -103,9 +104,11 @@ class CheckReport:
     def _engine(self) -> str:
         """What makes the events, and which keys ask for SimPy."""
         beyond = [cell.scenario.network.beyond_arrays() for cell in self.cells]
-        needs = list(dict.fromkeys(key for keys in beyond for key in keys))
-        if self.scenario.network.engine == "simpy" or not needs:
-            return f"engine: {'simpy' if self.scenario.network.engine == 'simpy' else 'array'}"
+        needs = dict.fromkeys(key for keys in beyond for key in keys)
+        if self.scenario.network.engine == "simpy":
+            return "engine: simpy"
+        if not needs:
+            return "engine: array"
         cells = "" if all(beyond) else f" in {counted(sum(map(bool, beyond)), 'cell')}, array in the others"
         return f"engine: simpy{cells}, because of {', '.join(needs)}"
 
@@ -114,9 +117,10 @@ class CheckReport:
         pilot = self.pilot
         if pilot is None:
             return f"time: not told, {self.no_pilot}"
+        paces = " to ".join(dict.fromkeys((f"{pilot.slowest:,.0f}", f"{pilot.fastest:,.0f}")))
         return (
             f"time: about {time_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
-            f"{_pace(pilot)} events a second each, by {counted(pilot.stretches, 'stretch')} of a pilot of "
+            f"{paces} events a second each, by {counted(pilot.stretches, 'stretch')} of a pilot of "
             f"{pilot.events:,}; about {pilot.memory / 1e6:,.0f} MB a process with the libraries"
         )
 
@@ -126,9 +130,7 @@ class CheckReport:
 
     def _privacy(self, each: int) -> list[dict[str, Any]]:
         """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""
-        labelled = any(
-            list(each_agent) != [str(i) for i in range(len(each_agent))] for each_agent in self.labels
-        )
+        labelled = any(list(labels) != list(map(str, range(len(labels)))) for labels in self.labels)
         # Where nothing is protected no accountant speaks; all rows have the same columns all the same.
         accountants = dict.fromkeys(
             name for fact in self.facts for each_agent in fact.privacy for name in each_agent.spent
@@ -148,15 +150,6 @@ class CheckReport:
             for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             for agent, each_agent in enumerate(fact.privacy[:each])
         ]
-
-
-def _pace(pilot: "Pilot") -> str:
-    slowest, fastest = f"{pilot.slowest:,.0f}", f"{pilot.fastest:,.0f}"
-    return slowest if slowest == fastest else f"{slowest} to {fastest}"
-
-
-def _row(cell: "Cell", fact: "Assessment") -> dict[str, Any]:
-    return {"cell": cell.index, **cell.swept, **fact.facts}
 
 
 def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:
@@ -191,10 +184,8 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
             faults.update(dict.fromkeys(map(scenario.locate, wrong)))
         except (ArithmeticError, ValueError, MemoryError) as error:
             # Numbers that no rule refuses and that linear algebra cannot take.
-            swept = key_values(cell.swept)
-            which = f"cell {cell.index} ({swept})" if swept else "it"
-            what = f"{which} cannot be prepared ({first_line(error)})"
-            faults[scenario.locate(Fault(what))] = None
+            which = f"cell {cell.index} ({key_values(cell.swept)})" if cell.swept else "it"
+            faults[scenario.locate(Fault(f"{which} cannot be prepared ({first_line(error)})"))] = None
     if faults:
         raise InputError(*faults)
     return facts
@@ -228,8 +219,8 @@ def check_scenario(
         With everything that is wrong.
     """
     from p2psim.core.compiled import is_compiled
-    from p2psim.runs.executors import available_cores
     from p2psim.runs.pilot import estimate_runtime
+    from p2psim.runs.pool import available_cores
     from p2psim.scenario.cells import cells
     from p2psim.simulation.workspace import Workspace
 
@@ -240,14 +231,12 @@ def check_scenario(
         facts = assess_cells(scenario, grid, workspace)
         refuse_length(scenario, grid, facts, confirm_cells)
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
-        if not pilot:
-            return CheckReport(path, scenario, grid, facts, labels, None, "without a pilot")
-        if not is_compiled():
+        estimate, why = None, "without a pilot"
+        if pilot and not is_compiled():
             why = "the kernels are not compiled yet; a first run of anything compiles them"
-            return CheckReport(path, scenario, grid, facts, labels, None, why)
-        try:
-            estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
-        except Exception as error:
-            why = f"the pilot failed ({first_line(error)}), as a run will"
-            return CheckReport(path, scenario, grid, facts, labels, None, why)
-        return CheckReport(path, scenario, grid, facts, labels, estimate)
+        elif pilot:
+            try:
+                estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
+            except Exception as error:
+                why = f"the pilot failed ({first_line(error)}), as a run will"
+        return CheckReport(path, scenario, grid, facts, labels, estimate, why)

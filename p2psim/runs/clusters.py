@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.core import parts
+from p2psim.core import registry
 from p2psim.core.errors import InputError, MissingSourceError, SimulationError, first_line
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.manifest import versions
@@ -60,9 +60,9 @@ def _workspace(study: str) -> "Workspace":
 @cache
 def _versions(modules: Sequence[str]) -> dict[str, str]:
     """What must be the same here and there, for the same bytes; loads the modules of parts."""
-    parts.load_parts(*modules)
+    registry.load_parts(*modules)
     made_by = versions()
-    of_parts = {name: " ".join(map(str, parts.version_of(name))) for name in modules}
+    of_parts = {name: " ".join(map(str, registry.version_of(name))) for name in modules}
     return {"p2psim": made_by["p2psim"], **made_by["libraries"], **of_parts}
 
 

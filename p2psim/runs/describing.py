@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from p2psim.core import parts
+from p2psim.core import registry
 from p2psim.core.errors import InputError, MissingPartError
 from p2psim.core.printing import key_values
 from p2psim.core.registry import parts as registered
@@ -53,7 +53,7 @@ def describe(
         CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
     ]
     entries += _left_over([cell for cell in old.cells if cell.content not in present], folder, old.made_by)
-    origins = parts.origins(name for cell in grid for name in _parts_of(cell))
+    origins = registry.origins(name for cell in grid for name in _parts_of(cell))
     origins = old.made_by.get("parts", {}) | origins
     return replace(
         new,
@@ -85,7 +85,10 @@ def version_warnings(content: store.Content | None) -> list[str]:
             f"part of the results was made with other arithmetic, and differs by rounding: {other}"
         )
     for module, origin in old.made_by.get("parts", {}).items():
-        if module in parts.loaded() and parts.version_of(module) != (origin["version"], origin["sha256"]):
+        if module in registry.loaded() and registry.version_of(module) != (
+            origin["version"],
+            origin["sha256"],
+        ):
             warnings.append(f"part of the results was made with another version of the module {module}")
     return warnings
 
@@ -124,7 +127,7 @@ def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, A
     from p2psim.scenario.cells import cells as cells_of
     from p2psim.scenario.model import Scenario
 
-    if missing := parts.missing_of(made_by):
+    if missing := registry.missing_of(made_by):
         raise MissingPartError([], missing)
     texts: dict[str, str] = {}
     with contextlib.suppress(InputError, OSError):

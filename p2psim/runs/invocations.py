@@ -5,6 +5,7 @@ Names and units of `Resources` are those of the provenance schema of tskit, whic
 """
 
 import contextlib
+import operator
 import os
 import resource
 import sys
@@ -69,18 +70,17 @@ class Meter:
     """Measures what this process uses from now on. The clock is one that nobody can set back."""
 
     def __init__(self) -> None:
-        self._clock = time.monotonic()
-        self._begun = resource.getrusage(resource.RUSAGE_SELF)
+        self._begun = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return time.monotonic(), used.ru_utime, used.ru_stime
 
     def read(self) -> Resources:
         """What was used since the beginning."""
-        now = resource.getrusage(resource.RUSAGE_SELF)
-        return Resources(
-            time.monotonic() - self._clock,
-            now.ru_utime - self._begun.ru_utime,
-            now.ru_stime - self._begun.ru_stime,
-            peak_memory(),
-        )
+        elapsed, user, system = map(operator.sub, self._now(), self._begun)
+        return Resources(elapsed, user, system, peak_memory())
 
 
 @dataclass(frozen=True)
@@ -166,30 +166,20 @@ class InvocationRecorder:
 
 def earlier(invocations: Iterable[Invocation]) -> tuple[Invocation, ...]:
     """Invocations of a folder that nobody is writing into: one that seems to go on was killed."""
-    return tuple(
-        replace(invocation, ended=KILLED) if invocation.ended == _RUNNING else invocation
-        for invocation in invocations
-    )
+    return tuple(replace(call, ended=KILLED) if call.ended == _RUNNING else call for call in invocations)
 
 
 def to_tree(invocation: Invocation) -> dict[str, Any]:
     """As it stands in the manifest."""
     tree = asdict(invocation)
     for name in ("resources", "of_workers"):
-        tree[name] = {
-            key: value if isinstance(value, int) else round(value, 3) for key, value in tree[name].items()
-        }
+        # Memory is a whole number, which stays as it is.
+        tree[name] = {key: round(value, 3) for key, value in tree[name].items()}
     return tree
 
 
 def from_tree(tree: dict[str, Any]) -> Invocation:
     """The inverse of `to_tree`, but for the rounding of times."""
-    arguments = tree["arguments"]
-    return Invocation(
-        **tree
-        | {
-            "arguments": None if arguments is None else tuple(arguments),
-            "resources": Resources(**tree["resources"]),
-            "of_workers": Resources(**tree["of_workers"]),
-        }
-    )
+    arguments = None if tree["arguments"] is None else tuple(tree["arguments"])
+    used = {name: Resources(**tree[name]) for name in ("resources", "of_workers")}
+    return Invocation(**tree | {"arguments": arguments} | used)

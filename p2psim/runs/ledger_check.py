@@ -7,6 +7,7 @@ violated a claimed bound, when, and by how much.
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -70,7 +71,8 @@ def faults(
     order = by_agent(releases)
     unit = unit_noise(plan, streams.key("noise"), releases, cell.setup.dimension)
     again = plan.noise(unit, releases, totals)[order]
-    if _apart(noise, again, max(np.abs(again).max(initial=0.0), np.finfo(float).tiny)):
+    scale = max(np.abs(again).max(initial=0.0), np.finfo(float).tiny)
+    if largest_difference(noise, again, scale) > _TOLERANCE:
         yield "noise: it is not what the mechanism draws for these releases"
     rows = tables["ledger"]
     if len(rows) != plan.budget.size:
@@ -133,30 +135,19 @@ def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -
     beside = [column for column in rows if column not in again and rows[column].notna().any()]
     for column in (*missing, *beside):
         yield f"{name}: column {column} is {'missing' if column in missing else 'not of this scenario'}"
-    for column in again:
-        if column in missing:
-            continue
+    for column in (column for column in again if column in rows):
         held, right = rows[column].to_numpy(), np.asarray(again[column])
         if right.dtype.kind in "OUT":
             differ = held.astype(str) != right.astype(str)
         else:
             held, right = held.astype(float), right.astype(float)
-            differ = _differ(held, right)
+            scale = np.where(np.isfinite(right) & (right != 0), np.abs(right), 1.0)
+            with np.errstate(invalid="ignore"):
+                near = np.abs(held - right) <= _TOLERANCE * scale
+            differ = ~(near | (held == right) | (np.isnan(held) & np.isnan(right)))
         if differ.any():
             agent = int(np.flatnonzero(differ)[0])
             yield f"{name}: {column} of agent {agent} is {held[agent]}, and its events and data give {right[agent]}"
-
-
-def _differ(held: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Where numbers are farther apart than rounding explains."""
-    scale = np.where(np.isfinite(right) & (right != 0), np.abs(right), 1.0)
-    with np.errstate(invalid="ignore"):
-        near = np.abs(held - right) <= _TOLERANCE * scale
-    return ~(near | (held == right) | (np.isnan(held) & np.isnan(right)))
-
-
-def _apart(recorded: np.ndarray, again: np.ndarray, scale: float) -> bool:
-    return largest_difference(recorded, again, scale) > _TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -203,36 +194,24 @@ def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
         check_place("cell", only, len(result.described.cells))
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace, cache = Workspace(Path(directory)), EventCache()
-        for number, scenario in scenarios_of(result):
-            content = result.described.cells[number].content
-            for key in sorted(result.described.runs):
-                if key[0] == content and only in (None, number):
-                    yield _recounted(result, number, key[1], scenario, workspace, cache)
-
-
-def _recounted(
-    result: Result, cell: int, replica: int, scenario: Scenario, workspace: Workspace, cache: EventCache
-) -> Recounted:
-    rows = _rows(result, cell, replica)
-    charges = _charges(scenario, replica, workspace, cache, rows)
-    if not np.array_equal(charges.made, rows["releases"].to_numpy()):
-        raise FolderError(
-            f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
-            "data or p2psim have changed since"
-        )
-    return Recounted(cell, replica, scenario, charges, rows)
-
-
-def _rows(result: Result, cell: int, replica: int) -> pd.DataFrame:
-    ledger = result.ledger
-    return ledger[(ledger["cell"] == cell) & (ledger["replica"] == replica)].sort_values("agent")
+        for cell, replica, scenario in simulations_of(result):
+            if only not in (None, cell):
+                continue
+            rows = result.ledger[(result.ledger["cell"] == cell) & (result.ledger["replica"] == replica)]
+            rows = rows.sort_values("agent")
+            charges = _charges(scenario, replica, workspace, cache, rows)
+            if not np.array_equal(charges.made, rows["releases"].to_numpy()):
+                raise FolderError(
+                    f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
+                    "data or p2psim have changed since"
+                )
+            yield Recounted(cell, replica, scenario, charges, rows)
 
 
 def _charges(
     scenario: Scenario, replica: int, workspace: Workspace, cache: EventCache, rows: pd.DataFrame
 ) -> Charges:
-    case = workspace.case(scenario, replica)
-    cell = adapter_of(scenario).cell(scenario, case, replica)
+    cell = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
     setup, streams, engine = cell.setup, streams_of(scenario, replica), scenario.network.engine
     totals = setup.plan.totals(piece.releases for piece in cache.read(setup, streams, engine, False))
     releases = joined([piece.releases for piece in cache.read(setup, streams, engine, False)])
@@ -255,28 +234,33 @@ def broken_bounds(ledger: pd.DataFrame) -> list[str]:
     for cell, rows in broken.groupby("cell", sort=True):
         worst = rows.iloc[int(rows["violation_size"].to_numpy().argmax())]
         agent, replica, step = (int(worst[name]) for name in ("agent", "replica", "violation_step"))
-        who = (
-            f"{counted(rows['agent'].nunique(), 'agent')} in {counted(rows['replica'].nunique(), 'replica')}"
-        )
+        agents, replicas = (counted(rows[name].nunique(), name) for name in ("agent", "replica"))
         lines.append(
-            f"cell {cell}: the claimed bound was broken by {who}; most by agent {agent} of replica {replica}, "
-            f"{worst['violation_size']:.3g} times the bound, first at step {step}"
+            f"cell {cell}: the claimed bound was broken by {agents} in {replicas}; most by agent {agent} of replica "
+            f"{replica}, {worst['violation_size']:.3g} times the bound, first at step {step}"
         )
     return lines
 
 
-def scenarios_of(result: Result, given: Scenario | None = None) -> Iterator[tuple[int, Scenario]]:
-    """Scenario of each cell number, also of those that the grid has no more; `given` instead of the folder's."""
+def simulations_of(result: Result, given: Scenario | None = None) -> Iterator[tuple[int, int, Scenario]]:
+    """Cell, replica and scenario of each simulation, also of cells that the grid has no more.
+
+    The scenario is of `given`, where there is one, instead of the folder's.
+    """
     from p2psim.scenario.cells import cells
     from p2psim.scenario.model import Scenario
 
     grid = {cell.content: cell.scenario for cell in cells(given or result.scenario, confirm_cells=True)}
+    replicas = defaultdict[str, list[int]](list)
+    for content, replica in sorted(result.described.runs):
+        replicas[content].append(replica)
     for number, entry in enumerate(result.described.cells):
-        if entry.content in grid:
-            yield number, grid[entry.content]
-        elif entry.scenario:
-            yield number, result.read(partial(Scenario.parse, entry.scenario, f"{result.path}/manifest.json"))
-        else:
+        scenario = grid.get(entry.content)
+        if scenario is None and not entry.scenario:
             raise FolderError(
                 f"{result.path}: it is not known any more what cell {number} was ({key_values(entry.swept)})"
             )
+        if scenario is None:
+            scenario = result.read(partial(Scenario.parse, entry.scenario, f"{result.path}/manifest.json"))
+        for replica in replicas[entry.content]:
+            yield number, replica, scenario

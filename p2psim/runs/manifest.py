@@ -13,8 +13,7 @@ from typing import Any
 
 from p2psim.core import __version__
 from p2psim.core.errors import FolderError
-from p2psim.core.files import write_text
-from p2psim.core.paths import fault_of
+from p2psim.core.files import fault_of, write_text
 from p2psim.core.printing import plain
 from p2psim.runs.invocations import Invocation, from_tree, to_tree
 from p2psim.runs.parts import RunKey

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from p2psim.core.errors import Fault, InputError
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
 from p2psim.runs.invocations import peak_memory
@@ -118,9 +120,8 @@ def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> 
         if sum(need.size for need in needs) > room:
             worst = max(needs, key=lambda need: need.size)
             key = max(worst.numbers, key=lambda name: worst.numbers[name])
-            said = (
-                f"{worst.what} would take about {_shown(worst.size)}, and {_shown(room)} of memory are free"
-            )
+            need, free = _shown(worst.size), _shown(room)
+            said = f"{worst.what} would take about {need}, and {free} of memory are free"
             faults[scenario.locate(Fault(f"{said}; {_CONFIRM}", key))] = None
     for cell in () if faults else grid:
         agents, key = _agents(cell.scenario)
@@ -154,10 +155,8 @@ def refuse_length(
             fault = Fault(f"{said}; leave record.events out, or give --confirm-cells", key)
             raise InputError(scenario.locate(fault))
         if fact.events > MOST_EVENTS:
-            said = (
-                f"about {fact.events:.3g} events in one simulation would take more than a month; {_CONFIRM}"
-            )
-            raise InputError(scenario.locate(Fault(said, key)))
+            said = f"about {fact.events:.3g} events in one simulation would take more than a month"
+            raise InputError(scenario.locate(Fault(f"{said}; {_CONFIRM}", key)))
     total = most(scenario.replicas) * sum(fact.events for fact in facts)
     if total > MOST_EVENTS and isinstance(scenario.replicas, int):
         said = f"about {total:.3g} events in all would take more than a month of one processor; {_CONFIRM}"
@@ -191,31 +190,24 @@ def _needs(scenario: Scenario) -> list[Need]:
     if isinstance(dimension, int) and points is not None:
         each = points if isinstance(points, int) else getattr(points, "mean", 1.0)
         rows = sum(points.values()) if isinstance(points, Mapping) else agents * each
+        sizes = {where: agents, "data.source.dimension": dimension}
         numbers = {where: agents, "data.source.points": rows / agents, "data.source.dimension": dimension}
-        needs.append(
-            Need(_NUMBER * rows * dimension, f"{rows:,.0f} records of {dimension:,} features", numbers)
-        )
-        if scenario.learning.algorithm.star_exchanges:
+        what = f"{rows:,.0f} records of {dimension:,} features"
+        needs.append(Need(_NUMBER * rows * dimension, what, numbers))
+        if algorithm.star_exchanges:
             what = f"the products of {dimension:,} features of {agents:,} owners"
-            needs.append(
-                Need(
-                    _NUMBER * agents * dimension**2, what, {where: agents, "data.source.dimension": dimension}
-                )
-            )
+            needs.append(Need(_NUMBER * agents * dimension**2, what, sizes))
         else:
-            needs.append(
-                Need(_NUMBER * agents * dimension, f"{agents:,} models of {dimension:,} numbers", numbers)
-            )
+            what = f"{agents:,} models of {dimension:,} numbers"
+            needs.append(Need(_NUMBER * agents * dimension, what, numbers))
     return needs
 
 
 def _shown(size: float) -> str:
     """Bytes in the largest unit that leaves a number of at least one."""
     units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
-    power = 0
-    while size >= 1000 and power < len(units) - 1:
-        size, power = size / 1000, power + 1
-    return f"{size:,.3g} {units[power]}"
+    power = next((power for power in range(6) if size < 1000 ** (power + 1)), 6)
+    return f"{size / 1000**power:,.3g} {units[power]}"
 
 
 #: Seconds that a pilot takes, beside the one chunk of events or simulation in which they end.
@@ -320,12 +312,10 @@ def estimate_runtime(
     slowest, fastest = (pace * paces[0], pace * paces[-1]) if paces else (pace, pace)
     each = sum(fact.events for fact in facts)
     alone = [fewest(scenario.replicas) * each / fastest, most(scenario.replicas) * each / slowest]
-    together = [min(each, each / jobs + _START) for each in alone]
+    shortest, longest = (min(each, each / jobs + _START) for each in alone)
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
     memory = peak_memory() + int(kept)
-    return Pilot(
-        done, played, pace, max(len(paces), 1), slowest, fastest, together[0], together[1], jobs, memory
-    )
+    return Pilot(done, played, pace, max(len(paces), 1), slowest, fastest, shortest, longest, jobs, memory)
 
 
 def _batches(order: Iterable[Item], facts: Sequence[Assessment], most_events: float) -> Iterator[list[Item]]:
@@ -357,15 +347,13 @@ def spread(pieces: Sequence[tuple[int, float]]) -> list[float]:
     events, seconds = (sum(column) for column in zip(*pieces, strict=True)) if pieces else (0, 0.0)
     if not (events and seconds):
         return []
-    parts: dict[int, tuple[int, float]] = {}
-    before = 0.0
-    for count, taken in pieces:
-        # A piece belongs to the stretch in which its middle lies.
-        place = min(int((before + taken / 2) / seconds * STRETCHES), STRETCHES - 1)
-        held = parts.get(place, (0, 0.0))
-        parts[place] = (held[0] + count, held[1] + taken)
-        before += taken
-    return sorted(count / taken * seconds / events for count, taken in parts.values() if count and taken)
+    taken = np.array([piece[1] for piece in pieces])
+    # A piece belongs to the stretch in which its middle lies.
+    middles = (np.cumsum(taken) - taken / 2) / seconds * STRETCHES
+    places = np.minimum(middles.astype(int), STRETCHES - 1)
+    counts, times = np.bincount(places, [piece[0] for piece in pieces]), np.bincount(places, taken)
+    held = (counts > 0) & (times > 0)
+    return sorted((counts[held] / times[held] * seconds / events).tolist())
 
 
 def time_range(least: float, most: float) -> str:

@@ -1,14 +1,20 @@
-"""Worker processes of this machine, each on a pipe of its own; one that dies takes nobody with it.
+"""Local executors: this process, or worker processes, each on a pipe of its own; one that dies takes nobody with it.
+
+All executors return encoded parts, which the parent writes: a worker needs no access to the run folder, and only one
+process can fail for want of disk. Before workers start, a script without a guarded main part is refused.
 
 Not a ``ProcessPoolExecutor``: its workers share one pipe for results, and when one is killed in the middle of writing,
 the parent waits for the rest of the message for ever.
 """
 
+import ast
 import contextlib
+import itertools
 import math
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -18,16 +24,19 @@ from dataclasses import dataclass, field
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
-from p2psim.core.errors import SimulationError, first_line
+from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.interrupts import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
+from p2psim.runs.pilot import has_room_for_workers
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from p2psim.scenario.model import Cell
+    from p2psim.simulation.workspace import Workspace
 
 #: Workers that may end before their first batch, one after the other, before the run stops: the machine is at fault.
 _MOST_STARTUP_FAILURES = 3
@@ -41,17 +50,9 @@ _LONGEST_SOCKET_FOLDER = 70
 _GO_ON = "what was finished is kept, run again to go on, perhaps with fewer --jobs"
 #: Of workers: one thread each.
 _OF_WORKERS = (
-    dict.fromkeys(
-        (
-            "OMP_NUM_THREADS",
-            "OPENBLAS_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "VECLIB_MAXIMUM_THREADS",
-            "NUMBA_NUM_THREADS",
-        ),
-        "1",
-    )
-    | SAFE_PATH
+    SAFE_PATH
+    | {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    | {"VECLIB_MAXIMUM_THREADS": "1"}
 )
 
 
@@ -89,11 +90,9 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in values:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 @dataclass
@@ -235,7 +234,8 @@ def exchange(
                 continue
             left = min(worker.time_left for worker in waiting.values())
             heard = wait(list(waiting), None if math.isinf(left) else left)
-            for worker in [one for one in waiting.values() if not heard and not one.time_left]:
+            late = [worker for worker in waiting.values() if not heard and not worker.time_left]
+            for worker in late:
                 pool.remove(worker)
                 worker.end()
                 if not pool:
@@ -281,3 +281,88 @@ def _handle_dead_worker(cells: "Sequence[Cell]", schedule: Schedule, worker: Wor
         return None
     how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     return given_up(cells, worker.items[0], how, name)
+
+
+EXECUTORS = ("local", "dask")
+#: A study that one process finishes sooner than this is not worth a pool.
+_WORTH_A_POOL = 3.0
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_local(
+    cells: "Sequence[Cell]",
+    items: Sequence[Item],
+    workspace: "Workspace",
+    options: BatchOptions,
+    jobs: int | None,
+    more: Callable[[], Sequence[Item]] | None = None,
+) -> Generator[BatchResult, None, None]:
+    """Do all batches on this machine.
+
+    Parameters
+    ----------
+    cells, items, workspace, options
+        As for :func:`p2psim.runs.batches.run_batch`.
+    jobs : int or None
+        Number of processes; 1 is this one alone. None begins in this process and starts one process a core
+        when what is left is worth it.
+    more
+        As for :class:`p2psim.runs.batches.Schedule`.
+    """
+    workers = available_cores() if jobs is None else jobs
+    if more is None:
+        workers = max(1, min(workers, len(items)))
+    schedule = Schedule(items, workers, more)
+    if jobs is None or workers == 1:
+        for batch in itertools.count():
+            if not schedule.refill():
+                return
+            result = run_batch(cells, schedule.take(), workspace, options)
+            schedule.learn(result)
+            yield result
+            # From the second on: the first batch may have compiled, and does not tell how long the rest takes.
+            if batch and workers > 1 and schedule.left() >= _WORTH_A_POOL and has_room_for_workers():
+                break
+    assert workspace.directory is not None
+    yield from run_pool(cells, schedule, workspace.directory, options, workers)
+
+
+_CURE = (
+    "worker processes import the script, which would begin the run anew in each of them: put what it does under\n\n"
+    'if __name__ == "__main__":\n    ...\n\nor give jobs=1'
+)
+
+
+def refuse_unguarded() -> None:
+    """Refuse to start workers for a script that is now running a statement which each of them would run, too.
+
+    Raises
+    ------
+    InputError
+        With what is missing.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise InputError(_CURE)
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    frames = (frame for frame, _ in walk_stack(None))
+    top = (frame for frame in frames if frame.f_code.co_name == "<module>")
+    frame = next((frame for frame in top if frame.f_globals.get("__name__") == "__main__"), None)
+    if file is None or frame is None or frame.f_code.co_filename != file:
+        return
+    try:
+        statements = ast.parse(Path(file).read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return
+    for statement in statements:
+        if any(
+            isinstance(node, ast.Compare) and "__name__" in ast.unparse(node) for node in ast.walk(statement)
+        ):
+            return
+        if statement.lineno <= frame.f_lineno <= (statement.end_lineno or statement.lineno):
+            raise InputError(f"{file}:{statement.lineno}: {_CURE}")

@@ -85,28 +85,29 @@ def shown(total: int, way: str) -> Iterator[Advance]:
     callable
         See `Advance`.
     """
-    tally = ProgressCount(total)
+    count = ProgressCount(total)
     if not total or way == "none" or (way == "bar" and not sys.stderr.isatty()):
-        yield tally.add
-    elif way == "json":
-        with _lines(tally) as advance:
-            yield advance
-    else:
-        with _bar(tally) as advance:
-            yield advance
+        yield count.add
+        return
+    with (_lines if way == "json" else _bar)(count) as show:
+
+        def advance(done: int, failed: int, worker: str, total: int) -> None:
+            count.add(done, failed, worker, total)
+            show()
+
+        yield advance
 
 
 @contextmanager
-def _lines(tally: ProgressCount) -> Iterator[Advance]:
+def _lines(count: ProgressCount) -> Iterator[Callable[[], None]]:
     """Lines of JSON: one at the start, one at the end, however it ends, and not too many between."""
     last = -LINE_SECONDS
 
     def write() -> None:
-        print(json.dumps(tally.as_tree()), file=sys.stderr, flush=True)
+        print(json.dumps(count.as_tree()), file=sys.stderr, flush=True)
 
-    def advance(done: int, failed: int, worker: str, total: int) -> None:
+    def show() -> None:
         nonlocal last
-        tally.add(done, failed, worker, total)
         now = time.monotonic()
         if now - last >= LINE_SECONDS:
             write()
@@ -114,42 +115,34 @@ def _lines(tally: ProgressCount) -> Iterator[Advance]:
 
     write()
     try:
-        yield advance
+        yield show
     finally:
         write()
 
 
 @contextmanager
-def _bar(tally: ProgressCount) -> Iterator[Advance]:
+def _bar(count: ProgressCount) -> Iterator[Callable[[], None]]:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("simulations"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}"),
+        "simulations",
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        "left",
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[words]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=tally.total, words="")
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=count.total, words="")
 
-        def advance(done: int, failed: int, worker: str, total: int) -> None:
-            tally.add(done, failed, worker, total)
-            words = [f"{tally.rate():.3g}/s"]
-            if len(tally.workers) > 1:
-                words.append(f"{len(tally.workers)} workers")
-            if tally.failed:
-                words.append(f"{tally.failed} failed")
-            bar.update(task, completed=tally.done, total=tally.total, words=", ".join(words))
+        def show() -> None:
+            words = [f"{count.rate():.3g}/s"]
+            if len(count.workers) > 1:
+                words.append(f"{len(count.workers)} workers")
+            if count.failed:
+                words.append(f"{count.failed} failed")
+            bar.update(task, completed=count.done, total=count.total, words=", ".join(words))
 
-        yield advance
+        yield show

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, first_line
 from p2psim.core.options import AS_LIST, AS_TUPLE, Fraction, Options
-from p2psim.core.parts import missing_of
+from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
 from p2psim.runs.seals import damage
@@ -321,7 +321,7 @@ class Result:
         DataFrame
             One row a cell, model and replica: swept columns, ``cell``, ``model``, ``replica``, ``time``, ``reached``.
             Where ``reached`` is false, ``time`` is that of the last record: the replica is censored there, and leaving
-            it out would flatter. `p2psim.runs.targets.share_reached` takes both columns.
+            it out would flatter. `p2psim.runs.summary.share_reached` takes both columns.
 
         Raises
         ------
@@ -335,7 +335,7 @@ class Result:
         return self._reached(metric, target, rising, "step")
 
     def _reached(self, metric: str, target: float, rising: bool | None, axis: str) -> "pd.DataFrame":
-        from p2psim.runs.targets import first_reached, rises
+        from p2psim.runs.summary import first_reached, rises
 
         rows = self.metrics[self.metrics["metric"] == metric]
         if rows.empty:
@@ -353,7 +353,7 @@ class Result:
         names = signature(report.draw).parameters
         given(PlotOptions, **dict(zip(list(names)[1:], args, strict=False)), **kwargs)
         files = report.draw(self, *args, **kwargs)
-        store.add(self.path, files)
+        store.add_figures(self.path, files)
         return files
 
 

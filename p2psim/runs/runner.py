@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from p2psim.core import parts
+from p2psim.core import registry
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
 from p2psim.core.options import AS_TUPLE, INT32, Few, Options
 from p2psim.runs import manifest, store
@@ -24,10 +24,9 @@ from p2psim.runs.describing import (
     resolved_text,
     version_warnings,
 )
-from p2psim.runs.executors import EXECUTORS, available_cores, refuse_unguarded, run_local
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
-from p2psim.runs.pool import warm_up
+from p2psim.runs.pool import EXECUTORS, available_cores, refuse_unguarded, run_local, warm_up
 from p2psim.runs.progress import WAYS, shown
 from p2psim.runs.work import Work
 from p2psim.scenario.faults import given, path_of, show
@@ -291,7 +290,7 @@ def _execute(
         return failed
     more = work.more if work.is_sequential else None
     shared = frozenset(workspace.problems() if client is None else ())
-    batch_options = BatchOptions(keep_data, shared, options.check_events, parts=parts.loaded())
+    batch_options = BatchOptions(keep_data, shared, options.check_events, parts=registry.loaded())
     if client is not None:
         results = run_dask(client, grid, work.items, batch_options, uuid.uuid4().hex, more)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.core.errors import first_line
-from p2psim.core.paths import sha256_of
+from p2psim.core.files import sha256_of
 
 _MARK, _END = ',\n  "sha256": "', '"\n}\n'
 

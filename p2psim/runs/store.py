@@ -22,7 +22,6 @@ import numpy as np
 
 from p2psim.core import files
 from p2psim.core.errors import FolderError
-from p2psim.core.files import write_text
 from p2psim.runs import manifest
 from p2psim.runs.manifest import Manifest, RunEntry
 from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
@@ -82,24 +81,22 @@ def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | 
     FolderError
         If it is not a folder, or foreign, or damaged, or of another scenario.
     """
-    for place in (folder, *folder.parents):
-        if place.is_symlink() and not place.exists():
-            raise FolderError(f"{folder}: {place} is a link to nothing")
-        if place.exists():
-            if not place.is_dir():
-                raise FolderError(f"{folder}: {place} is a file, not a folder; choose another --out")
-            break
+    place = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if not place.exists():
+        raise FolderError(f"{folder}: {place} is a link to nothing")
+    if not place.is_dir():
+        raise FolderError(f"{folder}: {place} is a file, not a folder; choose another --out")
     if not folder.exists():
         return None
     if not (folder / manifest.NAME).exists():
         strangers = sorted(set(os.listdir(folder)) - _BEFORE_MANIFEST)
+        if not strangers:
+            return None
         # Another run may have written its manifest a moment ago.
-        if strangers and not (folder / manifest.NAME).exists():
+        if not (folder / manifest.NAME).exists():
             raise FolderError(
                 f"{folder}: not a run folder, and not empty (it holds {strangers[0]}); choose another --out"
             )
-        if not strangers:
-            return None
     stored = manifest.read(folder)
     if not overwrite:
         manifest.check_format(folder, stored)
@@ -167,7 +164,7 @@ def clear(folder: Path) -> None:
     for name in (*RESULTS, SCENARIO):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
-    remove(folder)
+    _remove_figures(folder)
 
 
 def _complete(folder: Path) -> None:
@@ -187,8 +184,8 @@ def _refuse_strangers(folder: Path, stored: Manifest) -> None:
     if parts.is_symlink() or (os.path.lexists(parts) and not parts.is_dir()):
         strangers.append(parts)
     elif parts.is_dir():
-        ours = [path for path in parts.iterdir() if not path.name.startswith(".") and path.name != DATA]
-        strangers += [path for path in ours if not _PART_NAME.fullmatch(path.name)]
+        shown = (path for path in parts.glob("[!.]*") if path.name != DATA)
+        strangers += [path for path in shown if not _PART_NAME.fullmatch(path.name)]
     if strangers:
         raise FolderError(
             f"{strangers[0]}: not made by p2psim, and where its results go; move it away, or choose another --out"
@@ -289,10 +286,7 @@ def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
     files.write_text(folder / SCENARIO, scenario_text)
     (folder / PARTS / DATA).mkdir(parents=True, exist_ok=True)
     for left in (*(folder / PARTS).glob(".*"), *(folder / PARTS / DATA).glob(".*")):
-        if left.is_dir():
-            shutil.rmtree(left)
-        else:
-            left.unlink()
+        (shutil.rmtree if left.is_dir() else os.unlink)(left)
 
 
 def add_part(
@@ -328,8 +322,8 @@ def add_part(
 def move_final(folder: Path) -> None:
     """Complete a commit: may be cut off at any point and called again."""
     final = folder / PARTS / FINAL
-    waiting = sorted(final.iterdir(), key=lambda path: path.name == manifest.NAME)
-    for path in waiting:
+    # The manifest last.
+    for path in sorted(final.iterdir(), key=lambda path: path.name == manifest.NAME):
         os.replace(path, folder / path.name)
     with contextlib.suppress(OSError):
         files.sync(folder)
@@ -343,16 +337,15 @@ FIGURES = "figures"
 LISTING = ".figures.json"
 
 
-def add(folder: Path, files: Iterable[Path]) -> None:
-    """List as made what of some files is among the figures of a run folder."""
-    new = {path.name: print_of(path) for path in files if path.parent == folder / FIGURES}
-    if not new:
-        return
-    listed = _listed(folder) | new
-    write_text(folder / LISTING, sealed(json.dumps({"figures": listed}, indent=2)))
+def add_figures(folder: Path, paths: Iterable[Path]) -> None:
+    """List those of some files that are among the figures of a run folder: p2psim drew them."""
+    new = {path.name: print_of(path) for path in paths if path.parent == folder / FIGURES}
+    if new:
+        listed = _listed(folder) | new
+        files.write_text(folder / LISTING, sealed(json.dumps({"figures": listed}, indent=2)))
 
 
-def remove(folder: Path) -> None:
+def _remove_figures(folder: Path) -> None:
     """Remove the figures of a run folder that are as they were made. No link is followed, none is removed."""
     figures = folder / FIGURES
     if not figures.is_symlink():
@@ -367,7 +360,7 @@ def remove(folder: Path) -> None:
 
 
 def _listed(folder: Path) -> dict[str, Print]:
-    """Nothing where there is no list that is whole: then nothing is known to be made."""
+    """Figures that p2psim drew; none where there is no list that is whole."""
     try:
         with opened(folder / LISTING) as listing:
             return {name: (size, sha) for name, (size, sha) in listing["figures"].items()}

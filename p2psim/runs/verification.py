@@ -22,7 +22,7 @@ from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
 from p2psim.network.verify_state import Resending
 from p2psim.runs.describing import differences
-from p2psim.runs.ledger_check import faults, scenarios_of
+from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import check_format
 from p2psim.runs.result import Result
 from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, verify_replica
@@ -119,16 +119,11 @@ def checked_partly(result: Result, error: MissingPartError) -> FolderError | Sim
         return FolderError(*damaged)
     right = f"the hashes of its {len(result.described.files)} files"
     if result.events is not None:
-        from ruamel.yaml import YAML
-
-        tree = YAML(typ="safe", pure=True).load(result.whole("scenario.yaml").read_text(encoding="utf-8"))
-        events, ledgers = _by_run(result.events), _by_run(result.ledger)
+        tree, events, ledgers = result.scenario_tree, _by_run(result.events), _by_run(result.ledger)
         for (number, replica), rows in sorted(events.items()):
             stream, cell, ledger = _stream(rows), result.described.cells[number], ledgers[number, replica]
-            fault = broken_invariant(stream, len(ledger), tree, cell) or miscounted(
-                stream, ledger, tree, cell
-            )
-            if fault:
+            fault = broken_invariant(stream, len(ledger), tree, cell)
+            if fault := fault or miscounted(stream, ledger, tree, cell):
                 return SimulationError(f"{error}\ncell {number}, replica {replica}: {fault}")
         right += f", and invariants of the events and releases in the ledger of {len(events)} simulations"
     return SimulationError(f"{error}\nnot fully verified without it; right are {right}")
@@ -150,38 +145,35 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
             "recomputed; set record.events: true and run again"
         )
     tables = {name: _by_run(getattr(result, name)) for name in ("events", "metrics", "ledger", "agents")}
-    events, metrics = tables["events"], tables["metrics"]
-    for cell, scenario in scenarios_of(result, given):
-        for content, replica in sorted(result.described.runs):
-            if content != result.described.cells[cell].content:
-                continue
-            run = (cell, replica)
-            measured = bool(scenario.record.metrics or scenario.record.per_agent)
-            whole = all(run in tables[name] for name in ("events", "ledger", "agents"))
-            if not (whole and run in result.noise and (run in metrics or not measured)):
-                raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
-            stream = _stream(events[run])
-            case = _case(result, scenario, run)
-            series = tuple(_series(metrics[run])) if run in metrics else ()
-            staged = adapter_of(scenario).cell(scenario, case, replica)
-            fault = _broken_invariant(scenario, staged, stream)
-            if not fault:
-                rows = {
-                    name: tables[name][run].loc[:, first:].sort_values(first)
-                    for name, first in (("ledger", "agent"), ("agents", "index"))
-                }
-                fault = "; ".join(faults(scenario, replica, staged, stream, result.noise[run], rows))
-            if fault:
-                # What cannot have happened cannot be replayed.
-                yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=fault)
-                continue
-            try:
-                differences = verify_replica(
-                    scenario, case, replica, stream, result.noise[run], series, result.models.get(run)
-                )
-            except SimulationError as error:
-                yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=str(error))
-                continue
+    metrics = tables["metrics"]
+    for cell, replica, scenario in simulations_of(result, given):
+        run = (cell, replica)
+        measured = bool(scenario.record.metrics or scenario.record.per_agent)
+        whole = all(run in tables[name] for name in ("events", "ledger", "agents"))
+        if not (whole and run in result.noise and (run in metrics or not measured)):
+            raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
+        stream, data, noise = (
+            _stream(tables["events"][run]),
+            _prepared_data(result, scenario, run),
+            result.noise[run],
+        )
+        series = tuple(_series(metrics[run])) if run in metrics else ()
+        prepared = adapter_of(scenario).cell(scenario, data, replica)
+        rows = {
+            name: tables[name][run].loc[:, first:].sort_values(first)
+            for name, first in (("ledger", "agent"), ("agents", "index"))
+        }
+        try:
+            # What cannot have happened cannot be replayed.
+            _check_stream(scenario, prepared, stream)
+            if fault := "; ".join(faults(scenario, replica, prepared, stream, noise, rows)):
+                raise SimulationError(fault)
+            differences = verify_replica(
+                scenario, data, replica, stream, noise, series, result.models.get(run)
+            )
+        except SimulationError as error:
+            yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=str(error))
+        else:
             yield ReplicaCheck(cell, replica, len(stream), differences.largest, differences.drift)
 
 
@@ -196,10 +188,8 @@ def _stream(rows: pd.DataFrame) -> np.ndarray:
     """Events as the engine made them."""
     from p2psim.core.events import EVENT, KINDS, OUTCOMES
 
-    codes: dict[str, Any] = {
-        "kind": {name: code for code, name in enumerate(KINDS)},
-        "outcome": {name: code for code, name in enumerate(OUTCOMES)},
-    }
+    words = {"kind": KINDS, "outcome": OUTCOMES}
+    codes = {column: {word: code for code, word in enumerate(words[column])} for column in words}
     stream = np.zeros(len(rows), EVENT)
     for name in COLUMNS:
         column = rows[name]
@@ -224,7 +214,7 @@ def _series(rows: pd.DataFrame) -> Iterator[Series]:
         )
 
 
-def _case(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
+def _prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
     """Prepared data of a simulation, and who held them, as the folder tells."""
     from p2psim.simulation.prepared import PreparedData
 
@@ -234,25 +224,19 @@ def _case(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedD
     return PreparedData("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
 
 
-def _broken_invariant(scenario: Scenario, cell: PreparedCell, stream: np.ndarray) -> str:
-    """Check the stream as a stream; returns what is wrong with it."""
-    from p2psim.network.verify import verify
-
+def _check_stream(scenario: Scenario, cell: PreparedCell, stream: np.ndarray) -> None:
+    """Raise `SimulationError` if a stream breaks an invariant of its scenario."""
     network = cell.setup.network
-    try:
-        verify(
-            [stream],
-            network.links,
-            cell.setup.plan.limits,
-            goes_on=network.goes_on,
-            by_edge=network.exchange.by_edge,
-            resending=scenario.network.channel.resending,
-            end=np.inf if cell.setup.time is None else cell.setup.time,
-            polled=network.exchange.polled,
-        )
-    except SimulationError as error:
-        return str(error)
-    return ""
+    verify(
+        [stream],
+        network.links,
+        cell.setup.plan.limits,
+        goes_on=network.goes_on,
+        by_edge=network.exchange.by_edge,
+        resending=scenario.network.channel.resending,
+        end=np.inf if cell.setup.time is None else cell.setup.time,
+        polled=network.exchange.polled,
+    )
 
 
 #: Where a sweep changes the channel: anything may be sent again any number of times.
@@ -279,17 +263,16 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     resending = _ANYTHING if swept else Channel.model_validate(channel).resending
     mode = str(tree["network"]["exchange"].get("mode"))
     mode = str(cell.swept.get("network.exchange", cell.swept.get("network.exchange.mode", mode)))
-    links, found = _links(stream, agents), []
+    links, broken = _links(stream, agents), []
     # Whether links wake in an exchange that is a missing part is not known.
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
     for by_edge in (False, True) if missing else ("edge" in mode,):
         try:
             verify([stream], links, by_edge=by_edge, resending=resending)
-        except SimulationError as error:
-            found.append(str(error))
-        else:
             return ""
-    return found[0]
+        except SimulationError as error:
+            broken.append(str(error))
+    return broken[0]
 
 
 def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any], cell: CellEntry) -> str:
@@ -299,9 +282,8 @@ def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any]
     starts = {1 if start.get("kind") in ("local", "private") else 0}
     if any(key.startswith("learning.algorithm") for key in cell.swept):
         starts = {0, 1}
-    releases = stream[
-        np.isin(stream["kind"], (SEND, COMMIT)) & (stream["agent"] >= 0) & (stream["release"] >= 0)
-    ]
+    sent = np.isin(stream["kind"], (SEND, COMMIT))
+    releases = stream[sent & (stream["agent"] >= 0) & (stream["release"] >= 0)]
     for agent, recorded in zip(ledger["agent"].tolist(), ledger["releases"].tolist(), strict=True):
         counted = int(releases["release"][releases["agent"] == agent].max(initial=-1)) + 1
         if recorded - counted not in starts:

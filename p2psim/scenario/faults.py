@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.files import at_home
 from p2psim.core.options import INT32, INT64
-from p2psim.core.paths import at_home
 from p2psim.scenario.nodes import Node, at, place_of, placed
 
 Schema = Mapping[str, Any]

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationEr
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.options import OneOf, Options, Whole
-from p2psim.core.parts import failures, load_installed
 from p2psim.core.randomness import PURPOSES
+from p2psim.core.registry import failures, load_installed
 from p2psim.data.section import DataSection
 from p2psim.learning.section import LearningSection
 from p2psim.network.section import NetworkSection

@@ -16,7 +16,7 @@ from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
 from p2psim.core.figures import meanings
 from p2psim.core.options import per_agent
-from p2psim.core.parts import load_installed
+from p2psim.core.registry import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.network.members import Members

@@ -16,9 +16,8 @@ from p2psim.analysis.forecasts.exchange import read_parties
 from p2psim.cli.account.options import read_list
 from p2psim.cli.arguments import number as argument
 from p2psim.cli.main import main
-from p2psim.core.decimals import decimal
 from p2psim.core.errors import InputError
-from p2psim.core.text_tables import matrix_of, number
+from p2psim.core.text_tables import decimal, matrix_of, number
 from p2psim.data.columns import encode
 from p2psim.data.table_file import read_csv
 from p2psim.network import graph_formats

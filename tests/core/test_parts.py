@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.core import parts
+from p2psim.core import registry
 from p2psim.core.errors import InputError
 from p2psim.scenario.model import Scenario
 
@@ -14,8 +14,8 @@ from p2psim.scenario.model import Scenario
 @pytest.fixture(autouse=True)
 def nothing_let_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A process into which nothing has been let in, with a package of one's own on its path."""
-    monkeypatch.setattr(parts, "_LOADED", {})
-    parts.failures.cache_clear()
+    monkeypatch.setattr(registry, "_LOADED", {})
+    registry.failures.cache_clear()
     package = tmp_path / "mine"
     package.mkdir()
     (package / "__init__.py").write_text("class Own: pass\n")
@@ -24,7 +24,7 @@ def nothing_let_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     yield
     for name in [name for name in sys.modules if name.split(".")[0] in ("mine", "broken", "declared")]:
         del sys.modules[name]
-    parts.failures.cache_clear()
+    registry.failures.cache_clear()
 
 
 def declare(folder: Path, value: str) -> None:
@@ -51,8 +51,8 @@ def declare(folder: Path, value: str) -> None:
 )
 def test_a_module_that_cannot_be_imported(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        parts.load_parts(name)
-    assert parts.loaded() == ()
+        registry.load_parts(name)
+    assert registry.loaded() == ()
 
 
 def test_a_file_in_the_current_folder_is_named_in_the_message(
@@ -62,22 +62,22 @@ def test_a_file_in_the_current_folder_is_named_in_the_message(
     (tmp_path / "here" / "lying.py").write_text("raise AssertionError\n")
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(InputError, match=r"lying\.py is in the current folder, .* only with PYTHONPATH=\."):
-        parts.load_parts("lying")
+        registry.load_parts("lying")
 
 
 @pytest.mark.parametrize("value", ["declared", "declared:Part"])
 def test_an_installed_package_lets_in_what_it_declares(tmp_path: Path, value: str) -> None:
     declare(tmp_path, value)
-    parts.load_installed()
-    origin = parts.origins(["declared:Part"])["declared"]
+    registry.load_installed()
+    origin = registry.origins(["declared:Part"])["declared"]
     assert (origin["package"], origin["version"]) == ("declared-parts", "1.2")
     assert origin["used"] == ["declared:Part"]
 
 
 def test_an_installed_package_that_is_broken_hinders_nobody_else(tmp_path: Path) -> None:
     declare(tmp_path, "broken")
-    parts.load_parts("mine")
-    assert parts.loaded() == ("mine",)
+    registry.load_parts("mine")
+    assert registry.loaded() == ("mine",)
     with pytest.raises(InputError) as error:
         Scenario.parse("network: {topology: {kind: unheard-of}}")
     assert "the module broken cannot be imported" in str(error.value)
@@ -86,8 +86,8 @@ def test_an_installed_package_that_is_broken_hinders_nobody_else(tmp_path: Path)
 def test_the_manifest_is_told_which_file_a_module_was(tmp_path: Path) -> None:
     from hashlib import sha256
 
-    parts.load_parts("mine")
+    registry.load_parts("mine")
     digest = sha256((tmp_path / "mine" / "__init__.py").read_bytes()).hexdigest()
-    assert parts.origins(["mine:Own", "other:Thing", "mine:Own"]) == {
+    assert registry.origins(["mine:Own", "other:Thing", "mine:Own"]) == {
         "mine": {"package": None, "version": None, "sha256": digest, "used": ["mine:Own"]}
     }

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from p2psim.analysis.forecasts.exchange import read_parties
 from p2psim.core.distributions import Empirical
 from p2psim.core.errors import InputError
-from p2psim.core.paths import checked
+from p2psim.core.files import checked
 from p2psim.core.text_tables import matrix_of
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection

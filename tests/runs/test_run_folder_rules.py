@@ -13,7 +13,7 @@ import small_study as small
 
 import p2psim
 from p2psim.core.errors import FolderError, InputError, MissingSourceError
-from p2psim.runs import executors, manifest, runner, store
+from p2psim.runs import manifest, pool, runner, store
 
 
 def run(folder: Path, **changes):  # type: ignore[no-untyped-def]
@@ -259,7 +259,7 @@ def test_dask_missing_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_names_of_folders_are_plain() -> None:
     assert runner.default_folder(small.scenario(name="a study v1.2")) == Path("runs/a-study-v1.2")
-    assert executors.available_cores() >= 1
+    assert pool.available_cores() >= 1
 
 
 def test_a_pipe_in_the_place_of_the_manifest_is_refused(tmp_path: Path) -> None:

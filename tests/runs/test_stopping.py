@@ -15,7 +15,7 @@ from scipy import stats
 
 import p2psim
 from p2psim.core.errors import SimulationError
-from p2psim.runs import batches, executors
+from p2psim.runs import batches, pool
 from p2psim.runs.work import interval_of, judge, looks, order_interval, share_of
 from p2psim.scenario.record import Sequential, Until
 
@@ -155,7 +155,7 @@ def test_number_of_workers_changes_no_decision(
     reference: p2psim.Result, tmp_path: Path, jobs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_SECONDS", 0.01)
-    monkeypatch.setattr(executors, "_WORTH_A_POOL", 0.01)
+    monkeypatch.setattr(pool, "_WORTH_A_POOL", 0.01)
     p2psim.run(small.scenario(replicas=RULE), tmp_path / "run", jobs=jobs, progress=False)
     assert small.digests(tmp_path / "run") == small.digests(reference.path)
 

@@ -14,7 +14,7 @@ from small_study import scenario
 import p2psim
 from p2psim.core.errors import InputError
 from p2psim.core.registry import parts, place_of
-from p2psim.runs.targets import first_reached, rises, share_reached
+from p2psim.runs.summary import first_reached, rises, share_reached
 from p2psim.scenario.rules import all_meanings
 
 #: Weeks of remission under 6-MP, Freireich et al. (1963); those that were still in remission come second.

@@ -7,7 +7,7 @@ import pytest
 from graph_cases import graph_scenario
 
 from p2psim.core.errors import InputError
-from p2psim.core.paths import sha256_of
+from p2psim.core.files import sha256_of
 from p2psim.scenario.cells import cells, content, identity, value_at
 from p2psim.scenario.model import Scenario
 

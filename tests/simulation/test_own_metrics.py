@@ -23,7 +23,7 @@ from p2psim.learning.metrics import Series, StarMetric
 from p2psim.learning.star.problem import Recorded, StarProblem
 from p2psim.network.metrics import NetworkMetric
 from p2psim.network.metrics import NetworkState as SeenNetwork
-from p2psim.runs.targets import rises
+from p2psim.runs.summary import rises
 from p2psim.runs.verification import verify_result
 from p2psim.scenario.record import label_of
 from p2psim.scenario.rules import all_meanings

@@ -10,10 +10,10 @@ from zipfile import BadZipFile
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from p2psim.core.decimals import decimal
 from p2psim.core.errors import InputError, MeaningError, first_line
+from p2psim.core.files import fault_of
 from p2psim.core.options import Options
-from p2psim.core.paths import fault_of
+from p2psim.core.text_tables import decimal
 from p2psim.learning.optimum import minimise_squared
 from p2psim.simulation.algorithms.star_setting import l2_of, star_algorithm
 from p2psim.simulation.prepared import PreparedData

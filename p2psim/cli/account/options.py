@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2psim.cli.arguments import number
-from p2psim.core.decimals import BeyondFloatError, decimal
 from p2psim.core.errors import InputError
+from p2psim.core.text_tables import BeyondFloatError, decimal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -230,7 +230,7 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     InputError
         If one that was named is unknown, or does not support a noise; says which do.
     """
-    from p2psim.core.parts import load_installed
+    from p2psim.core.registry import load_installed
     from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 
     for name in named or ():

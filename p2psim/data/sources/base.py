@@ -13,8 +13,8 @@ class DataSource(Options):
     """Base of all sources of records.
 
     A source of your own is a subclass with a ``kind``, keys of its own, what people should know about it, and
-    ``load``. A key with the path of a file has the type `p2psim.core.paths.DataPath`, and
-    `p2psim.core.paths.checked` makes sure that the file is there.
+    ``load``. A key with the path of a file has the type `p2psim.core.files.DataPath`, and
+    `p2psim.core.files.checked` makes sure that the file is there.
 
     Attributes
     ----------

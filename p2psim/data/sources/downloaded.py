@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.paths import DataPath, checked
+from p2psim.core.files import DataPath, checked
 from p2psim.core.text_tables import lines_of
 from p2psim.data.downloads import CREDITCARD, MOVIELENS, Download, required
 from p2psim.data.records import DataRequest, Table

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.paths import DataPath, sha256_of
+from p2psim.core.files import DataPath, sha256_of
 from p2psim.core.text_tables import repeated
 from p2psim.data.columns import NotNumbersError, require
 from p2psim.data.records import DataRequest, Table

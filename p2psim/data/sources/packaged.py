@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import Fault, MeaningError, MissingSourceError
-from p2psim.core.paths import DataPath, checked
+from p2psim.core.files import DataPath, checked
 from p2psim.core.text_tables import header_of, refuse_repeated
 from p2psim.data.columns import encode, number_of_text, numeric, require
 from p2psim.data.records import DataRequest, Table, row_name

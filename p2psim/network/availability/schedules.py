@@ -15,12 +15,11 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.agent_names import AgentNames
-from p2psim.core.decimals import BeyondFloatError
 from p2psim.core.errors import MeaningError
+from p2psim.core.files import DataPath, checked
 from p2psim.core.options import OneOf, Options, Positive, SharePerAgent, Whole
-from p2psim.core.paths import DataPath, checked
 from p2psim.core.randomness import Streams
-from p2psim.core.text_tables import as_wide, header_of, lines_of, number, shown
+from p2psim.core.text_tables import BeyondFloatError, as_wide, header_of, lines_of, number, shown
 from p2psim.network.availability.absence import KEY, Availability
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members

@@ -24,7 +24,7 @@ from pydantic import (
 from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.events import LEARNER
-from p2psim.core.paths import DataPath, Seal, checked, sealed
+from p2psim.core.files import DataPath, Seal, checked, sealed
 from p2psim.network.graph import Graph, TopologyInputs, checked_links, links
 from p2psim.network.graph_files import KEY, FileGraph, are_numbers
 from p2psim.network.graph_formats import read_edges, read_gml, read_graphml, read_matrix

@@ -19,7 +19,7 @@ from p2psim.report.figures.bands import (
     stem,
 )
 from p2psim.report.source import Source
-from p2psim.runs.targets import Reached, first_reached, rises, share_reached
+from p2psim.runs.summary import Reached, first_reached, rises, share_reached
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.core.errors import MeaningError, first_line
-from p2psim.core.paths import checked
+from p2psim.core.files import checked
 from p2psim.core.text_tables import matrix_of
 from p2psim.learning.graph.optimum import (
     from_private_records,

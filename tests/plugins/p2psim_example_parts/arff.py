@@ -11,7 +11,7 @@ from pydantic import Field
 
 import p2psim
 from p2psim.core.errors import MeaningError
-from p2psim.core.paths import DataPath, checked, sha256_of
+from p2psim.core.files import DataPath, checked, sha256_of
 from p2psim.core.text_tables import number
 from p2psim.data.columns import require
 from p2psim.data.records import DataRequest, Table
