@@ -5,6 +5,7 @@ alone: groups have a fixed number of rows, text has one sorted dictionary for th
 batches, workers or attempts.
 """
 
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -91,7 +92,11 @@ class StoredTables:
 
     def _open_arrays(self, name: str) -> Any:
         path = self.folder / f"{name}.npz"
-        return np.load(path, allow_pickle=False) if path.exists() else {}
+        if not path.exists():
+            return {}
+        archive = np.load(path, allow_pickle=False)
+        weakref.finalize(self, archive.close)
+        return archive
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import p2psim
 from p2psim.core.errors import FolderError
 from p2psim.runs import store
-from p2psim.runs import store as made
 from p2psim.runs.seals import print_of, sealed
 
 #: Names that the user's own files may have, wherever a run folder has files of its own.
@@ -35,7 +34,7 @@ def draw(folder: Path) -> list[Path]:
     files = [folder / "figures" / f"curves.{kind}" for kind in ("png", "svg")]
     for file in files:
         file.write_bytes(b"drawn")
-    made.add(folder, files)
+    store.add_figures(folder, files)
     return files
 
 
@@ -138,7 +137,7 @@ def test_a_listing_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     (folder / "figures").mkdir()
     listed = {"figures": {"../../thesis.tex": print_of(tmp_path / "thesis.tex")}}
-    (folder / made.LISTING).write_text(sealed(json.dumps(listed)))
+    (folder / store.LISTING).write_text(sealed(json.dumps(listed)))
     store.clear(folder)
     assert (tmp_path / "thesis.tex").read_text() == "mine"
 
