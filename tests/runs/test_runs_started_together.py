@@ -133,7 +133,7 @@ def test_any_interleaving_lets_one_in(
         (store, "inspect"),
         (store, "lock"),
         (store, "begin"),
-        (runner, "_create"),
+        (Path, "mkdir"),
         (Path, "exists"),
     ):
         monkeypatch.setattr(module, name, watched(getattr(module, name)))
