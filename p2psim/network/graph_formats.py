@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.text_tables import matrix_of, number, rows_of, shown
+from p2psim.core.text_tables import BeyondFloatError, matrix_of, number, refuse_beyond, rows_of, shown
 from p2psim.network.graph import Graph, digits, from_edges, refusal, unlike
 from p2psim.network.graph_files import KEY, FileGraph, file_graph, text_of, whole_or_real
 

@@ -203,12 +203,7 @@ def _run_into(
             client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
         # From here on the folder changes: the input is known to be good.
         if not locked:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise FolderError(
-                    f"{folder}: cannot be created ({error.strerror}); choose another --out"
-                ) from None
+            _create(folder)
             stack.enter_context(store.lock(folder))
             if store.inspect(folder, identity, options.overwrite) is not None:
                 raise FolderError(
@@ -238,6 +233,13 @@ def _run_into(
         )
         compaction.finish(folder, content, described, text, record)
         return failed
+
+
+def _create(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderError(f"{folder}: cannot be created ({error.strerror}); choose another --out") from None
 
 
 def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> bool:

@@ -133,7 +133,7 @@ def test_any_interleaving_lets_one_in(
         (store, "inspect"),
         (store, "lock"),
         (store, "begin"),
-        (Path, "mkdir"),
+        (runner, "_create"),
         (Path, "exists"),
     ):
         monkeypatch.setattr(module, name, watched(getattr(module, name)))
