@@ -93,7 +93,11 @@ def _text_keys(value: Any) -> Any:
 
 
 def _scalar_or_mapping(value: Any) -> str:
-    return "mapping" if isinstance(value, Mapping) else "number"
+    return "mapping" if isinstance(value, Mapping | BaseModel) else "number"
+
+
+#: Put in the metadata of a union of a number and a part or mapping, which have the tags ``number`` and ``mapping``.
+NUMBER_OR_MAPPING = Discriminator(_scalar_or_mapping)
 
 
 _Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
@@ -101,14 +105,14 @@ _Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
 #: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.
 PerAgent = Annotated[
     Annotated[_Unbounded, Tag("number")] | Annotated[dict[str, _Unbounded], Tag("mapping")],
-    Discriminator(_scalar_or_mapping),
+    NUMBER_OR_MAPPING,
     BeforeValidator(_text_keys),
 ]
 
 #: A number from 0 to 1 for all agents, or a mapping from agent (index or label) or group to one.
 SharePerAgent = Annotated[
     Annotated[Fraction, Tag("number")] | Annotated[dict[str, Fraction], Tag("mapping")],
-    Discriminator(_scalar_or_mapping),
+    NUMBER_OR_MAPPING,
     BeforeValidator(_text_keys),
 ]
 

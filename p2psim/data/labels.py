@@ -133,10 +133,10 @@ def owners_of(
         refuse(np.isinf(numbers), "an infinite value")
         values, of_row = np.unique(numbers, return_inverse=True)
         near = [round(value, 6) for value in values.tolist()]
-        for one, other in pairwise(values.tolist()):
-            if round(one, 6) == round(other, 6) and other - one > _SINGLE * abs(other):
+        for lower, upper in pairwise(values.tolist()):
+            if round(lower, 6) == round(upper, 6) and upper - lower > _SINGLE * abs(upper):
                 raise MeaningError(
-                    key, f"{one!r} and {other!r} are the same to six places; give the codes as text"
+                    key, f"{lower!r} and {upper!r} are the same to six places; give the codes as text"
                 )
         distinct, of_value = np.unique(near, return_inverse=True)
         owners = of_value[of_row]

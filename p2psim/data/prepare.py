@@ -180,7 +180,7 @@ def _divide(
     order = generator(request.key, SHUFFLE).permutation(rows) if section.shuffle else np.arange(rows)
     if request.public >= rows:
         raise MeaningError("data.public.last", f"must leave rows for owners: {request.public} of {rows} rows")
-    mine, public = order[: rows - request.public], order[rows - request.public :]
+    private, public = order[: rows - request.public], order[rows - request.public :]
     partition = section.partition
     if partition is None and table.held_by is not None:
         partition = ByColumn(column=table.held_by)
@@ -190,15 +190,17 @@ def _divide(
     warnings += table.warnings
     column = None
     if values is not None:
-        column = Column(values[mine], lambda marked: table.where(int(mine[marked].min())))
-    owners, labels = partition.split(table.y[mine], request.agents, column, generator(request.key, PARTITION))
-    check_division(owners, labels, len(mine), request.agents, partition.kind)
-    held = mine[np.concatenate(owners)]
+        column = Column(values[private], lambda marked: table.where(int(private[marked].min())))
+    owners, labels = partition.split(
+        table.y[private], request.agents, column, generator(request.key, PARTITION)
+    )
+    check_division(owners, labels, len(private), request.agents, partition.kind)
+    held = private[np.concatenate(owners)]
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
-    if len(held) < len(mine) / 2:
-        warnings.append(f"{len(mine) - len(held)} of {len(mine)} rows are held by no owner")
+    if len(held) < len(private) / 2:
+        warnings.append(f"{len(private) - len(held)} of {len(private)} rows are held by no owner")
     steps |= {"rows": rows, "shuffled": section.shuffle, "public_rows": request.public}
-    steps |= {"partition": partition.kind, "unused_rows": len(mine) - len(held)}
+    steps |= {"partition": partition.kind, "unused_rows": len(private) - len(held)}
     return Held(
         X=table.X[held],
         y=table.y[held],

@@ -124,8 +124,10 @@ class TableFile(Mapping[str, Any]):
         import pyarrow.compute as pc
 
         none, known = pa.scalar(None, pa.string()), pa.array(words)
-        made = [pc.if_else(pc.is_in(column, value_set=known), none, column) for column in self.table.columns]
-        return pa.table(made, names=list(self)).to_pandas()
+        columns = [
+            pc.if_else(pc.is_in(column, value_set=known), none, column) for column in self.table.columns
+        ]
+        return pa.table(columns, names=list(self)).to_pandas()
 
     def keep(self, rows: np.ndarray) -> TableFile:
         """Rows for which a mask, shape (n,), is true; places of rows are not known any more."""
@@ -178,9 +180,9 @@ def read_csv(
     left_out = 0
 
     def lines() -> Iterator[tuple[int, list[str]]]:
-        found = itertools.islice(lines_of(place, key, delimiter, skip), int(names is None), None)
-        whole = (one for one in found if not (notes and len(one[1]) == 1))
-        return as_wide(whole, len(named), place, key, delimiter)
+        below = itertools.islice(lines_of(place, key, delimiter, skip), int(names is None), None)
+        rows = ((line, cells) for line, cells in below if not (notes and len(cells) == 1))
+        return as_wide(rows, len(named), place, key, delimiter)
 
     def of_other_width(row: Any) -> str:
         nonlocal left_out

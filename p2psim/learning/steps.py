@@ -28,6 +28,10 @@ class LearningAlgorithm(Options):
         Module of `p2psim.simulation.algorithms` that turns it into numbers.
     star_exchanges : tuple of str
         Of a central learner, the exchanges that it takes; empty for agents on a graph.
+    by_edge : bool
+        Whether links wake, and both their ends act.
+    rejoins : bool
+        Whether an agent that comes back may take another model than the one that it had.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -36,6 +40,8 @@ class LearningAlgorithm(Options):
     part_kind: ClassVar[str] = "algorithm"
     adapter: ClassVar[str] = "graph"
     star_exchanges: ClassVar[tuple[str, ...]] = ()
+    by_edge: ClassVar[bool] = False
+    rejoins: ClassVar[bool] = False
 
 
 class RunEnd(LearningAlgorithm):

@@ -13,14 +13,14 @@ stated instead, or are the largest that an accountant permits, that accountant i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from p2psim.core.errors import AgentError
+from p2psim.core.errors import AgentError, Fault
 from p2psim.core.options import AS_LIST, BY_NAME, Options, PerAgent, Positive
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS, AccountantName
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
@@ -31,7 +31,23 @@ from p2psim.privacy.mechanisms import AnyMechanism, Mechanism
 from p2psim.privacy.shares import Overlap
 
 
-class Clip(Options):
+class SensitivityBound(Options):
+    """Base of where the bound on one record's gradient comes from.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether ε follows from it; where not, the ledger's is infinite and only the claim is finite.
+    """
+
+    holds: ClassVar[bool] = True
+
+    def faults(self, privacy: PrivacySection, star: bool) -> Iterator[Fault]:
+        """What the noise, or a star or agents on a graph, cannot use of it."""
+        return iter(())
+
+
+class Clip(SensitivityBound):
     """Clip each record's gradient to a norm: always safe where the noise is for that norm."""
 
     kind: Literal["clip"] = "clip"
@@ -40,34 +56,40 @@ class Clip(Options):
         description="norm that is clipped: Laplace noise needs l1; Gaussian noise takes both, and l2 clips less",
     )
     bound: Positive = Field(description="Ξ, the largest norm")
-    holds: ClassVar[bool] = True
+
+    def faults(self, privacy: PrivacySection, star: bool) -> Iterator[Fault]:
+        """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
+        if self.norm == "l2" and privacy.mechanism.is_private and privacy.mechanism.norm == "l1":
+            hint = ", or give gaussian noise" if star else "; as-printed makes that claim, flagged"
+            message = (
+                f"{privacy.mechanism.title} needs l1: beside l2 clipping the loss is up to √p times the claim"
+            )
+            yield Fault(message + hint, "privacy.sensitivity.norm")
 
 
-class Declared(Options):
+class Declared(SensitivityBound):
     """A public bound, checked against the data at every release; a violation voids the guarantee and is flagged."""
 
     kind: Literal["declared"] = "declared"
     bound: Positive = Field(
         description="Ξ, the largest norm of one record's gradient, in the mechanism's norm"
     )
-    holds: ClassVar[bool] = True
 
 
-class Bounds(Options):
+class Bounds(SensitivityBound):
     """Computed from the public bounds on x, y and θ, in the mechanism's norm."""
 
     kind: Literal["bounds"] = "bounds"
-    holds: ClassVar[bool] = True
 
 
-class Empirical(Options):
+class Empirical(SensitivityBound):
     """The largest that the records in hand can reach on Θ, as the papers did: not private, always flagged."""
 
     kind: Literal["empirical"] = "empirical"
     holds: ClassVar[bool] = False
 
 
-class AsPrinted(Options):
+class AsPrinted(SensitivityBound):
     """Clip each record's gradient as B does and claim what B claims, true or not: always flagged, with an infinite ε.
 
     An L2 bound beside Laplace noise understates the loss by up to √p. On graphs only.
@@ -76,8 +98,12 @@ class AsPrinted(Options):
     kind: Literal["as-printed"] = "as-printed"
     norm: Literal["l1", "l2"] = Field("l2", description="norm that is clipped, whatever the noise needs")
     bound: Positive = Field(description="Ξ, the largest norm, taken for a bound on the L1 norm")
-    #: Whether ε follows from it; where not, the ledger's is infinite and only the claim is finite.
     holds: ClassVar[bool] = False
+
+    def faults(self, privacy: PrivacySection, star: bool) -> Iterator[Fault]:
+        """It is not for stars."""
+        if star:
+            yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
 
 
 Sensitivity = Annotated[

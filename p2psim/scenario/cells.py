@@ -241,5 +241,5 @@ def _telling(part: BaseModel, parts: Sequence[BaseModel]) -> list[str]:
     """Keys in which parts of the same class differ, and of which this one says something."""
     alike = [other for other in parts if type(other) is type(part)]
     keys = [key for key in type(part).model_fields if key != "kind"]
-    said = [key for key in keys if getattr(part, key) is not None]
-    return [key for key in said if any(getattr(other, key) != getattr(part, key) for other in alike)]
+    stated = [key for key in keys if getattr(part, key) is not None]
+    return [key for key in stated if any(getattr(other, key) != getattr(part, key) for other in alike)]

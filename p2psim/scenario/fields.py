@@ -5,7 +5,7 @@ Rules, cells and figures are written against `ScenarioFields`; `p2psim.scenario.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -84,7 +84,7 @@ class ScenarioFields(Options, defer_build=True):
 
         Of alternatives, such as the shapes of a distribution, only the one that was given.
         """
-        tree: dict[str, Any] = written(self)
+        tree: dict[str, Any] = explicit(self, digests=True)
         if self.fitted is None:
             del tree["fitted"]
         return tree
@@ -114,30 +114,6 @@ def located(fault: Fault, node: Node) -> Fault:
     return replace(fault, path=place.path, line=place.line, column=place.column)
 
 
-def explicit(value: Any) -> Any:
-    """Turn models into dictionaries with every default, tuples into lists, NumPy's scalars into Python's."""
-    return _explicit(value, _plain_leaf)
-
-
-def as_given(value: Any) -> Any:
-    """Turn models into dictionaries with what they were given alone: where a key is left out, the scenario decides."""
-    return _explicit(value, _plain_leaf, given=True)
-
-
-def written(value: Any) -> Any:
-    """The same of anything in a scenario as it is written to a file."""
-    return _explicit(value, _written_leaf)
-
-
-def _plain_leaf(leaf: Any) -> Any:
-    return leaf.item() if isinstance(leaf, np.generic) else leaf
-
-
-def _written_leaf(leaf: Any) -> Any:
-    """Replace what only Python can hold, such as arrays, by its digest."""
-    return leaf if isinstance(leaf, float) else str(leaf.digest)
-
-
 @cache
 def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of a model's fields, and of those that say nothing where they are None."""
@@ -145,7 +121,18 @@ def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], tuple[str, ...]]
     return names, names if issubclass(kind, OneOf) else getattr(kind, "unsaid", ())
 
 
-def _explicit(value: Any, leaf: Callable[[Any], Any], given: bool = False) -> Any:
+def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
+    """Turn models into dictionaries, tuples into lists, and NumPy's scalars into Python's.
+
+    Parameters
+    ----------
+    value
+        A model, or anything in one.
+    given : bool
+        Whether to leave out keys that were not given, which the scenario decides then; else every default is written.
+    digests : bool
+        Whether what only Python can hold, such as arrays, is replaced by its digest, as in a file.
+    """
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, BaseModel):
@@ -154,15 +141,17 @@ def _explicit(value: Any, leaf: Callable[[Any], Any], given: bool = False) -> An
             names = tuple(name for name in names if name == "kind" or name in value.model_fields_set)
         entries = ((name, getattr(value, name)) for name in names)
         return {
-            name: _explicit(entry, leaf, given)
+            name: explicit(entry, given=given, digests=digests)
             for name, entry in entries
             if entry is not None or name not in unsaid
         }
     if isinstance(value, Mapping):
-        return {str(key): _explicit(entry, leaf, given) for key, entry in value.items()}
+        return {str(key): explicit(entry, given=given, digests=digests) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_explicit(entry, leaf, given) for entry in value]
-    return leaf(value)
+        return [explicit(entry, given=given, digests=digests) for entry in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return str(value.digest) if digests and not isinstance(value, float) else value
 
 
 def validated(model: type[AnyScenario], node: Node) -> AnyScenario:

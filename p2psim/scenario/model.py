@@ -15,7 +15,7 @@ from p2psim.core.registry import AnyOf, on_change
 from p2psim.scenario import yaml
 from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.faults import ordered, path_of, show
-from p2psim.scenario.fields import ScenarioFields, as_given, explicit, validated
+from p2psim.scenario.fields import ScenarioFields, explicit, validated
 from p2psim.scenario.figure import figure_faults
 from p2psim.scenario.nodes import Node, Place, find, place_of, placed, plain, put
 from p2psim.scenario.partly import further_faults
@@ -113,7 +113,7 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
         """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
         try:
-            node = placed(as_given(tree), Place(path))
+            node = placed(explicit(tree, given=True), Place(path))
         except RecursionError:
             raise InputError(
                 Fault("too many mappings and lists stand inside each other", path=path)

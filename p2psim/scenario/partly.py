@@ -5,7 +5,7 @@ Valid parts are put in their places; invalid ones are missing there. A rule that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, cast, get_args
@@ -108,16 +108,13 @@ def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
     return None
 
 
-def _part(inside: Any, name: str) -> Any:
-    return getattr(inside, name, None)
-
-
 def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     """What is wrong with files that the data and the topology name."""
     from p2psim.data.prepare import prepare
     from p2psim.network.section import TopologyInputs, draw_links
 
-    data, topology = _part(partly, "data"), _part(_part(partly, "network"), "topology")
+    data: Any = getattr(partly, "data", None)
+    topology: Any = getattr(getattr(partly, "network", None), "topology", None)
     known = bool(topology) and is_whole(topology)
     is_file = known and topology.kind == "file"
 
@@ -131,13 +128,12 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
         if is_file and agents is not None:
             draw_links(topology, TopologyInputs(labels=prepared.labels))
 
-    attempts: list[Callable[[], object]] = []
-    if is_file:
+    def read_graph() -> None:
         # Whether nodes are called as owners are is another question.
-        attempts.append(lambda: draw_links(topology.model_copy(update={"nodes": "order"}), TopologyInputs()))
-    if data and is_whole(data) and not data.source.generated:
-        attempts.append(read_records)
-    for attempt in attempts:
+        draw_links(topology.model_copy(update={"nodes": "order"}), TopologyInputs())
+
+    holds_files = data and is_whole(data) and not data.source.generated
+    for attempt in [read_graph] * is_file + [read_records] * bool(holds_files):
         try:
             attempt()
         except MissingSourceError as error:

@@ -24,19 +24,10 @@ def _noise(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(f"{privacy.mechanism.kind} has the norm {norm!r}; must be l1 or l2", "privacy.mechanism")
 
 
-def _norm(scenario: ScenarioFields) -> Iterator[Fault]:
-    """A bound on an L2 norm is none on the L1 norm, unless that is asked for by its name; the converse holds."""
-    sensitivity, star = scenario.privacy.sensitivity, bool(scenario.learning.algorithm.star_exchanges)
-    if sensitivity is None:
-        return
-    if sensitivity.kind == "as-printed" and star:
-        yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
-    elif sensitivity.kind == "clip" and sensitivity.norm == "l2":
-        mechanism = scenario.privacy.mechanism
-        if mechanism.is_private and mechanism.norm == "l1":
-            message = f"{mechanism.title} needs l1: beside l2 clipping the loss is up to √p times the claim"
-            hint = ", or give gaussian noise" if star else "; as-printed makes that claim, flagged"
-            yield Fault(message + hint, "privacy.sensitivity.norm")
+def _sensitivity(scenario: ScenarioFields) -> Iterator[Fault]:
+    """What a bound says of the noise, and of where it is used."""
+    if (bound := scenario.privacy.sensitivity) is not None:
+        yield from bound.faults(scenario.privacy, bool(scenario.learning.algorithm.star_exchanges))
 
 
 def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -48,7 +39,7 @@ def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
     from p2psim.privacy.accounting.noises import Subsampled
 
     noise = privacy.mechanism.noise
-    if batch_of(scenario.learning.algorithm).kind != "whole":
+    if batch_of(scenario.learning.algorithm).code is not None:
         noise = Subsampled(noise, 0.5)
     named = [(f"privacy.accountant.{i}", name) for i, name in enumerate(privacy.accountant)]
     named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
@@ -89,14 +80,13 @@ def _tail(scenario: ScenarioFields) -> Iterator[Fault]:
     """The tail of a binomial counts the answers only where each answer is anyone's, independently."""
     if getattr(scenario.privacy.allocation, "tail", None) is None:
         return
-    network, missing = scenario.network, []
-    if network.exchange.kind != "request":
-        missing.append("exchange: request")
-    if not network.channel.ideal:
-        missing.append("a channel without latency and loss")
-    if not network.availability.ideal:
-        missing.append("availability: always")
-    if missing:
+    network = scenario.network
+    holds = {
+        "exchange: request": network.exchange.kind == "request",
+        "a channel without latency and loss": network.channel.ideal,
+        "availability: always": network.availability.ideal,
+    }
+    if missing := [need for need in holds if not holds[need]]:
         yield Fault(f"needs {', '.join(missing)}; elsewhere give releases", "privacy.allocation.tail")
 
 
@@ -109,7 +99,7 @@ def _anchor(scenario: ScenarioFields) -> Iterator[Fault]:
 
 PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
     _noise,
-    _norm,
+    _sensitivity,
     _accountants,
     _allocation,
     _overlap,

@@ -3,12 +3,12 @@
 Importing this registers the metric of the privacy spent.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from p2psim.core.figures import Metric, Registered
-from p2psim.core.options import INT32, Count, Few, Options, Positive
+from p2psim.core.options import INT32, NUMBER_OR_MAPPING, Count, Few, Options, Positive
 from p2psim.core.registry import parts, register
 
 
@@ -37,10 +37,6 @@ class EveryTime(Options):
     time: Positive = Field(description="simulated time between records")
 
 
-def _kind_of_moments(value: Any) -> str:
-    return "time" if isinstance(value, dict | EveryTime) else "steps"
-
-
 class RecordSection(Options):
     """What is kept."""
 
@@ -54,7 +50,7 @@ class RecordSection(Options):
     )
     by: Literal["group"] | None = Field(None, description="also give the mean over each group of agents")
     every: Annotated[
-        Annotated[Count, Tag("steps")] | Annotated[EveryTime, Tag("time")], Discriminator(_kind_of_moments)
+        Annotated[Count, Tag("number")] | Annotated[EveryTime, Tag("mapping")], NUMBER_OR_MAPPING
     ] = Field(1, description="steps between records, or {time: simulated time between records}")
     events: bool = Field(False, description="keep events, and all that verify needs")
     noise: bool = Field(False, description="keep the noise of every release")
@@ -103,13 +99,7 @@ class Sequential(Options):
     )
 
 
-def _kind_of_replicas(value: Any) -> str:
-    return "rule" if isinstance(value, dict | Sequential) else "number"
-
-
-Replicas = Annotated[
-    Annotated[Few, Tag("number")] | Annotated[Sequential, Tag("rule")], Discriminator(_kind_of_replicas)
-]
+Replicas = Annotated[Annotated[Few, Tag("number")] | Annotated[Sequential, Tag("mapping")], NUMBER_OR_MAPPING]
 
 
 def fewest(replicas: int | Sequential) -> int:

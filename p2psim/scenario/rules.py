@@ -102,21 +102,22 @@ def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
     """A model of one's own to come back with is known of these algorithms."""
-    kind, rejoin = scenario.learning.algorithm.kind, scenario.network.availability.rejoin
-    if rejoin != "stale" and kind not in ("async-star", "coordinate-descent", "model-propagation"):
-        message = f"{rejoin} is for async-star, coordinate-descent and model-propagation; {kind} takes stale"
+    algorithm, rejoin = scenario.learning.algorithm, scenario.network.availability.rejoin
+    if rejoin != "stale" and not algorithm.rejoins:
+        known = "async-star, coordinate-descent and model-propagation"
+        message = f"{rejoin} is for {known}; {algorithm.kind} takes stale"
         yield Fault(message, "network.availability.rejoin")
 
 
 def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of agents who learn their own models each."""
     exchange, algorithm, key = scenario.network.exchange, scenario.learning.algorithm, "network.exchange"
-    kind, by_edge = algorithm.kind, algorithm.kind == "gossip-admm"
+    kind = algorithm.kind
     if exchange.needs_learner:
         yield Fault(f"{kind} needs broadcast or gossip, got {exchange.kind}", key)
-    if by_edge and not exchange.by_edge:
+    if algorithm.by_edge and not exchange.by_edge:
         yield Fault(f"{kind} is for links that wake: {{kind: gossip, mode: edge}}", key)
-    if exchange.by_edge and not by_edge:
+    if exchange.by_edge and not algorithm.by_edge:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, f"{key}.mode")
     hears = getattr(algorithm, "updates", "wake") == "hear"

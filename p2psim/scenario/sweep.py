@@ -149,7 +149,7 @@ def _refuse_strange(axes: list[Axis], faults: list[Fault]) -> None:
 
 #: More points than anyone means.
 MOST_POINTS = 1_000_000
-#: Points of the sequence that are looked at for one that is new, before the ranges are said to hold no more.
+#: Points of the sequence that are tried for one that is new, before the ranges are said to hold no more.
 _TRIES = 64
 _KEYS = ("count", "seed", "keys", "values")
 
@@ -227,8 +227,8 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
     if held < count:
         points = _distinct(method, list(ranges.values()), seed, count)
         if len(points) < count:
-            said = f"asks for {count} points, and these ranges hold only {len(points)} that differ"
-            return {}, [at(node.content["count"].place, f"{key}.count", said)]
+            message = f"asks for {count} points, and these ranges hold only {len(points)} that differ"
+            return {}, [at(node.content["count"].place, f"{key}.count", message)]
         for point in points[held:]:
             for name, value in zip(ranges, point, strict=True):
                 values[name].append(placed(value, node.content["keys"].content[name].place))
@@ -250,15 +250,15 @@ def _whole(value: Any) -> Any:
 def _distinct(method: str, ranges: Sequence[Any], seed: int, count: int) -> list[list[Any]]:
     """The first points of the sequence that differ from each other."""
     points: dict[str, list[Any]] = {}
-    looked = count
+    tried = count
     while True:
         points.clear()
-        for row in METHODS[method](len(ranges), seed, looked).tolist():
+        for row in METHODS[method](len(ranges), seed, tried).tolist():
             point = [_value(choices, u) for choices, u in zip(ranges, row, strict=True)]
             points.setdefault(json.dumps(point, sort_keys=True), point)
-        if len(points) >= count or looked >= _TRIES * count + 1024:
+        if len(points) >= count or tried >= _TRIES * count + 1024:
             return list(points.values())[:count]
-        looked *= 2
+        tried *= 2
 
 
 def _value(written: Mapping[str, Any], u: float) -> Any:
@@ -285,8 +285,8 @@ def _shape(key: str, node: Node) -> Iterator[Fault]:
         if name in node.content:
             value = _whole(plain(node.content[name]))
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                said = f"must be a whole number from {least} to {most}, got {show(value)}"
-                yield at(node.content[name].place, f"{key}.{name}", said)
+                message = f"must be a whole number from {least} to {most}, got {show(value)}"
+                yield at(node.content[name].place, f"{key}.{name}", message)
     if "keys" in node.content:
         yield from _keys(f"{key}.keys", node.content["keys"])
         yield from _faults_of_values(f"{key}.values", node)
@@ -339,8 +339,8 @@ def _faults_of_values(key: str, node: Node) -> Iterator[Fault]:
     elif isinstance(names, dict) and (
         set(values) != set(names) or len({len(column.content) for column in values.values()}) > 1
     ):
-        said = "must have a list for each of keys, equally long; leave values out to draw them anew"
-        yield at(entry.place, key, said)
+        message = "must have a list for each of keys, equally long; leave values out to draw them anew"
+        yield at(entry.place, key, message)
 
 
 #: After these comes a swept key.

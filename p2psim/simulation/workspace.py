@@ -142,11 +142,11 @@ def _read(place: Path) -> PreparedData:
 
 
 def _identify(scenario: Scenario, replica: int) -> str:
-    from p2psim.scenario.fields import written
+    from p2psim.scenario.fields import explicit
 
     _, names = scenario.network.topology.size_and_names()
     parts = {
-        "data": written(scenario.data),
+        "data": explicit(scenario.data, digests=True),
         "seed": scenario.data.seed if scenario.data.seed is not None else scenario.seed,
         "replica": replica if scenario.data.redrawn else None,
         "variant": data_variant(scenario),

@@ -49,6 +49,7 @@ class CoordinateDescent(RunEnd):
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
     smoothness: Smoothness = "public"
 
+    rejoins: ClassVar[bool] = True
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"
 
@@ -81,6 +82,7 @@ class GossipAdmm(RunEnd):
     start: Start = Field(Zero(), description="the agents' first models")
     smoothness: Smoothness = "public"
 
+    by_edge: ClassVar[bool] = True
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"
     #: p-vectors in a message.
@@ -117,6 +119,7 @@ class ModelPropagation(RunEnd):
     mu: Step = Field(description="μ, the weight of the agents' local models")
     start: Start = Field(Local(), description="the local models, which are also the agents' first ones")
 
+    rejoins: ClassVar[bool] = True
     touches_data: ClassVar[bool] = False
     updates: ClassVar[Literal["wake", "hear"]] = "wake"
 

@@ -9,12 +9,12 @@ Value of Collaboration in Convex Machine Learning with Differential Privacy" (IE
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
-from p2psim.core.options import Count, Options, Positive, Step
+from p2psim.core.options import NUMBER_OR_MAPPING, Count, Options, Positive, Step
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.steps import Fresh, LearningAlgorithm, Staleness, Weighting
 
@@ -25,19 +25,16 @@ class RhoFromH(Options):
     h: Step = Field(description="h of the steepest owner; 1 is fastest")
 
 
-def _number_or_part(value: Any) -> str:
-    return "part" if isinstance(value, dict | RhoFromH) else "number"
-
-
 class AsyncStar(LearningAlgorithm):
     """A central learner and N owners, one answer at a time (F Algorithm 1)."""
 
     kind: Literal["async-star"] = "async-star"
     adapter: ClassVar[str] = "star"
     star_exchanges: ClassVar[tuple[str, ...]] = ("request", "poll")
+    rejoins: ClassVar[bool] = True
     horizon: Count = Field(description="T, the number of answers to apply")
     rho: Annotated[
-        Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("part")], Discriminator(_number_or_part)
+        Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("mapping")], NUMBER_OR_MAPPING
     ] = Field(description="step parameter ρ, or {h: …} to choose it from the records")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
     form: Literal["printed", "corrected"] = Field("corrected", description="the learner's weight on g")
