@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from plugin_cases import PARTS, PLUGINS, p2psim
+from plugin_cases import PARTS, PLUGINS, p2psim, within
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_parts_are_used_by_workers_verified_and_kept_in_the_manifest(finished: P
 def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert (
-        p2psim("run", str(PLUGINS / "caveman.yaml"), "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
+        within("run", str(PLUGINS / "caveman.yaml"), "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
     )
     for name in ("metrics.parquet", "ledger.parquet", "events.parquet", "scenario.yaml"):
         assert (out / name).read_bytes() == (finished / name).read_bytes()
@@ -36,7 +36,7 @@ def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("verify",), ("account", "run")], ids=lambda words: "-".join(words))
 def test_a_reader_without_the_parts_says_which_are_missing(command: tuple[str, ...], finished: Path) -> None:
-    done = p2psim(*command, str(finished))
+    done = within(*command, str(finished))
     assert done.returncode == 1
     assert "--parts p2psim_example_parts" in done.stderr
     assert "Traceback" not in done.stderr
@@ -45,12 +45,12 @@ def test_a_reader_without_the_parts_says_which_are_missing(command: tuple[str, .
 def test_figures_and_comparisons_need_no_parts(finished: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(finished, copy)
-    assert p2psim("plot", str(copy)).returncode == 0
-    assert p2psim("compare", str(copy), str(finished)).returncode == 0
+    assert within("plot", str(copy)).returncode == 0
+    assert within("compare", str(copy), str(finished)).returncode == 0
 
 
 def test_verify_without_the_parts_still_checks_hashes(finished: Path, tmp_path: Path) -> None:
-    done = p2psim("verify", str(finished))
+    done = within("verify", str(finished))
     assert done.returncode == 1
     assert "hashes" in done.stderr
     copy = tmp_path / "copy"
@@ -58,7 +58,7 @@ def test_verify_without_the_parts_still_checks_hashes(finished: Path, tmp_path: 
     ledger = bytearray((copy / "ledger.parquet").read_bytes())
     ledger[len(ledger) // 2] ^= 1
     (copy / "ledger.parquet").write_bytes(ledger)
-    assert "ledger.parquet: damaged" in p2psim("verify", str(copy)).stderr
+    assert "ledger.parquet: damaged" in within("verify", str(copy)).stderr
 
 
 def test_without_the_parts_their_names_are_unknown(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_without_the_parts_their_names_are_unknown(tmp_path: Path) -> None:
 
 
 def test_list_and_schema_know_them() -> None:
-    listed = p2psim("list", "caveman", *PARTS)
+    listed = within("list", "caveman", *PARTS)
     assert "Cliques in a circle" in listed.stdout
-    schema = json.loads(p2psim("schema", *PARTS).stdout)
+    schema = json.loads(within("schema", *PARTS).stdout)
     assert "Caveman" in schema["$defs"]
-    assert "Caveman" not in json.loads(p2psim("schema").stdout)["$defs"]
+    assert "Caveman" not in json.loads(within("schema").stdout)["$defs"]
 
 
 def test_an_installed_package_needs_no_option(tmp_path: Path) -> None:

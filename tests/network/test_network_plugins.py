@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_parts import let_in
-from plugin_cases import PARTS
+from plugin_cases import PARTS, within
 from plugin_cases import p2psim as command
 from registered import PLUGINS
 
@@ -33,27 +33,27 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_study_of_such_a_network(finished: Path) -> None:
-    assert command("verify", str(finished), *PARTS).returncode == 0
+    assert within("verify", str(finished), *PARTS).returncode == 0
     (origin,) = json.loads((finished / "manifest.json").read_text())["made_by"]["parts"].values()
     assert [name.partition(":")[2] for name in origin["used"]] == ["Jamming", "Pareto", "RoundRobin"]
 
 
 def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    assert command("run", SCENARIO, "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
+    assert within("run", SCENARIO, "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
     for name in ("metrics.parquet", "ledger.parquet", "events.parquet", "scenario.yaml"):
         assert (out / name).read_bytes() == (finished / name).read_bytes()
 
 
 def test_a_reader_without_the_parts_checks_what_holds_always(finished: Path) -> None:
-    done = command("verify", str(finished))
+    done = within("verify", str(finished))
     assert done.returncode == 1
     assert "invariants of the events and releases in the ledger of 4 simulations" in done.stderr
     assert "--parts p2psim_example_parts" in done.stderr
 
 
 def test_their_names_are_unknown_without_the_package() -> None:
-    done = command("check", SCENARIO)
+    done = within("check", SCENARIO)
     assert done.returncode == 2
     for key, kind in (
         ("exchange", "round-robin"),
@@ -64,7 +64,7 @@ def test_their_names_are_unknown_without_the_package() -> None:
 
 
 def test_check_says_which_engine_and_why() -> None:
-    done = command("check", SCENARIO, "--no-pilot", *PARTS)
+    done = within("check", SCENARIO, "--no-pilot", *PARTS)
     said = next(line for line in done.stdout.splitlines() if line.startswith("engine: "))
     assert said.startswith("engine: simpy, because of network.exchange, ")
     assert "network.availability" in said
@@ -72,14 +72,14 @@ def test_check_says_which_engine_and_why() -> None:
 
 
 def test_list_and_schema_know_them() -> None:
-    listed = command("list", "--json", *PARTS)
+    listed = within("list", "--json", *PARTS)
     named = {(one["key"], one["name"]) for one in json.loads(listed.stdout)}
     assert {
         ("network.exchange", "round-robin"),
         ("network.channel.effects", "jamming"),
         ("network.availability", "pareto"),
     } <= named
-    defined = json.loads(command("schema", *PARTS).stdout)["$defs"]
+    defined = json.loads(within("schema", *PARTS).stdout)["$defs"]
     assert {"RoundRobin", "Jamming", "Pareto"} <= set(defined)
 
 
@@ -136,7 +136,7 @@ learning:
   regularizer: {{l2: 0.1}}
 """
     )
-    done = command("forecast", str(tmp_path / "s.yaml"), *PARTS)
+    done = within("forecast", str(tmp_path / "s.yaml"), *PARTS)
     assert done.returncode == 2
     assert "network.channel.effects: forecasts know nothing of the channel effect jamming" in done.stderr
 

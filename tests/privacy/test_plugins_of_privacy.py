@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from plugin_cases import PARTS, PLUGINS, p2psim
+from plugin_cases import PARTS, PLUGINS, p2psim, within
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,9 @@ def test_the_ledger_has_a_column_of_the_accountant(finished: Path) -> None:
 
 
 def test_the_parts_are_verified_recounted_and_kept_in_the_manifest(finished: Path) -> None:
-    done = p2psim("verify", str(finished), *PARTS)
+    done = within("verify", str(finished), *PARTS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert p2psim("account", "run", str(finished), "--delta", "1e-5", *PARTS).returncode == 0
+    assert within("account", "run", str(finished), "--delta", "1e-5", *PARTS).returncode == 0
     (origin,) = json.loads((finished / "manifest.json").read_text())["made_by"]["parts"].values()
     used = ("gdp:GaussianDP", "halving:Halving", "staircase:Staircase")
     assert origin["used"] == [f"p2psim_example_parts.{name}" for name in used]
@@ -40,7 +40,7 @@ def test_the_parts_are_verified_recounted_and_kept_in_the_manifest(finished: Pat
 
 @pytest.mark.parametrize("command", [("verify",), ("account", "run")], ids=lambda words: "-".join(words))
 def test_readers_without_them_say_which_are_missing(command: tuple[str, ...], finished: Path) -> None:
-    done = p2psim(*command, str(finished))
+    done = within(*command, str(finished))
     assert done.returncode == 1
     assert "unknown kind 'halving'; known: horizon, cap, " in done.stderr
     assert "unknown accountant 'gdp'; known: basic, advanced, " in done.stderr
@@ -52,13 +52,13 @@ def test_the_calculator_takes_the_accountant() -> None:
     words = (
         "account releases --noise gaussian --loss 0.3x20 --delta 1e-5 --accountant gdp --accountant gaussian"
     )
-    found = p2psim(*words.split(), "--json", *PARTS)
+    found = within(*words.split(), "--json", *PARTS)
     assert found.returncode == 0, found.stderr
     told = json.loads(found.stdout)
     assert {row["accountant"] for row in told["accountants"]} == {"gdp", "gaussian"}
-    unknown = p2psim(*words.split())
+    unknown = within(*words.split())
     assert unknown.returncode == 2
     assert "--accountant: unknown accountant 'gdp'; known: basic, advanced, " in unknown.stderr
-    refused = p2psim(*words.replace("gaussian --loss", "laplace --loss").split(), *PARTS)
+    refused = within(*words.replace("gaussian --loss", "laplace --loss").split(), *PARTS)
     assert refused.returncode == 2
     assert "gdp cannot account for laplace releases" in refused.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from plugin_cases import PARTS, PLUGINS, p2psim
+from plugin_cases import PARTS, PLUGINS, p2psim, within
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_is_verified_accounted_for_and_kept_in_the_manifest(finished: Path) -> None:
-    assert p2psim("verify", str(finished), *PARTS).returncode == 0
+    assert within("verify", str(finished), *PARTS).returncode == 0
     (origin,) = json.loads((finished / "manifest.json").read_text())["made_by"]["parts"].values()
     assert origin["used"] == ["p2psim_example_parts.gossip_sgd:GossipSgd"]
     ledger = pd.read_parquet(finished / "ledger.parquet")
@@ -30,7 +30,7 @@ def test_it_is_verified_accounted_for_and_kept_in_the_manifest(finished: Path) -
 def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     scenario = str(PLUGINS / "gossip_sgd.yaml")
-    assert p2psim("run", scenario, "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
+    assert within("run", scenario, "--out", str(out), "--jobs", "1", *PARTS).returncode == 0
     for name in ("metrics.parquet", "ledger.parquet", "events.parquet", "scenario.yaml"):
         assert (out / name).read_bytes() == (finished / name).read_bytes()
 
@@ -41,7 +41,7 @@ def test_a_changed_number_is_found(finished: Path, tmp_path: Path) -> None:
     table = pd.read_parquet(out / "metrics.parquet")
     table.loc[table.index[table["metric"] == "objective"][2], "value"] += 1e-6
     table.to_parquet(out / "metrics.parquet", index=False)
-    assert p2psim("verify", str(out), *PARTS).returncode == 1
+    assert within("verify", str(out), *PARTS).returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_does_not_know_it_refuses_in_one_message(
     command: str, changes: tuple[str, ...], said: str
 ) -> None:
     settings = [word for change in changes for word in ("--set", change)]
-    done = p2psim(command, str(PLUGINS / "gossip_sgd.yaml"), *settings, *PARTS)
+    done = within(command, str(PLUGINS / "gossip_sgd.yaml"), *settings, *PARTS)
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode in ((2,) if command != "audit" else (0, 1, 2))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from graph_cases import graph_scenario
-from plugin_cases import PARTS, PLUGINS
+from plugin_cases import PARTS, PLUGINS, within
 from plugin_cases import p2psim as command
 from star_cases import scenario as star_scenario
 
@@ -185,7 +185,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_metric_of_a_package_is_used_by_workers_and_verified(finished: Path) -> None:
-    assert command("verify", str(finished), *PARTS).returncode == 0
+    assert within("verify", str(finished), *PARTS).returncode == 0
     (origin,) = json.loads((finished / "manifest.json").read_text())["made_by"]["parts"].values()
     assert origin["used"] == ["p2psim_example_parts.median_accuracy:MedianAccuracy"]
     table = pd.read_parquet(finished / "metrics.parquet")
@@ -196,12 +196,12 @@ def test_a_metric_of_a_package_is_used_by_workers_and_verified(finished: Path) -
 
 
 def test_list_schema_and_errors_know_a_metric_of_a_package() -> None:
-    assert "median over agents" in command("list", "median", *PARTS).stdout
-    assert "histogram of the last values" in command("list", "histogram", *PARTS).stdout
-    schema = json.loads(command("schema", *PARTS).stdout)
+    assert "median over agents" in within("list", "median", *PARTS).stdout
+    assert "histogram of the last values" in within("list", "histogram", *PARTS).stdout
+    schema = json.loads(within("schema", *PARTS).stdout)
     assert "histogram" in schema["$defs"]["FigureOptions"]["properties"]["kind"]["enum"]
     assert "median_accuracy" in schema["$defs"]["RecordSection"]["properties"]["metrics"]["items"]["enum"]
-    done = command("check", str(PLUGINS / "median.yaml"))
+    done = within("check", str(PLUGINS / "median.yaml"))
     assert done.returncode == 2
     assert "record.metrics.1: unknown metric 'median_accuracy'; known: objective" in done.stderr
     assert "figure.0: unknown kind 'histogram'; known: fitness" in done.stderr
@@ -210,14 +210,14 @@ def test_list_schema_and_errors_know_a_metric_of_a_package() -> None:
 def test_a_figure_of_a_package_is_drawn_where_the_package_is_let_in(finished: Path, tmp_path: Path) -> None:
     for options in ([], ["--kind", "histogram", "--metric", "test_accuracy"], ["--kind", "all"]):
         out = tmp_path / str(len(options))
-        done = command("plot", str(finished), "--out", str(out), *options, *PARTS)
+        done = within("plot", str(finished), "--out", str(out), *options, *PARTS)
         assert done.returncode == 0, done.stderr
         drawn = {path.stem for path in out.iterdir()}
         assert ("histogram-median_accuracy" in drawn) == (not options)
         assert ("histogram-test_accuracy" in drawn) == ("test_accuracy" in options)
     # Without the package its figure is unknown, and other figures are drawn, also of its metric.
-    done = command("plot", str(finished), "--out", str(tmp_path / "none"))
+    done = within("plot", str(finished), "--out", str(tmp_path / "none"))
     assert done.returncode == 2
     assert "there is no figure called 'histogram', only fitness" in done.stderr
-    done = command("plot", str(finished), "--out", str(tmp_path / "none"), "--metric", "median_accuracy")
+    done = within("plot", str(finished), "--out", str(tmp_path / "none"), "--metric", "median_accuracy")
     assert done.returncode == 0, done.stderr

@@ -28,7 +28,7 @@ from p2psim.scenario.model import Scenario
 pytestmark = pytest.mark.verification
 
 DIMENSION, AGENTS = 100, 100
-PENALTIES = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+PENALTIES = [0.01, 0.1, 0.3, 1.0]
 COMMITS = [0, 1_000, 1_250, 2_500, 5_000, 10_000, 20_000]
 
 
@@ -75,9 +75,8 @@ def gaps(least: float) -> tuple[Trace, dict[float, Trace], float]:
     return descent, admm, problem.objective(minimise_together(problem))
 
 
-@pytest.mark.parametrize("least", [0.3, 0.0])
-def test_with_weak_links_descent_is_ahead_by_iteration_and_by_vectors(least: float) -> None:
-    descent, admm, minimum = gaps(least)
+def test_with_weak_links_descent_is_ahead_by_iteration_and_by_vectors() -> None:
+    descent, admm, minimum = gaps(0.3)
     np.testing.assert_array_equal(descent.commits, COMMITS)
     ahead = descent.objective - minimum
     for course in admm.values():
@@ -117,20 +116,17 @@ def test_figure_1_as_it_is_shipped(tmp_path: Path) -> None:
     """At every record after the start, and for each of the penalties: by iterations, and by vectors sent."""
     path = Path(__file__).parents[2] / "scenarios" / "b_fig1.yaml"
     result = p2psim.run(
-        Scenario.load(path, ["replicas=2", "record.metrics=[objective_gap, vectors_sent]"]),
+        Scenario.load(path, ["replicas=1", "record.metrics=[objective_gap, vectors_sent]"]),
         tmp_path / "run",
         jobs=1,
         progress="none",
     )
     table = result.metrics.pivot_table(index=["replica", "cell", "step"], columns="metric", values="value")
     assert set(table.index.get_level_values("cell")) == set(range(7))
-    for replica in range(2):
-        descent = table.loc[replica, 0]
-        for cell in range(1, 7):
-            admm = table.loc[replica, cell]
-            assert (admm["vectors_sent"] == 4 * admm.index).all()
-            assert (descent["objective_gap"] < admm["objective_gap"])[1:].all()
-            by_vectors = np.interp(
-                descent["vectors_sent"], admm["vectors_sent"], np.log(admm["objective_gap"])
-            )
-            assert (np.log(descent["objective_gap"]) < by_vectors)[1:].all()
+    descent = table.loc[0, 0]
+    for cell in range(1, 7):
+        admm = table.loc[0, cell]
+        assert (admm["vectors_sent"] == 4 * admm.index).all()
+        assert (descent["objective_gap"] < admm["objective_gap"])[1:].all()
+        by_vectors = np.interp(descent["vectors_sent"], admm["vectors_sent"], np.log(admm["objective_gap"]))
+        assert (np.log(descent["objective_gap"]) < by_vectors)[1:].all()

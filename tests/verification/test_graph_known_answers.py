@@ -29,13 +29,13 @@ def last(outcome, metric: str) -> float:
 
 
 def test_movielens(tmp_path: Path) -> None:
-    """Five splits: exact minimiser .950 ± .01, local models 1.289 ± .02, descent within .003 of the exact one."""
+    """Three splits: exact minimiser .950 ± .01, local models 1.289 ± .02, descent within .003 of the exact one."""
     scenario = Scenario.load(
         SCENARIOS / "movielens.yaml", ["record.metrics=[test_rmse]", "learning.baselines=[]"]
     )
     workspace = Workspace(tmp_path)
     exact, local, descent = [], [], []
-    for replica in range(5):
+    for replica in range(3):
         made = graph_cell(scenario, workspace.case(scenario, replica), replica)
         exact.append(np.nanmean(made.problem.test_rmse(minimise_together(made.problem))))
         local.append(np.nanmean(made.problem.test_rmse(minimise_alone(made.problem, "sum"))))
@@ -45,11 +45,9 @@ def test_movielens(tmp_path: Path) -> None:
     assert np.abs(np.array(descent) - exact).max() < 0.003
 
 
-@pytest.mark.parametrize(
-    ("dimension", "alone", "together"), [(20, 0.829, 0.9495), (50, 0.743, 0.931), (100, 0.681, 0.909)]
-)
+@pytest.mark.parametrize(("dimension", "alone", "together"), [(20, 0.829, 0.9495), (100, 0.681, 0.909)])
 def test_classifiers(tmp_path: Path, dimension: int, alone: float, together: float) -> None:
-    """Four draws of 100 agents with 10 to 100 points: accuracies within .02; μ = 1, steps from the records."""
+    """Two draws of 100 agents with 10 to 100 points: accuracies within .02; μ = 1, steps from the records."""
     tree = {
         "name": "classifiers",
         "seed": 1,
@@ -81,10 +79,10 @@ def test_classifiers(tmp_path: Path, dimension: int, alone: float, together: flo
         "record": {"metrics": ["test_accuracy"], "every": 1000},
     }
     scenario, workspace = Scenario.from_dict(tree), Workspace(tmp_path)
-    made: list[GraphCell] = [graph_cell(scenario, workspace.case(scenario, r), r) for r in range(4)]
+    made: list[GraphCell] = [graph_cell(scenario, workspace.case(scenario, r), r) for r in range(2)]
     local = [np.nanmean(one.problem.test_accuracy(minimise_alone(one.problem))) for one in made]
     assert np.mean(local) == pytest.approx(alone, abs=0.02)
-    descent = [last(simulate(scenario, replica, workspace), "test_accuracy") for replica in range(4)]
+    descent = [last(simulate(scenario, replica, workspace), "test_accuracy") for replica in range(2)]
     assert np.mean(descent) == pytest.approx(together, abs=0.02)
 
 
