@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from p2psim.cli.main import main
-from p2psim.core import parts, registry
+from p2psim.core import registry
 
 PLUGINS = Path(__file__).parent / "plugins"
 PACKAGE = "p2psim_example_parts"
@@ -73,11 +73,11 @@ def _show(wanted: dict[tuple[str, str], Any]) -> None:
 def _known(known: bool) -> Iterator[None]:
     """Let this process know the package or not, and what it knew before at the end."""
     before = _registered()
-    loaded = parts._LOADED.copy()
+    loaded = registry._LOADED.copy()
     _show(_KEPT | before if known else {})
     try:
         yield
     finally:
         _show(before)
-        parts._LOADED.clear()
-        parts._LOADED.update(loaded)
+        registry._LOADED.clear()
+        registry._LOADED.update(loaded)

@@ -12,7 +12,7 @@ import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -350,7 +350,7 @@ def _imported(name: str) -> ModuleType:
 def _origin(name: str) -> dict[str, str | None]:
     from importlib import metadata
 
-    packages = metadata.packages_distributions().get(name.partition(".")[0], [])
+    packages = _packages(tuple(sys.path)).get(name.partition(".")[0], [])
     package = packages[0] if packages else None
     file = getattr(sys.modules[name], "__file__", None)
     return {
@@ -358,3 +358,11 @@ def _origin(name: str) -> dict[str, str | None]:
         "version": metadata.version(package) if package else None,
         "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None,
     }
+
+
+@lru_cache(maxsize=1)
+def _packages(path: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Packages on ``path``, which is `sys.path`, by the modules they install: all their lists of files are read."""
+    from importlib import metadata
+
+    return metadata.packages_distributions()

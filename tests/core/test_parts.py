@@ -91,3 +91,21 @@ def test_the_manifest_is_told_which_file_a_module_was(tmp_path: Path) -> None:
     assert registry.origins(["mine:Own", "other:Thing", "mine:Own"]) == {
         "mine": {"package": None, "version": None, "sha256": digest, "used": ["mine:Own"]}
     }
+
+
+def test_installed_packages_are_looked_through_once_for_all_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their lists of files are long: a tenth of a second, for each module of each run, it would be."""
+    from importlib import metadata
+
+    whole, looks = metadata.packages_distributions, []
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: looks.append(1) or whole())
+    declare(tmp_path, "declared")
+    registry.load_installed()
+    registry.load_parts("mine")
+    for _ in range(3):
+        origins = registry.origins([])
+        assert [origin["package"] for origin in origins.values()] == ["declared-parts", None]
+    assert registry.version_of("declared")[0] == "1.2"
+    assert len(looks) == 1

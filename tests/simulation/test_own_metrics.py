@@ -18,7 +18,7 @@ from p2psim.core import registry
 from p2psim.core.errors import InputError, SimulationError
 from p2psim.core.figures import Metric
 from p2psim.learning.graph.metrics import GraphMetric
-from p2psim.learning.graph.metrics import NetworkState as SeenModels
+from p2psim.learning.graph.metrics import Seen as SeenModels
 from p2psim.learning.metrics import Series, StarMetric
 from p2psim.learning.star.problem import Recorded, StarProblem
 from p2psim.network.metrics import NetworkMetric
