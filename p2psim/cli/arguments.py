@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.text_tables import BeyondFloatError, decimal
@@ -20,6 +20,11 @@ ANY = -(10**101), 10**101
 #: Parsers of commands are added to this.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+_Options: TypeAlias = "argparse._ActionsContainer"
+
+#: An option, or several: it adds itself to a parser.
+Option: TypeAlias = Callable[[_Options], object]
+
 #: What a command does: it takes parsed arguments and returns an exit code.
 Action: TypeAlias = Callable[[argparse.Namespace], int]
 
@@ -29,7 +34,7 @@ def add_command(
     name: str,
     summary: str,
     action: Action | None = None,
-    *,
+    *options: Option,
     json: str = "",
     needs: Sequence[str] = (),
     epilog: str = "",
@@ -43,6 +48,8 @@ def add_command(
         The summary is shown in lists, and as a sentence of its own.
     action : callable, optional
         None for a command that has commands itself.
+    *options : Option
+        In the order of the help, after ``--json``.
     json : str
         What the option ``--json`` does; without it there is no such option.
     needs : sequence of str
@@ -55,8 +62,57 @@ def add_command(
     if action is not None:
         added.set_defaults(act=action, needs=needs)
     if json:
-        added.add_argument("--json", action="store_true", help=json)
+        option("--json", json)(added)
+    for add in options:
+        add(added)
     return added
+
+
+def option(
+    shown: str,
+    help: str,
+    read: Callable[[str], object] | None = None,
+    *,
+    whole: Sequence[int] | None = None,
+    repeated: bool = False,
+    **settings: Any,
+) -> Option:
+    """Declare an option or an argument of a command.
+
+    Parameters
+    ----------
+    shown : str
+        ``--name VALUE`` for an option with a value, ``--name`` for a switch, ``name SHOWN`` for an argument.
+    help : str
+    read : callable, optional
+        From the text of the value to the value; text stays text when left out.
+    whole : sequence of int, optional
+        Instead: a whole number within these limits, at least 0 and below 2^63 when left out of it.
+    repeated : bool
+        Whether it may be given again, for a list that is empty by default.
+    **settings
+        Further ones of `argparse.ArgumentParser.add_argument`.
+    """
+    name, _, metavar = shown.partition(" ")
+    if metavar:
+        settings["metavar"] = metavar
+    elif not settings:
+        settings["action"] = "store_true"
+    if repeated:
+        settings = {"action": "append", "default": [], **settings}
+    if read is not None or whole is not None:
+        settings["type"] = read or whole_number(name, *(whole or ()))
+    return lambda parser: parser.add_argument(name, help=help, **settings)
+
+
+def one_of(*options: Option, required: bool = True) -> Option:
+    """Declare options that exclude each other; one must be given, if that is required."""
+
+    def add(parser: _Options) -> object:
+        group = parser.add_mutually_exclusive_group(required=required)
+        return [add(group) for add in options]
+
+    return add
 
 
 def number(text: str) -> float:
@@ -70,7 +126,7 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"must be a number, got {shown!r}") from None
 
 
-def whole(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable[[str], int]:
+def whole_number(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable[[str], int]:
     """Return what reads a whole number within limits as an option's argument."""
 
     def read(text: str) -> int:
@@ -88,21 +144,14 @@ def whole(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable[[str],
     return read
 
 
-def add_overrides(command: argparse.ArgumentParser) -> None:
-    """Add what all commands on scenarios take."""
-    command.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set a dotted key to a YAML value; may be given again",
-    )
-    command.add_argument("--replicas", type=whole("--replicas", 1), metavar="R", help="number of replicas")
-    command.add_argument("--seed", type=whole("--seed", -(2**63) + 1), metavar="S", help="seed of the study")
-    command.add_argument("--engine", choices=("auto", "simpy", "array"), help="what makes the events")
-    command.add_argument(
-        "--confirm-cells", action="store_true", help="accept a study of any size: cells, memory and time"
-    )
+#: What all commands on scenarios take.
+OVERRIDES: tuple[Option, ...] = (
+    option("--set KEY=VALUE", "set a dotted key to a YAML value; may be given again", repeated=True),
+    option("--replicas R", "number of replicas", whole=(1,)),
+    option("--seed S", "seed of the study", whole=(-(2**63) + 1,)),
+    option("--engine", "what makes the events", choices=("auto", "simpy", "array")),
+    option("--confirm-cells", "accept a study of any size: cells, memory and time"),
+)
 
 
 def load_scenario(path: str, asked: argparse.Namespace) -> "Scenario":

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.arguments import ANY, Commands, add_command, add_overrides, load_scenario, number, whole
+from p2psim.cli.arguments import ANY, OVERRIDES, Commands, add_command, load_scenario, number, option
 from p2psim.core.printing import complain, print_json, print_table
 
 if TYPE_CHECKING:
@@ -12,37 +12,24 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    audit = add_command(
+    add_command(
         commands,
         "audit",
         "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
         _audit,
+        option("scenario SCENARIO", "a scenario file"),
+        option("--samples N", "runs on each data set; 10,000 by default", whole=(100,), default=10_000),
+        option(
+            "--gamma G",
+            "probability that a right claim is refuted, at most; 1e-6 by default",
+            number,
+            default=1e-6,
+        ),
+        option("--replica R", "whose graph and data these are; 0 by default", whole=ANY, default=0),
+        *OVERRIDES,
         json="print everything as JSON",
         needs=("p2psim.audit.driver",),
     )
-    audit.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
-    audit.add_argument(
-        "--samples",
-        type=whole("--samples", 100),
-        default=10_000,
-        metavar="N",
-        help="runs on each data set; 10,000 by default",
-    )
-    audit.add_argument(
-        "--gamma",
-        type=number,
-        default=1e-6,
-        metavar="G",
-        help="probability that a right claim is refuted, at most; 1e-6 by default",
-    )
-    audit.add_argument(
-        "--replica",
-        type=whole("--replica", *ANY),
-        default=0,
-        metavar="R",
-        help="whose graph and data these are; 0 by default",
-    )
-    add_overrides(audit)
 
 
 def _audit(asked: argparse.Namespace) -> int:

@@ -2,35 +2,30 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command, add_overrides, load_scenario, whole
+from p2psim.cli.arguments import OVERRIDES, Commands, add_command, load_scenario, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    check = add_command(
+    add_command(
         commands,
         "check",
         "validate scenarios, and show what running them would mean",
         _check,
+        option("scenarios SCENARIO", "scenario files", nargs="+"),
+        option(
+            "--no-pilot",
+            "do not simulate for a second to tell how long all takes",
+            dest="pilot",
+            action="store_false",
+        ),
+        option("--jobs N", "processes to tell the time for; one a core by default", whole=(1, 10_000)),
+        *OVERRIDES,
         json="print it as JSON",
         needs=("p2psim.runs.checking", "p2psim.scenario.model"),
     )
-    check.add_argument("scenarios", metavar="SCENARIO", nargs="+", help="scenario files")
-    check.add_argument(
-        "--no-pilot",
-        dest="pilot",
-        action="store_false",
-        help="do not simulate for a second to tell how long all takes",
-    )
-    check.add_argument(
-        "--jobs",
-        type=whole("--jobs", 1, 10_000),
-        metavar="N",
-        help="processes to tell the time for; one a core by default",
-    )
-    add_overrides(check)
 
 
 def _check(asked: argparse.Namespace) -> int:

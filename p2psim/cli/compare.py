@@ -2,32 +2,30 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command, number, read_references
+from p2psim.cli.arguments import Commands, add_command, number, option, read_references
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    compare = add_command(
+    add_command(
         commands,
         "compare",
         "differences between two runs, or from a reference cell of one, with intervals",
         _compare,
+        option("run RUN_A", "a run folder"),
+        option("other RUN_B", "the run folder to compare it with", nargs="?"),
+        option(
+            "--reference KEY=VALUE",
+            "instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
+            repeated=True,
+        ),
+        option("--metric METRIC", "the only metric to compare"),
+        option("--confidence CONFIDENCE", "of each interval; .95 by default", number, default=0.95),
         json="print the differences as JSON",
         needs=("p2psim.runs.result",),
     )
-    compare.add_argument("run", metavar="RUN_A", help="a run folder")
-    compare.add_argument("other", metavar="RUN_B", nargs="?", help="the run folder to compare it with")
-    compare.add_argument(
-        "--reference",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
-    )
-    compare.add_argument("--metric", help="the only metric to compare")
-    compare.add_argument("--confidence", type=number, default=0.95, help="of each interval; .95 by default")
 
 
 def _compare(asked: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from p2psim.cli.arguments import Commands, add_command
+from p2psim.cli.arguments import Commands, add_command, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import complain, print_json
 
@@ -12,21 +12,16 @@ def add(commands: Commands) -> None:
     """Add the command and its actions."""
     data = add_command(commands, "data", "list data sources, and fetch one")
     actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
+    about = "list sources, their licences and whether they are here"
+    add_command(actions, "list", about, _data_list, json="print it as JSON")
     add_command(
-        actions,
-        "list",
-        "list sources, their licences and whether they are here",
-        _data_list,
-        json="print it as JSON",
-    )
-    fetch = add_command(
         actions,
         "fetch",
         "get a data set, after showing its licence and size",
         _data_fetch,
+        option("name NAME", "a source; see p2psim data list"),
+        option("--yes", "accept its licence and size without being asked"),
     )
-    fetch.add_argument("name", metavar="NAME", help="a source; see p2psim data list")
-    fetch.add_argument("--yes", action="store_true", help="accept its licence and size without being asked")
 
 
 def _data_list(asked: argparse.Namespace) -> int:

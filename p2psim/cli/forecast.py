@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.arguments import Commands, add_command, add_overrides, load_scenario, number, whole
+from p2psim.cli.arguments import OVERRIDES, Commands, add_command, load_scenario, number, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import MOST_ROWS, print_json, print_table
 
@@ -17,41 +17,66 @@ if TYPE_CHECKING:
 _MOMENTS = 8
 
 
+_STATISTICS = (
+    option(
+        "--statistics FILE",
+        "forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
+        nargs="+",
+        default=[],
+    ),
+    option(
+        "--export-statistics FILE",
+        "forecast nothing: write the second moments of the scenario's data, for --statistics",
+    ),
+    option("--party LABEL", "with --export-statistics: of this owner alone"),
+    option(
+        "--statistics-epsilon E",
+        "with --export-statistics: add noise that makes what is written E-DP",
+        number,
+    ),
+    option(
+        "--statistics-delta D",
+        "with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
+        number,
+    ),
+    option(
+        "--statistics-seed S",
+        "with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
+        whole=(),
+    ),
+)
+
+
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(
+    add_command(
         commands,
         "forecast",
         "say what runs will reach without running them, and whom it pays to join",
         _forecast,
+        option(
+            "scenario SCENARIO", "a scenario file of a central learner, of coordinate descent or of averaging"
+        ),
+        option(
+            "--calibrate R",
+            "also run R pilot replicas of each cell, and show how far the forecast is off",
+            whole=(0, 10**6),
+            default=0,
+        ),
+        option(
+            "--best",
+            "also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
+        ),
+        option(
+            "--coalitions",
+            "also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
+        ),
+        option("--figures DIR", "draw figures into this folder"),
+        *_STATISTICS,
+        *OVERRIDES,
         json="print everything as JSON",
         needs=("p2psim.scenario.model",),
     )
-    command.add_argument(
-        "scenario",
-        metavar="SCENARIO",
-        help="a scenario file of a central learner, of coordinate descent or of averaging",
-    )
-    command.add_argument(
-        "--calibrate",
-        type=whole("--calibrate", 0, 10**6),
-        default=0,
-        metavar="R",
-        help="also run R pilot replicas of each cell, and show how far the forecast is off",
-    )
-    command.add_argument(
-        "--best",
-        action="store_true",
-        help="also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
-    )
-    command.add_argument(
-        "--coalitions",
-        action="store_true",
-        help="also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
-    )
-    command.add_argument("--figures", metavar="DIR", help="draw figures into this folder")
-    add_statistics(command)
-    add_overrides(command)
 
 
 def _forecast(asked: argparse.Namespace) -> int:
@@ -155,41 +180,6 @@ def _best(found: "Sequence[CellForecast]") -> list[dict[str, Any]]:
         for one in found
         if one.best is not None
     ]
-
-
-def add_statistics(command: argparse.ArgumentParser) -> None:
-    """Add the options of statistics."""
-    command.add_argument(
-        "--statistics",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
-    )
-    command.add_argument(
-        "--export-statistics",
-        metavar="FILE",
-        help="forecast nothing: write the second moments of the scenario's data, for --statistics",
-    )
-    command.add_argument("--party", metavar="LABEL", help="with --export-statistics: of this owner alone")
-    command.add_argument(
-        "--statistics-epsilon",
-        type=number,
-        metavar="E",
-        help="with --export-statistics: add noise that makes what is written E-DP",
-    )
-    command.add_argument(
-        "--statistics-delta",
-        type=number,
-        metavar="D",
-        help="with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
-    )
-    command.add_argument(
-        "--statistics-seed",
-        type=whole("--statistics-seed"),
-        metavar="S",
-        help="with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
-    )
 
 
 def refuse_export_options(asked: argparse.Namespace) -> None:

@@ -2,23 +2,21 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command, templates
+from p2psim.cli.arguments import Commands, add_command, option, templates
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    known = add_command(
+    add_command(
         commands,
         "list",
         "list what a scenario can name, and the shipped scenarios",
         _list,
+        option("word", "only what is named so, has such a key, or speaks of it", nargs="?", default=""),
         json="print it as JSON",
         needs=("p2psim.scenario.catalogue",),
-    )
-    known.add_argument(
-        "word", nargs="?", default="", help="only what is named so, has such a key, or speaks of it"
     )
 
 

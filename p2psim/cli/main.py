@@ -31,6 +31,7 @@ def parser() -> ArgumentParser:
         schema,
         verify,
     )
+    from p2psim.cli.arguments import option
     from p2psim.core import __version__
 
     top = ArgumentParser(
@@ -43,14 +44,10 @@ def parser() -> ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (run, check, plot, verify, audit, forecast, account, compare, data, new, list, schema):
         command.add(commands)
+    about = "import this Python module and let the input name what it defines; may be given again"
+    add_parts = option("--parts MODULE", about, repeated=True)
     for leaf in _leaves(top):
-        leaf.add_argument(
-            "--parts",
-            metavar="MODULE",
-            action="append",
-            default=[],
-            help="import this Python module and let the input name what it defines; may be given again",
-        )
+        add_parts(leaf)
     return top
 
 

@@ -5,34 +5,27 @@ import keyword
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import Commands, add_command, read_template
+from p2psim.cli.arguments import Commands, add_command, option, read_template
 from p2psim.core.errors import Fault, InputError
-
-if TYPE_CHECKING:
-    pass
 
 _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    new = add_command(
+    add_command(
         commands,
         "new",
         "start a scenario from a shipped one, or a part of your own",
         _new,
+        option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
+        option(
+            "--part KIND",
+            "write a part of this kind that works, and its test: topology, loss, exchange, …",
+        ),
+        option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
         needs=("p2psim.scenario.model",),
-    )
-    new.add_argument("name", metavar="NAME", help="the file becomes NAME.yaml; of a part NAME.py")
-    new.add_argument(
-        "--part",
-        metavar="KIND",
-        help="write a part of this kind that works, and its test: topology, loss, exchange, …",
-    )
-    new.add_argument(
-        "--from", dest="template", metavar="TEMPLATE", default="three_banks", help="see p2psim list"
     )
 
 

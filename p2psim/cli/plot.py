@@ -2,66 +2,55 @@
 
 import argparse
 
-from p2psim.cli.arguments import ANY, Commands, add_command, number, read_references, whole
+from p2psim.cli.arguments import ANY, Commands, add_command, number, option, read_references
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 from p2psim.core.printing import print_json
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    plot = add_command(
+    add_command(
         commands,
         "plot",
         "draw the figures of a run",
         _plot,
+        option("run RUN", "a run folder"),
+        option(
+            "--kind KIND",
+            f"{', '.join(KIND_NAMES)}; or one of --parts; may be given again; {EVERYTHING} for all that the run "
+            "can give; by default what the scenario says under figure, or all",
+            action="append",
+        ),
+        option("--metric METRIC", "the metric to draw; every metric by default"),
+        option(
+            "--against AXIS",
+            f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}; "
+            f"{' and '.join(AGAINST_A_KEY)}: a swept key",
+        ),
+        option("--facet KEY", "a swept key: a figure for each of its values"),
+        option("--agent I", "of collaboration: the owner whose isolated ψ is drawn", whole=ANY),
+        option(
+            "--quantile",
+            "edges of bands and bars over replicas",
+            number,
+            nargs=2,
+            default=(0.25, 0.75),
+            metavar=("LOW", "HIGH"),
+        ),
+        option(
+            "--log", "log axis for the values; by default they decide", action=argparse.BooleanOptionalAction
+        ),
+        option("--title TEXT", "title of the figures"),
+        option("--target X", "of targets: the value of the metric that is to be reached", number),
+        option(
+            "--reference KEY=VALUE",
+            "of paired: a swept key and its value in the cells that all others are compared with; may be given again",
+            repeated=True,
+        ),
+        option("--out DIR", "where to; figures in the run folder by default"),
         json="print the names of the files as JSON",
         needs=("p2psim.runs.result",),
     )
-    plot.add_argument("run", metavar="RUN", help="a run folder")
-    plot.add_argument(
-        "--kind",
-        action="append",
-        metavar="KIND",
-        help=f"{', '.join(KIND_NAMES)}; or one of --parts; may be given again; {EVERYTHING} for all that the run "
-        "can give; by default what the scenario says under figure, or all",
-    )
-    plot.add_argument("--metric", help="the metric to draw; every metric by default")
-    plot.add_argument(
-        "--against",
-        metavar="AXIS",
-        help=f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}; "
-        f"{' and '.join(AGAINST_A_KEY)}: a swept key",
-    )
-    plot.add_argument("--facet", metavar="KEY", help="a swept key: a figure for each of its values")
-    plot.add_argument(
-        "--agent",
-        type=whole("--agent", *ANY),
-        metavar="I",
-        help="of collaboration: the owner whose isolated ψ is drawn",
-    )
-    plot.add_argument(
-        "--quantile",
-        nargs=2,
-        type=number,
-        default=(0.25, 0.75),
-        metavar=("LOW", "HIGH"),
-        help="edges of bands and bars over replicas",
-    )
-    plot.add_argument(
-        "--log", action=argparse.BooleanOptionalAction, help="log axis for the values; by default they decide"
-    )
-    plot.add_argument("--title", metavar="TEXT", help="title of the figures")
-    plot.add_argument(
-        "--target", type=number, metavar="X", help="of targets: the value of the metric that is to be reached"
-    )
-    plot.add_argument(
-        "--reference",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="of paired: a swept key and its value in the cells that all others are compared with; may be given again",
-    )
-    plot.add_argument("--out", metavar="DIR", help="where to; figures in the run folder by default")
 
 
 def _plot(asked: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import ANY, Commands, add_command, add_overrides, load_scenario, whole
+from p2psim.cli.arguments import ANY, OVERRIDES, Commands, add_command, load_scenario, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import complain, print_json, print_table
 
@@ -16,42 +16,31 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    run = add_command(
+    add_command(
         commands,
         "run",
         "run every cell and replica into a run folder",
         _run,
+        option("scenario SCENARIO", "a scenario file"),
+        option("--out DIR", "the run folder; runs/NAME by default"),
+        *OVERRIDES,
+        option("--jobs N", "number of processes; by default one a core if worth it", whole=(1, 10_000)),
+        option("--executor", "who does the work", choices=("local", "dask"), default="local"),
+        option("--scheduler ADDRESS", "of the Dask scheduler; without it a cluster is started here"),
+        option("--overwrite", "replace the results that the folder holds"),
+        option("--check-events", "check the invariants of every event stream"),
+        option("--cell I", "run this cell alone (with --replica)", whole=ANY),
+        option("--replica R", "run this replica alone (with --cell)", whole=ANY),
+        option(
+            "--progress",
+            "on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
+            choices=("bar", "json", "none"),
+            default="bar",
+        ),
+        option("--quiet", "no progress and no notices; warnings stay"),
         json="print the results as JSON",
         needs=("p2psim.runs.runner", "p2psim.runs.result"),
     )
-    run.add_argument("scenario", metavar="SCENARIO", help="a scenario file")
-    run.add_argument("--out", metavar="DIR", help="the run folder; runs/NAME by default")
-    add_overrides(run)
-    run.add_argument(
-        "--jobs",
-        type=whole("--jobs", 1, 10_000),
-        metavar="N",
-        help="number of processes; by default one a core if worth it",
-    )
-    run.add_argument("--executor", choices=("local", "dask"), default="local", help="who does the work")
-    run.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of the Dask scheduler; without it a cluster is started here"
-    )
-    run.add_argument("--overwrite", action="store_true", help="replace the results that the folder holds")
-    run.add_argument("--check-events", action="store_true", help="check the invariants of every event stream")
-    run.add_argument(
-        "--cell", type=whole("--cell", *ANY), metavar="I", help="run this cell alone (with --replica)"
-    )
-    run.add_argument(
-        "--replica", type=whole("--replica", *ANY), metavar="R", help="run this replica alone (with --cell)"
-    )
-    run.add_argument(
-        "--progress",
-        choices=("bar", "json", "none"),
-        default="bar",
-        help="on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
-    )
-    run.add_argument("--quiet", action="store_true", help="no progress and no notices; warnings stay")
 
 
 def _run(asked: argparse.Namespace) -> int:

@@ -2,22 +2,22 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command
+from p2psim.cli.arguments import Commands, add_command, option
 from p2psim.core.errors import FolderError
 from p2psim.core.printing import complain, print_json, print_table
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    verify = add_command(
+    add_command(
         commands,
         "verify",
         "recompute recorded runs with the plain reference",
         _verify,
+        option("run RUN", "a run folder, recorded with events: true"),
         json="print the differences as JSON",
         needs=("p2psim.runs.result",),
     )
-    verify.add_argument("run", metavar="RUN", help="a run folder, recorded with events: true")
 
 
 def _verify(asked: argparse.Namespace) -> int:

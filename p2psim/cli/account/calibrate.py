@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from p2psim.cli.account.options import (
+    ACCOUNTANT,
     MOST,
-    add_accountants,
-    add_noise,
+    NOISE,
     check_rate,
     chosen,
     downward,
@@ -17,34 +17,28 @@ from p2psim.cli.account.options import (
     share,
     upward,
 )
-from p2psim.cli.arguments import Commands, add_command, number, whole
+from p2psim.cli.arguments import Commands, add_command, number, one_of, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 
 
 def add(actions: Commands) -> None:
     """Add the action."""
-    calibrate = add_command(
+    add_command(
         actions,
         "calibrate",
         "the noise that keeps so many releases within a budget, or the releases that fit it",
         _account,
+        *NOISE,
+        one_of(
+            option("--count N", "releases with the same loss: tell the loss", whole=(-(2**63),)),
+            option("--loss L", "loss of each release: tell how many", number),
+        ),
+        option("--epsilon E", "ε of the budget", number, required=True),
+        option("--delta D", "δ of the budget; 0 by default", number, default=0.0),
+        ACCOUNTANT,
         json="print it as JSON",
     )
-    add_noise(calibrate)
-    asked = calibrate.add_mutually_exclusive_group(required=True)
-    asked.add_argument(
-        "--count",
-        type=whole("--count", -(2**63)),
-        metavar="N",
-        help="releases with the same loss: tell the loss",
-    )
-    asked.add_argument("--loss", type=number, metavar="L", help="loss of each release: tell how many")
-    calibrate.add_argument("--epsilon", type=number, required=True, metavar="E", help="ε of the budget")
-    calibrate.add_argument(
-        "--delta", type=number, default=0.0, metavar="D", help="δ of the budget; 0 by default"
-    )
-    add_accountants(calibrate)
 
 
 def _account(asked: argparse.Namespace) -> int:

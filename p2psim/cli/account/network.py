@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.account.options import positive, share, upward
-from p2psim.cli.arguments import Commands, add_command, number, whole
+from p2psim.cli.arguments import Commands, add_command, number, option
 from p2psim.core.errors import Fault, InputError, check_place
 from p2psim.core.printing import complain, print_json, print_table
 
@@ -30,29 +30,23 @@ MOST_IN_JSON = 300
 
 def add(actions: Commands) -> None:
     """Add the action."""
-    network = add_command(
+    add_command(
         actions,
         "network",
         "who learns what about whom when each adds Gaussian noise once and then all gossip",
         _account,
+        option("scenario SCENARIO", "a scenario file, for its graph", nargs="?"),
+        option("--topology YAML", "a graph instead: '{kind: ring, agents: 20}'"),
+        option("--seed S", "of a random --topology; 0 by default", whole=(), default=0),
+        option("--set KEY=VALUE", "as in p2psim run", repeated=True),
+        option("--steps T", "steps of x ← W x", whole=(), required=True),
+        option("--sigma S", "σ of the noise", number, required=True),
+        option("--sensitivity D", "L2 sensitivity Δ; 1 by default", number, default=1.0),
+        option("--delta D", "δ at which ε is told", number, required=True),
+        option("--colluders I,J,…", "agents whose views are added to everybody's"),
+        option("--out DIR", "where to draw the figures; none are drawn without"),
         json="print it as JSON",
     )
-    network.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, for its graph")
-    network.add_argument("--topology", metavar="YAML", help="a graph instead: '{kind: ring, agents: 20}'")
-    network.add_argument(
-        "--seed", type=whole("--seed"), default=0, metavar="S", help="of a random --topology; 0 by default"
-    )
-    network.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as in p2psim run")
-    network.add_argument(
-        "--steps", type=whole("--steps"), required=True, metavar="T", help="steps of x ← W x"
-    )
-    network.add_argument("--sigma", type=number, required=True, metavar="S", help="σ of the noise")
-    network.add_argument(
-        "--sensitivity", type=number, default=1.0, metavar="D", help="L2 sensitivity Δ; 1 by default"
-    )
-    network.add_argument("--delta", type=number, required=True, metavar="D", help="δ at which ε is told")
-    network.add_argument("--colluders", metavar="I,J,…", help="agents whose views are added to everybody's")
-    network.add_argument("--out", metavar="DIR", help="where to draw the figures; none are drawn without")
 
 
 def _account(asked: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import number
+from p2psim.cli.arguments import Option, number, one_of, option
 from p2psim.core.errors import InputError
 from p2psim.core.text_tables import BeyondFloatError, decimal
 
@@ -320,31 +320,29 @@ def check_rate(name: str, rate: float | None) -> None:
         raise InputError(f"{name}: must be above 0 and at most 1, got {rate:g}")
 
 
-def add_accountants(action: argparse.ArgumentParser) -> None:
-    """Add the names of accountants."""
-    action.add_argument(
-        "--accountant",
-        action="append",
-        metavar="NAME",
-        help="who adds up; may be given again; by default all that can; p2psim list accountant tells them",
-    )
+#: The names of accountants.
+ACCOUNTANT = option(
+    "--accountant NAME",
+    "who adds up; may be given again; by default all that can; p2psim list accountant tells them",
+    action="append",
+)
 
-
-def add_at(action: argparse.ArgumentParser, default: str = "") -> None:
-    """Add the δ or ε at which accounts are drawn up."""
-    at = action.add_mutually_exclusive_group(required=not default)
-    at.add_argument("--delta", type=number, metavar="D", help=f"tell ε at this δ{default}")
-    at.add_argument("--epsilon", type=number, metavar="E", help="tell δ at this ε")
-
-
-def add_noise(action: argparse.ArgumentParser) -> None:
-    """Add the noise and the sampling rate of releases."""
-    action.add_argument(
+#: The noise and the sampling rate of releases.
+NOISE = (
+    option(
         "--noise",
+        "of releases that do not name their own; pure: only ε₀ is known; laplace by default",
         default="laplace",
-        choices=("laplace", "gaussian", "discrete-laplace", "pure"),
-        help="of releases that do not name their own; pure: only ε₀ is known; laplace by default",
-    )
-    action.add_argument(
-        "--rate", type=number, metavar="Q", help="share of the records that each release samples"
+        choices=NOISES,
+    ),
+    option("--rate Q", "share of the records that each release samples", number),
+)
+
+
+def at_point(default: str = "") -> Option:
+    """Declare the δ or ε at which accounts are drawn up."""
+    return one_of(
+        option("--delta D", f"tell ε at this δ{default}", number),
+        option("--epsilon E", "tell δ at this ε", number),
+        required=not default,
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.account.options import (
+    ACCOUNTANT,
+    NOISE,
     EvaluationPoint,
     ReleaseList,
-    add_accountants,
-    add_at,
-    add_noise,
+    at_point,
     check_rate,
     chosen,
     listed,
@@ -21,7 +21,7 @@ from p2psim.cli.account.options import (
     read_list,
     upward,
 )
-from p2psim.cli.arguments import Commands, add_command, number, whole
+from p2psim.cli.arguments import Commands, add_command, number, one_of, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 
@@ -47,29 +47,24 @@ _NOTES = (
 
 def add(actions: Commands) -> None:
     """Add the action."""
-    releases = add_command(
+    add_command(
         actions,
         "releases",
         "what a list of releases costs, by every accountant",
         _account,
+        *NOISE,
+        one_of(
+            option("--loss LIST", "loss of each release: 0.1, or 0.1x50,0.2x10"),
+            option("--scale LIST", "scale of the noise instead, beside --sensitivity"),
+        ),
+        option("--sensitivity D", "Δ, for --scale; 1 by default", number),
+        option("--count N", "times that the list is repeated", whole=(1,), default=1),
+        at_point(),
+        ACCOUNTANT,
+        option("--plot FILE.png", "draw accountants against the number of releases (PNG and SVG)"),
+        option("--trade-off FILE.png", "draw δ against ε, and errors of any test (PNG and SVG)"),
         json="print it as JSON",
         epilog=_LIST,
-    )
-    add_noise(releases)
-    given = releases.add_mutually_exclusive_group(required=True)
-    given.add_argument("--loss", metavar="LIST", help="loss of each release: 0.1, or 0.1x50,0.2x10")
-    given.add_argument("--scale", metavar="LIST", help="scale of the noise instead, beside --sensitivity")
-    releases.add_argument("--sensitivity", type=number, metavar="D", help="Δ, for --scale; 1 by default")
-    releases.add_argument(
-        "--count", type=whole("--count", 1), default=1, metavar="N", help="times that the list is repeated"
-    )
-    add_at(releases)
-    add_accountants(releases)
-    releases.add_argument(
-        "--plot", metavar="FILE.png", help="draw accountants against the number of releases (PNG and SVG)"
-    )
-    releases.add_argument(
-        "--trade-off", metavar="FILE.png", help="draw δ against ε, and errors of any test (PNG and SVG)"
     )
 
 

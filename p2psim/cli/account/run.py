@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.account.options import EvaluationPoint, add_accountants, add_at, chosen, read_at, upward
-from p2psim.cli.arguments import ANY, Commands, add_command, whole
+from p2psim.cli.account.options import ACCOUNTANT, EvaluationPoint, at_point, chosen, read_at, upward
+from p2psim.cli.arguments import ANY, Commands, add_command, option
 from p2psim.core.errors import InputError, MissingPartError
 from p2psim.core.printing import print_json, print_table
 
@@ -23,17 +23,17 @@ MOST_RANGES = 5
 
 def add(actions: Commands) -> None:
     """Add the action."""
-    run = add_command(
+    add_command(
         actions,
         "run",
         "what the releases of a run cost, agent by agent, by every accountant",
         _account,
+        option("run RUN", "a run folder"),
+        at_point("; that of the run by default"),
+        ACCOUNTANT,
+        option("--cell I", "this cell alone", whole=ANY),
         json="print it as JSON",
     )
-    run.add_argument("run", metavar="RUN", help="a run folder")
-    add_at(run, "; that of the run by default")
-    add_accountants(run)
-    run.add_argument("--cell", type=whole("--cell", *ANY), metavar="I", help="this cell alone")
 
 
 def _account(asked: argparse.Namespace) -> int:
