@@ -227,12 +227,14 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
 
 #: Modules of figures whose name is not that of their own.
 _HOMES = {
-    "agents": "groups",
+    "agents": "bands",
     "collaboration": "alone",
     "curves": "bands",
     "epsilon": "power",
     "fitness": "bands",
+    "groups": "bands",
     "load": "network",
+    "paired": "finals",
     "size": "power",
 }
 

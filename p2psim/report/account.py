@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from p2psim.privacy.accounting.accountants import type_two_error
 from p2psim.privacy.network_privacy import Distance
 from p2psim.report import style
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 def draw_growth(
-    counts: Sequence[int], found: Mapping[str, np.ndarray], quantity: str, title: str, notes: Sequence[str]
+    counts: Sequence[int],
+    by_accountant: Mapping[str, np.ndarray],
+    quantity: str,
+    title: str,
+    notes: Sequence[str],
 ) -> Figure:
     """ε or δ by each accountant against the number of releases; call it within `p2psim.report.style.look`.
 
     Parameters
     ----------
     counts : sequence of int
-    found : mapping from accountant to ndarray, shape (counts,)
+    by_accountant : mapping from accountant to ndarray, shape (counts,)
         What is not finite is left out.
     quantity : str
         Label of the vertical axis, with what is held fixed.
@@ -36,24 +37,19 @@ def draw_growth(
     notes : sequence of str
         What must be said with every number.
     """
-    figure = style.new_figure()
-    axes = figure.add_subplot()
-    for index, (name, values) in enumerate(found.items()):
+    figure, axes = style.new_axes()
+    for index, (name, values) in enumerate(by_accountant.items()):
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
         axes.plot(counts, drawn, label=name, markersize=5, linewidth=1.6, **style.line_style(index))
     if len(counts) > 1:
         axes.set_xscale("log")
         axes.set_yscale("log")
-    axes.set_xlabel("releases (number)")
-    axes.set_ylabel(quantity)
-    style.add_title(axes, title)
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, notes)
+    style.finish(figure, axes, "releases (number)", quantity, title, notes)
     return figure
 
 
 def draw_trade_off(
-    epsilons: np.ndarray, found: Mapping[str, np.ndarray], title: str, notes: Sequence[str]
+    epsilons: np.ndarray, by_accountant: Mapping[str, np.ndarray], title: str, notes: Sequence[str]
 ) -> Figure:
     """δ against ε, and the errors that any test of one record must make; call it within `p2psim.report.style.look`.
 
@@ -63,7 +59,7 @@ def draw_trade_off(
     ----------
     epsilons : ndarray, shape (m,)
         Rising.
-    found : mapping from accountant to ndarray, shape (m,)
+    by_accountant : mapping from accountant to ndarray, shape (m,)
         δ at each of them.
     title : str
     notes : sequence of str
@@ -71,31 +67,17 @@ def draw_trade_off(
     figure = style.new_figure(10.4, 4.6)
     left, right = figure.subplots(1, 2)
     alpha = np.linspace(0, 1, 401)
-    for index, (name, delta) in enumerate(found.items()):
-        look = style.line_style(index)
-        every = max(1, epsilons.size // 12)
-        left.plot(
-            epsilons,
-            np.where(delta > 0, delta, np.nan),
-            label=name,
-            markersize=5,
-            linewidth=1.6,
-            markevery=every,
-            **look,
-        )
-        right.plot(
-            alpha, type_two_error(epsilons, delta, alpha), markersize=5, linewidth=1.6, markevery=40, **look
-        )
+    sizes = {"markersize": 5, "linewidth": 1.6}
+    every = max(1, epsilons.size // 12)
+    for index, (name, delta) in enumerate(by_accountant.items()):
+        look, drawn = style.line_style(index) | sizes, np.where(delta > 0, delta, np.nan)
+        left.plot(epsilons, drawn, label=name, markevery=every, **look)
+        right.plot(alpha, type_two_error(epsilons, delta, alpha), markevery=40, **look)
     right.plot([0, 1], [1, 0], color="0.6", linewidth=1)
     left.set_yscale("log")
-    left.set_xlabel("ε")
-    left.set_ylabel("δ")
-    right.set_xlabel("false alarms α of a test of one record")
-    right.set_ylabel("least share of misses")
-    right.set_aspect("equal")
-    style.add_title(left, title)
-    style.add_legend(figure, left)
-    style.add_footnote(figure, [*notes, "right: on the grey line no test does better than guessing"])
+    right.set(xlabel="false alarms α of a test of one record", ylabel="least share of misses", aspect="equal")
+    remarks = [*notes, "right: on the grey line no test does better than guessing"]
+    style.finish(figure, left, "ε", "δ", title, remarks)
     return figure
 
 
@@ -110,7 +92,7 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PairwisePrivacy:
     """What is drawn.
 
     Attributes
@@ -136,7 +118,7 @@ class Drawn:
     notes: Sequence[str] = ()
 
 
-def draw_network_privacy(drawn: Drawn) -> dict[str, Figure]:
+def draw_network_privacy(drawn: PairwisePrivacy) -> dict[str, Figure]:
     """Figures by the stem of their files; call it within `p2psim.report.style.look`."""
     figures = {"network-privacy-pairs": _pairs(drawn)}
     if drawn.distances:
@@ -144,10 +126,9 @@ def draw_network_privacy(drawn: Drawn) -> dict[str, Figure]:
     return figures
 
 
-def _pairs(drawn: Drawn) -> Figure:
+def _pairs(drawn: PairwisePrivacy) -> Figure:
     """Colour is the share, which no choice of σ, Δ or δ changes; ε stands beside it on the colour bar."""
-    figure = style.new_figure(7.0, 5.4)
-    axes = figure.add_subplot()
+    figure, axes = style.new_axes(7.0, 5.4)
     image = axes.imshow(
         drawn.share, vmin=0, vmax=1, cmap="viridis", interpolation="nearest", aspect="equal", origin="upper"
     )
@@ -156,8 +137,7 @@ def _pairs(drawn: Drawn) -> Figure:
     if n <= _NAMED:
         axes.set_xticks(range(n))
         axes.set_yticks(range(n))
-    axes.set_xlabel("agent u whose data are protected")
-    axes.set_ylabel("agent v who looks")
+    axes.set(xlabel="agent u whose data are protected", ylabel="agent v who looks")
     axes.set_title(style.wrapped(f"who learns what about whom: {drawn.title}", _WRAP), loc="left")
     bar = figure.colorbar(image, ax=axes, ticks=SHARES)
     named = zip(SHARES, drawn.scale, strict=True)
@@ -167,32 +147,18 @@ def _pairs(drawn: Drawn) -> Figure:
     return figure
 
 
-def _curve(drawn: Drawn) -> Figure:
+def _curve(drawn: PairwisePrivacy) -> Figure:
     """Mean ε over the pairs at each distance, and from the least to the largest."""
-    figure = style.new_figure()
-    axes = figure.add_subplot()
-    look = style.line_style(0)
+    figure, axes = style.new_axes()
+    look, largest = style.line_style(0), style.line_style(3)
     hops = [row.hops for row in drawn.distances]
-    axes.fill_between(
-        hops,
-        [row.least for row in drawn.distances],
-        [row.most for row in drawn.distances],
-        color=look["color"],
-        alpha=0.15,
-        linewidth=0,
-        label="least to largest",
-    )
+    least, most = [row.least for row in drawn.distances], [row.most for row in drawn.distances]
+    style.shade(axes, hops, least, most, look["color"], label="least to largest")
     axes.plot(hops, [row.mean for row in drawn.distances], label="mean over pairs", markersize=6, **look)
-    largest = style.line_style(3)
-    axes.plot(
-        hops, [row.most for row in drawn.distances], label="largest", markersize=5, linewidth=1, **largest
-    )
+    axes.plot(hops, most, label="largest", markersize=5, linewidth=1, **largest)
     if len(hops) <= _NAMED:
         axes.set_xticks(hops)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("distance (hops)")
-    axes.set_ylabel(f"ε at δ = {drawn.delta:g}")
-    style.add_title(axes, f"what is learned at a distance: {drawn.title}")
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, drawn.notes)
+    title = f"what is learned at a distance: {drawn.title}"
+    style.finish(figure, axes, "distance (hops)", f"ε at δ = {drawn.delta:g}", title, drawn.notes)
     return figure

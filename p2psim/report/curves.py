@@ -1,32 +1,31 @@
 """Percentile curves over replicas (and agents), and final values, from the tidy metrics table."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from p2psim.report.source import BAND, Against, Source, as_text, named
+from p2psim.report.source import BAND, Against, Float, Source, as_text, named
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Float = NDArray[np.float64]
 
 #: Points of the common grid of an axis on which replicas have no points in common.
 POINTS, UNEVEN = 201, ("time", "epsilon")
 
 
 @dataclass(frozen=True)
-class Curve:
+class MetricCurve:
     """Median and band along one line.
 
     Attributes
     ----------
     label : str
         What distinguishes the line from the others; empty when there is only one.
+    model : str
+        ``main``, or the name of a baseline.
     x : ndarray, shape (m,)
         Steps or times.
     low, median, high : ndarray, shape (m,)
@@ -42,6 +41,7 @@ class Curve:
     """
 
     label: str
+    model: str
     x: Float
     low: Float
     median: Float
@@ -68,6 +68,12 @@ def quartiles(values: Float, band: tuple[float, float] = BAND) -> Float:
     return out
 
 
+def quartiles_of(samples: Sequence[Float], band: tuple[float, float] = BAND) -> Float:
+    """The same of samples that may differ in size, shape (3, samples)."""
+    each = [quartiles(np.asarray(sample, dtype=float)[None, :], band)[:, 0] for sample in samples]
+    return np.array(each).reshape(-1, 3).T
+
+
 def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], str]:
     """A short label for each distinct row (value of each key…, model) of a table."""
     shown = short_names(keys)
@@ -81,6 +87,25 @@ def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], 
             parts.append(str(row[-1]))
         out[row] = ", ".join(parts)
     return out
+
+
+def labelled(
+    table: "pd.DataFrame", keys: Sequence[str], by: Sequence[str] = ()
+) -> "Iterator[tuple[str, str, pd.DataFrame]]":
+    """Label, model and rows of each part of a table: by keys and model in their order, or sorted by other columns."""
+    named = labels(keys, table)
+    columns = list(by) or [*keys, "model"]
+    for _, part in table.groupby(columns, sort=bool(by), observed=True, dropna=bool(by)):
+        head = tuple(part[[*keys, "model"]].iloc[0])
+        yield named[head], str(head[-1]), part
+
+
+def samples_by(table: "pd.DataFrame", key: str) -> tuple[Float, list[Float]]:
+    """Numbers in a column in rising order, and the values of the rows that have each."""
+    parts = [
+        (float(str(x)), part["value"].to_numpy(dtype=float)) for x, part in table.groupby(key, sort=True)
+    ]
+    return np.array([x for x, _ in parts]), [values for _, values in parts]
 
 
 def short_names(keys: Sequence[str]) -> list[str]:
@@ -117,48 +142,29 @@ def _split(text: str) -> tuple[str, list[str]]:
     return match[1], [*keys, inside[start:].strip()]
 
 
-def curves(source: Source, metric: str) -> list[Curve]:
+def curves(source: Source, metric: str) -> list[MetricCurve]:
     """One curve for each cell and model of a metric, in the order of the cells; equal baselines of cells only once."""
-    rows = source.placed_rows(metric).copy()
-    # A null agent marks a global metric; grouping needs a value, and no agent has this one.
-    rows["agent"] = rows["agent"].astype("Int64").fillna(-9).astype("int64")
+    rows = source.placed_rows(metric)
+    out = []
     # Baselines and numbers of one cell; a step may be recorded twice when nothing was committed between.
-    named = labels(source.swept, rows)
-    out: list[Curve] = []
-    models: list[str] = []
-    for _, group in rows.groupby(["cell", "model"], sort=True, observed=True):
-        first = tuple(group[[*source.swept, "model"]].iloc[0])
+    for label, model, group in labelled(rows, source.swept, ["cell", "model"]):
         x, values, held = _on_one_grid(group, source.against)
-        model = str(first[-1])
         low, median, high = quartiles(values, source.band)
+        replicas, agents = group["replica"].nunique(), group["agent"].nunique(dropna=False)
         bad = group.loc[~np.isfinite(group["value"].to_numpy(dtype=float)), "replica"].nunique()
-        out.append(
-            Curve(
-                label=named[first],
-                x=x,
-                low=low,
-                median=median,
-                high=high,
-                mean=values.mean(axis=1),
-                replicas=group["replica"].nunique(),
-                not_finite=bad,
-                held=held,
-                agents=group["agent"].nunique(),
-            )
-        )
-        models.append(model)
-    return _once(out, models)
+        mean = values.mean(axis=1)
+        out.append(MetricCurve(label, model, x, low, median, high, mean, replicas, bad, held, agents))
+    return _once(out)
 
 
-def _once(drawn: list[Curve], models: list[str]) -> list[Curve]:
+def _once(drawn: list[MetricCurve]) -> list[MetricCurve]:
     """Draw a baseline that is the same in all cells only once, and name it by its model."""
     out = []
-    for model in dict.fromkeys(models):
-        same = [curve for curve, its in zip(drawn, models, strict=True) if its == model]
+    for model in dict.fromkeys(curve.model for curve in drawn):
+        same = [curve for curve in drawn if curve.model == model]
         ends = {(curve.low[-1], curve.median[-1], curve.high[-1]) for curve in same}
         if model != "main" and len(same) > 1 and len(ends) == 1:
-            longest = max(same, key=lambda curve: curve.x[-1])
-            out.append(replace(longest, label=model))
+            out.append(replace(max(same, key=lambda curve: curve.x[-1]), label=model))
         else:
             out += same
     return out
@@ -168,7 +174,7 @@ def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float,
     """Values (grid, replica), means over agents, each held at its last record, and how many replicas end early."""
     parts = [
         (replica, part.sort_values(["step", "time"], kind="stable"))
-        for (replica, _), part in group.groupby(["replica", "agent"], sort=True)
+        for (replica, _), part in group.groupby(["replica", "agent"], sort=True, dropna=False)
     ]
     xs = [part["x"].to_numpy(dtype=float) for _, part in parts]
     end = max(x[-1] for x in xs)
@@ -195,10 +201,8 @@ def finals(source: Source, metric: str) -> "pd.DataFrame":
     rows = source.rows(metric)
     by = ["cell", "model", "replica"]
     last = rows["step"] == rows.groupby(by, observed=True)["step"].transform("max")
-    kept = rows[last].copy()
-    kept["agent"] = kept["agent"].astype("Int64").fillna(-9).astype("int64")
     # One step may be recorded more than once, at different times: the last counts.
-    kept = kept.sort_values("time", kind="stable").drop_duplicates([*by, "agent"], keep="last")
+    kept = rows[last].sort_values("time", kind="stable").drop_duplicates([*by, "agent"], keep="last")
     aggregated = kept.groupby(by, sort=True, observed=True)["value"].agg(lambda v: v.mean(skipna=False))
     head = kept.drop_duplicates("cell").set_index("cell")[source.swept]
     return aggregated.reset_index().join(head, on="cell")

@@ -1,12 +1,11 @@
 """What must be said under a figure: flags of the ledger, and what could not be drawn as it is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from p2psim.report.curves import Curve
+from p2psim.report.curves import MetricCurve
 from p2psim.report.source import Source
 from p2psim.scenario import notices
 
@@ -42,10 +41,10 @@ def run_notes(source: Source) -> list[str]:
         if source.says("learning.algorithm.kind") == "async-star"
         else ""
     )
-    if _form(source) == "printed":
-        out.append(f"Form printed: the update as the paper prints it{wrong}.")
-    elif "learning.algorithm.form" in source.swept:
+    if "learning.algorithm.form" in source.swept:
         out.append(f"Form printed is the update as the paper prints it{wrong}.")
+    elif source.says("learning.algorithm.form") == "printed":
+        out.append(f"Form printed: the update as the paper prints it{wrong}.")
     return out + _warnings(source)
 
 
@@ -56,12 +55,6 @@ def _warnings(source: Source) -> list[str]:
     return telling[:MOST_WARNINGS] + ([f"{more} more such warnings: see manifest.json."] if more > 0 else [])
 
 
-def _form(source: Source) -> Any:
-    if "learning.algorithm.form" in source.swept:
-        return None
-    return source.says("learning.algorithm.form")
-
-
 def _scale(source: Source) -> str:
     if "privacy.scale_records" in source.swept:
         values = sorted(source.metrics["privacy.scale_records"].unique())
@@ -70,7 +63,7 @@ def _scale(source: Source) -> str:
     return "several" if value is None else f"{value:g}"
 
 
-def curve_notes(drawn: Sequence[Curve], log: bool, source: Source) -> list[str]:
+def curve_notes(drawn: Sequence[MetricCurve], log: bool, source: Source) -> list[str]:
     """Notes on curves: what line and band are, and replicas or values that cannot be seen in them."""
     agents = max(c.agents for c in drawn)
     held_by = replicas([c.replicas for c in drawn])
@@ -121,8 +114,8 @@ def of(label: str) -> str:
 
 def replicas(counts: Sequence[int]) -> str:
     """``1 replica``, or ``18 to 20 replicas`` where counts differ."""
-    told = between(counts)
-    return f"{told} replica{'' if told == '1' else 's'}"
+    number = between(counts)
+    return f"{number} replica{'' if number == '1' else 's'}"
 
 
 def between(counts: Sequence[int]) -> str:

@@ -1,6 +1,6 @@
 """What a figure is drawn from: the tables of a run, and what its scenario says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -27,7 +27,7 @@ FITNESS = "relative_fitness"
 
 
 @dataclass(frozen=True)
-class Asked:
+class FigureRequest:
     """What is to be drawn, in the words of a scenario's ``figure``; ``None`` leaves the choice to the kind."""
 
     kind: str | None = None
@@ -124,17 +124,11 @@ class Source:
         InputError
             If the run did not record it.
         """
-        found = self.metrics[self.metrics["metric"] == metric]
-        if found.empty:
-            raise InputError(
-                f"the run did not record the metric {metric!r}; "
-                + (
-                    f"it has {', '.join(self.recorded())}"
-                    if len(self.metrics)
-                    else "it has no metrics at all"
-                )
-            )
-        return found
+        rows = self.metrics[self.metrics["metric"] == metric]
+        if rows.empty:
+            recorded = ", ".join(self.recorded()) or "no metrics at all"
+            raise InputError(f"the run did not record the metric {metric!r}; it has {recorded}")
+        return rows
 
     def placed_rows(self, metric: str) -> "pd.DataFrame":
         """Rows of one metric with their place on the horizontal axis in the column ``x``.
@@ -147,16 +141,16 @@ class Source:
         InputError
             If the run did not record the metric, or what it is to be drawn against, or nothing has a place.
         """
-        found = self.rows(metric)
-        of_all = found["agent"].isna()
+        rows = self.rows(metric)
+        of_all = rows["agent"].isna()
         if of_all.any():
-            found = found[of_all]
+            rows = rows[of_all]
         if self.against not in MEASURED_AXES:
-            return found.assign(x=found[self.against].astype(float))
+            return rows.assign(x=rows[self.against].astype(float))
         by = ["cell", "replica", "step", "time"]
         axis = self.rows(MEASURED_AXES[self.against])
         places = axis[axis["model"] == "main"].drop_duplicates(by).set_index(by)["value"]
-        placed = found.join(places.rename("x"), on=by)
+        placed = rows.join(places.rename("x"), on=by)
         placed = placed[placed["x"].abs() < float("inf")]
         if placed.empty:
             raise InputError(f"{metric} has no value where {MEASURED_AXES[self.against]} is finite")
@@ -183,20 +177,20 @@ class Source:
             value = value.get(step) if isinstance(value, Mapping) else None
         return value
 
-    def showing(self, asked: "Asked") -> "Source":
+    def showing(self, request: FigureRequest) -> "Source":
         """The same tables, to be drawn as asked."""
-        along = asked.against is None or asked.against in AGAINST
+        along = request.against is None or request.against in AGAINST
         return replace(
             self,
-            metric=asked.metric,
-            against=cast("Against", asked.against or "step") if along else "step",
-            key=None if along else asked.against,
-            target=asked.target,
-            reference=asked.reference,
-            agent=asked.agent,
-            band=asked.quantile,
-            log=asked.log,
-            heading=asked.title,
+            metric=request.metric,
+            against=cast("Against", request.against or "step") if along else "step",
+            key=None if along else request.against,
+            target=request.target,
+            reference=request.reference,
+            agent=request.agent,
+            band=request.quantile,
+            log=request.log,
+            heading=request.title,
         )
 
     def check_swept(self, key: str) -> None:
@@ -218,27 +212,21 @@ class Source:
         table = self.metrics.drop_duplicates("cell").sort_values("cell")
         out = []
         for value in dict.fromkeys(table[key].tolist()):
-            cells = table.loc[table[key] == value, "cell"]
+            part = self.of_cells(table.loc[table[key] == value, "cell"])
             out.append(
-                replace(
-                    self,
-                    metrics=self.metrics[self.metrics["cell"].isin(cells)].drop(columns=key),
-                    ledger=self.ledger[self.ledger["cell"].isin(cells)],
-                    agents=self.agents[self.agents["cell"].isin(cells)],
-                    events=None if self.events is None else self.events[self.events["cell"].isin(cells)],
-                    fixed={**self.fixed, key: value},
-                )
+                replace(part, metrics=part.metrics.drop(columns=key), fixed={**self.fixed, key: value})
             )
         return out
 
+    def of_cells(self, cells: "Iterable[int]") -> "Source":
+        """The tables of some cells alone."""
+        tables = {name: getattr(self, name) for name in ("metrics", "ledger", "agents", "events")}
+        return replace(
+            self, **{name: t[t["cell"].isin(cells)] for name, t in tables.items() if t is not None}
+        )
 
-def source(
-    result: Any,
-    metric: str | None = None,
-    against: Against = "step",
-    target: float | None = None,
-    reference: Mapping[str, Any] | None = None,
-) -> Source:
+
+def source(result: Any, metric: str | None = None, **words: Any) -> Source:
     """Read what figures need from a result: anything with the attributes of `p2psim.Result`.
 
     Parameters
@@ -247,22 +235,20 @@ def source(
         Has DataFrames ``metrics``, ``ledger``, ``agents``, ``events`` (or None), a mapping ``manifest`` and
         a ``path``; the scenario is taken from ``scenario`` or from ``scenario.yaml`` in the path. Labels of
         swept parts, if it has ``labels``, take the place of the columns' values.
-    metric, against, target, reference
-        As in `Source`.
+    metric, **words
+        What is to be drawn, as in `Source`.
     """
     return Source(
-        metrics=relabelled(result.metrics, getattr(result, "labels", {})),
-        ledger=result.ledger,
-        agents=result.agents,
-        events=result.events,
-        manifest=result.manifest,
-        scenario=_scenario(result),
-        metric=metric,
-        against=against,
+        relabelled(result.metrics, getattr(result, "labels", {})),
+        result.ledger,
+        result.agents,
+        result.events,
+        result.manifest,
+        _scenario(result),
+        metric,
         warnings=tuple(getattr(result, "warnings", ())),
-        target=target,
-        reference=reference or {},
         result=result,
+        **words,
     )
 
 

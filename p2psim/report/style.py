@@ -2,20 +2,31 @@
 
 import io
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FixedLocator,
+    Formatter,
+    LogFormatterMathtext,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 from numpy.typing import ArrayLike
 
 from p2psim.core.errors import InputError
 from p2psim.core.files import write_bytes
 from p2psim.scenario.record import label_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Dots per inch of the PNG files.
 DPI = 150
@@ -54,17 +65,12 @@ def metric_label(metric: str) -> str:
 
 def wrapped(text: str, width: int = 42) -> str:
     """Text in lines that fit beside the axes of a figure of usual height."""
-    import textwrap
-
     return "\n".join(textwrap.wrap(text, width))
 
 
 @contextmanager
 def look() -> Iterator[None]:
     """Draw and save inside this; the caller's own settings are untouched."""
-    import matplotlib as mpl
-    import seaborn as sns
-
     # Any: matplotlib's stubs list every key, and differ between versions.
     settings: Any = {
         **sns.axes_style("whitegrid"),
@@ -87,8 +93,6 @@ def look() -> Iterator[None]:
 
 def line_style(index: int) -> dict[str, Any]:
     """Colour, dashes and marker of the line with this number."""
-    import seaborn as sns
-
     # The palette's tenth colour repeats its first in grey; yellow (9th) is too light for thin lines.
     palette = sns.color_palette("colorblind", 10)
     order = (0, 1, 2, 3, 4, 9, 5, 7, 6)
@@ -99,36 +103,52 @@ def line_style(index: int) -> dict[str, Any]:
     }
 
 
-def new_figure(width: float = 7.6, height: float = 4.6) -> "Figure":
-    """An empty figure that no window owns, so that nothing has to be closed."""
-    from matplotlib.figure import Figure
+def plain_line(index: int) -> dict[str, Any]:
+    """Colour and dashes of the line with this number, without its marker."""
+    look = line_style(index)
+    del look["marker"]
+    return look
 
+
+def shade(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: Any, **more: Any) -> None:
+    """Fill a band in the light colour of its line."""
+    axes.fill_between(x, low, high, **{"color": color, "alpha": 0.15, "linewidth": 0, **more})
+
+
+def mark(axes: Axes, x: ArrayLike, y: ArrayLike, marker: str, size: float, color: Any, **more: Any) -> None:
+    """Draw points without a line."""
+    axes.plot(x, y, linestyle="none", marker=marker, markersize=size, color=color, **more)
+
+
+def new_figure(width: float = 7.6, height: float = 4.6) -> Figure:
+    """An empty figure that no window owns, so that nothing has to be closed."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def add_title(axes: "Axes", text: str) -> None:
+def new_axes(width: float = 7.6, height: float = 4.6) -> tuple[Figure, Axes]:
+    """An empty figure of one panel."""
+    figure = new_figure(width, height)
+    return figure, figure.add_subplot()
+
+
+def add_title(axes: Axes, text: str) -> None:
     """Write a title above the left end of axes, in lines that fit above axes of the usual width."""
     axes.set_title(wrapped(text, int(TITLE_WIDTH / TITLE_CHARACTER)), loc="left")
 
 
-def plain_ticks(axes: "Axes", values: ArrayLike) -> None:
+def plain_ticks(axes: Axes, values: ArrayLike) -> None:
     """Name the values of a log axis that were run, as long as there is room for them."""
-    import numpy as np
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     ticks = np.unique(np.asarray(values, dtype=float))
     logs = np.log(ticks)
     if not 2 <= len(logs) <= 12 or np.diff(logs).min() < 0.07 * np.ptp(logs):
         return
     axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_major_formatter(_short)
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def number_axis(axes: "Axes", values: ArrayLike) -> None:
+def number_axis(axes: Axes, values: ArrayLike) -> None:
     """Ticks of a horizontal axis of numbers: logarithmic where they are positive and span more than `WIDE`."""
-    import numpy as np
-
     numbers = np.asarray(values, dtype=float)
     if numbers.min() > 0 and numbers.max() >= WIDE * numbers.min():
         axes.set_xscale("log")
@@ -137,14 +157,12 @@ def number_axis(axes: "Axes", values: ArrayLike) -> None:
         few_ticks(axes)
 
 
-def log_ticks(axes: "Axes") -> None:
+def log_ticks(axes: Axes) -> None:
     """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, of a long one powers alone."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 5000 * low else (1,)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_major_formatter(_short)
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
@@ -158,8 +176,6 @@ def key_label(key: str) -> str:
 
 def is_log(asked: bool | None, values: ArrayLike) -> bool:
     """Whether values have a log axis: as asked, or where they are positive and span more than a factor of `DECADES`."""
-    import numpy as np
-
     if asked is not None:
         return asked
     finite = np.asarray(values, dtype=float)
@@ -167,32 +183,27 @@ def is_log(asked: bool | None, values: ArrayLike) -> bool:
     return bool(finite.size) and bool(finite.min() > 0) and bool(finite.max() > DECADES * finite.min())
 
 
-def few_ticks(axes: "Axes") -> None:
+def few_ticks(axes: Axes) -> None:
     """Ticks of a linear horizontal axis, few enough for their numbers, with thousands set apart."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_major_formatter(_short)
 
 
-def few_decades(axes: "Axes", values: ArrayLike) -> None:
+def few_decades(axes: Axes, values: ArrayLike) -> None:
     """Name ticks of a log axis by plain numbers when the values span little more than a decade."""
-    import numpy as np
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
     numbers = np.asarray(values, dtype=float)
     numbers = numbers[np.isfinite(numbers) & (numbers > 0)]
     if numbers.max() > 20 * numbers.min():
         return
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 6, 7, 8, 9)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def _short(value: float) -> str:
+def _short(value: float, _: float) -> str:
     return f"{value:,.0f}" if value >= 1000 and value == round(value) else f"{value:g}"
 
 
-def add_legend(figure: "Figure", axes: "Axes") -> None:
+def add_legend(figure: Figure, axes: Axes) -> None:
     """Put the legend beside the axes, where it covers no data; long names take several lines.
 
     The figure grows for it, not the axes shrink. Handles are long enough to tell dashes apart.
@@ -226,10 +237,8 @@ def broken(name: str) -> list[str]:
     return lines
 
 
-def add_footnote(figure: "Figure", notes: Sequence[str]) -> None:
+def add_footnote(figure: Figure, notes: Sequence[str]) -> None:
     """Write notes under the figure, wrapped to its width."""
-    import textwrap
-
     if not notes:
         return
     # At 7.5 points a character is about .064 inch wide.
@@ -241,7 +250,15 @@ def add_footnote(figure: "Figure", notes: Sequence[str]) -> None:
     figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color="0.25", linespacing=1.35)
 
 
-def save_all(figures: Mapping[str, "Figure"], folder: Path | str) -> list[Path]:
+def finish(figure: Figure, axes: Axes, x: str, y: str, title: str, notes: Sequence[str]) -> None:
+    """Write the labels, title, legend and notes of a figure of one panel."""
+    axes.set(xlabel=x, ylabel=y)
+    add_title(axes, title)
+    add_legend(figure, axes)
+    add_footnote(figure, notes)
+
+
+def save_all(figures: Mapping[str, Figure], folder: Path | str) -> list[Path]:
     """Save figures by the stems of their files, in a folder that is made where there is none.
 
     Raises
@@ -257,7 +274,7 @@ def save_all(figures: Mapping[str, "Figure"], folder: Path | str) -> list[Path]:
     return [path for stem, figure in figures.items() for path in save(figure, into, stem)]
 
 
-def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
+def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     """Write PNG and SVG, each whole or not at all, the same bytes for the same figure."""
     _plain_powers(figure)
     paths = []
@@ -274,27 +291,26 @@ def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-def _plain_powers(figure: "Figure") -> None:
+class _PlainPowers(Formatter):
+    """The same labels in plain text: which ticks are labelled follows from the ticks that there are."""
+
+    def __init__(self, inner: LogFormatterMathtext) -> None:
+        self.inner = inner
+
+    def set_locs(self, locs: Any) -> None:
+        self.inner.set_locs(locs)
+
+    def __call__(self, value: float, position: int | None = None) -> str:
+        inside = re.sub(r"[$]|\\mathdefault", "", self.inner(value, position)).replace("\\times", "·")
+        inside = re.sub(r"\^\{([-0-9]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), inside)
+        return re.sub(r"[{} ]", "", inside).replace("-", "−")
+
+
+def _plain_powers(figure: Figure) -> None:
     """Write the powers of ten of log axes as Unicode, since formulas are not parsed (see `look`)."""
-    from matplotlib.ticker import Formatter, LogFormatterMathtext
-
-    class Plain(Formatter):
-        """The same labels in plain text: which ticks are labelled follows from the ticks that there are."""
-
-        def __init__(self, inner: LogFormatterMathtext) -> None:
-            self.inner = inner
-
-        def set_locs(self, locs: Any) -> None:
-            self.inner.set_locs(locs)
-
-        def __call__(self, value: float, position: int | None = None) -> str:
-            inside = re.sub(r"[$]|\\mathdefault", "", self.inner(value, position)).replace("\\times", "·")
-            inside = re.sub(r"\^\{([-0-9]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), inside)
-            return re.sub(r"[{} ]", "", inside).replace("-", "−")
-
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(major := axis.get_major_formatter(), LogFormatterMathtext):
-                axis.set_major_formatter(Plain(major))
+                axis.set_major_formatter(_PlainPowers(major))
             if isinstance(minor := axis.get_minor_formatter(), LogFormatterMathtext):
-                axis.set_minor_formatter(Plain(minor))
+                axis.set_minor_formatter(_PlainPowers(minor))

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from p2psim.core.errors import InputError
+from p2psim.report.figures.bands import draw_agents
 from p2psim.report.figures.finals import draw_finals
-from p2psim.report.figures.groups import draw_agents
 from p2psim.report.source import Source
 
 AGENTS = 80

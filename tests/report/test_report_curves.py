@@ -9,8 +9,8 @@ from made_up_run import FACTORS, psi, run
 
 from p2psim.core.errors import InputError
 from p2psim.report.curves import curves, finals, labels, quartiles
+from p2psim.report.figures.power import straight_part
 from p2psim.report.notes import curve_notes
-from p2psim.report.points import straight_part
 from p2psim.report.source import as_text, source
 
 

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from p2psim.core.errors import InputError
-from p2psim.report.figures.bands import draw_curves
-from p2psim.report.figures.groups import draw_groups
+from p2psim.report.figures.bands import draw_curves, draw_groups
 from p2psim.report.source import Source
 
 LEVELS = {

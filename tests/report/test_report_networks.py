@@ -11,8 +11,8 @@ import p2psim
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 from p2psim.report import draw
+from p2psim.report.figures.finals import draw_paired
 from p2psim.report.figures.network import draw_load, draw_network
-from p2psim.report.figures.paired import draw_paired
 from p2psim.report.figures.targets import draw_targets, lines
 from p2psim.report.source import Source, source
 
@@ -75,7 +75,7 @@ def of_cell(result: p2psim.Result, metric: str, cell: int) -> np.ndarray:
 @pytest.mark.usefixtures("look")
 def test_targets_are_drawn_where_replicas_reach_them(result: p2psim.Result) -> None:
     target = float(np.median(of_cell(result, "relative_fitness", 0)))
-    asked = source(result, "relative_fitness", "time", target=target)
+    asked = source(result, "relative_fitness", against="time", target=target)
     drawn = {line.label: line for line in lines(asked, "relative_fitness", target)}
     told = result.time_to("relative_fitness", target)
     for (kind, airtime), mine in told.groupby(["network.channel.collision", "network.channel.airtime"]):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from p2psim.report.points import FEWEST, slope_interval
+from p2psim.report.figures.power import FEWEST, slope_interval
 
 X = np.array([1.0, 10.0, 100.0])
 REPLICAS = [np.arange(7)] * 3

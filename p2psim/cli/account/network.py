@@ -138,7 +138,7 @@ def _draw(
 
     from p2psim.privacy.network_privacy import by_distance, epsilons
     from p2psim.report import style
-    from p2psim.report.account import SHARES, Drawn, draw_network_privacy
+    from p2psim.report.account import SHARES, PairwisePrivacy, draw_network_privacy
 
     folder = Path(asked.out)
     try:
@@ -146,7 +146,7 @@ def _draw(
     except OSError as error:
         raise InputError(f"--out: cannot write into {folder}: {error.strerror or error}") from None
     colluding = f", colluding with {asked.colluders}" if asked.colluders else ""
-    drawn = Drawn(
+    drawn = PairwisePrivacy(
         found.share,
         epsilons(np.array(SHARES), ratio, delta),
         by_distance(epsilons(found.share, ratio, delta), hops),

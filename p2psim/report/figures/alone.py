@@ -5,25 +5,24 @@ owner against its number of records (F, hospitals).
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError, check_place
 from p2psim.report import notes, style
-from p2psim.report.curves import finals, labels, quartiles
+from p2psim.report.curves import finals, labelled, quartiles_of, samples_by
 from p2psim.report.figures.finals import swept_number
+from p2psim.report.panels import finish
 from p2psim.report.source import FITNESS, Float, Source
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ALONE = "isolated_fitness"
 
 
 @dataclass(frozen=True)
-class Line:
+class FitnessCurve:
     """One line: what all reach together, and what owners reach alone.
 
     Attributes
@@ -51,7 +50,7 @@ class Line:
         return self.median < self.alone
 
 
-def draw_collaboration(source: Source) -> "dict[str, Figure]":
+def draw_collaboration(source: Source) -> dict[str, Figure]:
     """Medians with bars, a line for each combination of the other swept keys; dotted: alone.
 
     Raises
@@ -62,35 +61,33 @@ def draw_collaboration(source: Source) -> "dict[str, Figure]":
     """
     drawn = lines(source)
     key = str(source.key)
-    figure = style.new_figure(8.4, 4.8)
-    axes = figure.add_subplot()
-    every = np.concatenate([part for line in drawn for part in (line.low, line.high, line.alone)])
-    log = bool(np.nanmin(every) > 0) if source.log is None else source.log
+    word = key.split(".")[-1]
+    figure, axes = style.new_axes(8.4, 4.8)
+    values = np.concatenate([part for line in drawn for part in (line.low, line.high, line.alone)])
+    log = bool(np.nanmin(values) > 0) if source.log is None else source.log
     if log:
         axes.set_yscale("log", nonpositive="mask")
     alike = _alike(drawn)
+    dots: dict[str, Any] = {"linestyle": ":", "linewidth": 1.8}
     for index, line in enumerate(drawn):
         look = style.line_style(index)
         axes.vlines(line.x, line.low, line.high, color=look["color"], linewidth=2.2, alpha=0.5)
         axes.plot(line.x, line.median, label=line.label or "together", markersize=6, linewidth=1.6, **look)
         if not alike:
-            axes.plot(line.x, line.alone, color=look["color"], linestyle=":", linewidth=1.8)
+            axes.plot(line.x, line.alone, color=look["color"], **dots)
     if alike:
-        axes.plot(drawn[0].x, drawn[0].alone, color="black", linestyle=":", linewidth=1.8, label="alone")
+        axes.plot(drawn[0].x, drawn[0].alone, color="black", label="alone", **dots)
     else:
-        axes.plot([], [], color="0.3", linestyle=":", linewidth=1.8, label="alone, in the line's colour")
+        axes.plot([], [], color="0.3", label="alone, in the line's colour", **dots)
     style.number_axis(axes, np.concatenate([line.x for line in drawn]))
-    axes.set_xlabel(style.key_label(key))
-    axes.set_ylabel(style.metric_label(FITNESS))
     if log:
-        style.few_decades(axes, every)
-    style.add_title(axes, source.title(f"together and alone, against {key.split('.')[-1]}"))
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, [*_remarks(source, drawn, key.split(".")[-1]), *notes.run_notes(source)])
-    return {f"collaboration-{key.split('.')[-1]}": figure}
+        style.few_decades(axes, values)
+    title, remarks = f"together and alone, against {word}", _remarks(source, drawn, word)
+    finish(figure, axes, source, style.key_label(key), style.metric_label(FITNESS), title, remarks)
+    return {f"collaboration-{word}": figure}
 
 
-def lines(source: Source) -> list[Line]:
+def lines(source: Source) -> list[FitnessCurve]:
     """What is drawn, in the order of the cells; for errors see `draw_collaboration`."""
     if source.metric not in (None, FITNESS):
         raise InputError(f"collaboration draws {FITNESS}, since that is what {ALONE} can be compared with")
@@ -100,22 +97,18 @@ def lines(source: Source) -> list[Line]:
     together, alone = finals(source, FITNESS), _alone(source)
     together = together.assign(x=pd.to_numeric(together[key]))
     together = together[np.isfinite(together["x"]) & (together["model"] == "main")]
-    others = [name for name in source.swept if name != key and not _follows(together, name, "x")]
-    named = labels(others, together)
+    # A key that advances with the axis tells no lines apart.
+    others = [
+        name for name in source.swept if name != key and together.groupby("x")[name].nunique().max() > 1
+    ]
     out = []
-    groups = together.groupby(others, sort=False, dropna=False) if others else [((), together)]
-    for _, group in groups:
-        parts = [(float(str(x)), part) for x, part in group.groupby("x", sort=True)]
-        values = [part["value"].to_numpy(dtype=float) for _, part in parts]
-        low, median, high = np.array([quartiles(each[None, :], source.band)[:, 0] for each in values]).T
-        own = [float(np.median(alone[alone["cell"].isin(part["cell"])]["value"])) for _, part in parts]
-        out.append(
-            Line(
-                label=named[tuple(group[[*others, "model"]].iloc[0])],
-                x=np.array([x for x, _ in parts]), low=low, median=median, high=high, alone=np.array(own),
-                counts=tuple(len(each) for each in values),
-            )
-        )  # fmt: skip
+    for label, _, group in labelled(together, others):
+        x, samples = samples_by(group, "x")
+        low, median, high = quartiles_of(samples, source.band)
+        cells = [part["cell"] for _, part in group.groupby("x", sort=True)]
+        isolated = [float(np.median(alone[alone["cell"].isin(some)]["value"])) for some in cells]
+        counts = tuple(map(len, samples))
+        out.append(FitnessCurve(label, x, low, median, high, np.array(isolated), counts))
     return out
 
 
@@ -129,19 +122,14 @@ def _alone(source: Source) -> pd.DataFrame:
     return last.groupby(["cell", "replica"])["value"].mean().reset_index()
 
 
-def _follows(table: pd.DataFrame, name: str, x: str) -> bool:
-    """Whether a swept key advances with the axis, and so tells no lines apart."""
-    return bool(table.groupby(x)[name].nunique().max() == 1)
-
-
-def _alike(drawn: list[Line]) -> bool:
+def _alike(drawn: list[FitnessCurve]) -> bool:
     return all(
         len(line.x) == len(drawn[0].x) and np.allclose(line.alone, drawn[0].alone, rtol=1e-9, atol=0)
         for line in drawn
     )
 
 
-def _remarks(source: Source, drawn: list[Line], symbol: str) -> list[str]:
+def _remarks(source: Source, drawn: list[FitnessCurve], symbol: str) -> list[str]:
     counts = notes.replicas([count for line in drawn for count in line.counts])
     whose = "the mean over owners" if source.agent is None else f"owner {source.agent}"
     out = [
@@ -150,12 +138,12 @@ def _remarks(source: Source, drawn: list[Line], symbol: str) -> list[str]:
     ]
     for line in drawn:
         where = ", ".join(f"{x:g}" for x in line.x[line.pays]) if not line.pays.all() else "every value"
-        told = f"pays at {symbol} = {where}" if line.pays.any() else "does not pay anywhere"
-        out.append(f"Joining {told}{notes.of(line.label)}.")
+        result = f"pays at {symbol} = {where}" if line.pays.any() else "does not pay anywhere"
+        out.append(f"Joining {result}{notes.of(line.label)}.")
     return out
 
 
-def draw_alone(source: Source) -> "dict[str, Figure]":
+def draw_alone(source: Source) -> dict[str, Figure]:
     """A point for each owner, and for each cell a horizontal line with its band.
 
     Raises
@@ -165,45 +153,29 @@ def draw_alone(source: Source) -> "dict[str, Figure]":
     """
     if source.metric not in (None, FITNESS):
         raise InputError(f"alone draws {FITNESS} and {ALONE}")
-    records, own = owners(source)
+    records, isolated = owners(source)
     together = finals(source, FITNESS)
     together = together[together["model"] == "main"]
-    named = labels(source.swept, together)
-    figure = style.new_figure(8.4, 4.8)
-    axes = figure.add_subplot()
+    figure, axes = style.new_axes(8.4, 4.8)
     style.log_ticks(axes)
     if source.log is not False:
         axes.set_yscale("log", nonpositive="mask")
-    axes.plot(
-        records,
-        own,
-        linestyle="none",
-        marker="o",
-        markersize=5,
-        color="0.35",
-        label=f"each of {len(own)} owners, alone",
-    )
+    style.mark(axes, records, isolated, "o", 5, "0.35", label=f"each of {len(isolated)} owners, alone")
     remarks = []
-    for index, (_, group) in enumerate(together.groupby("cell", sort=True)):
-        look = style.line_style(index)
-        low, median, high = quartiles(group["value"].to_numpy(dtype=float)[None, :], source.band)[:, 0]
-        label = named[tuple(group[[*source.swept, "model"]].iloc[0])]
+    for index, (label, _, group) in enumerate(labelled(together, source.swept, ["cell", "model"])):
+        look = style.plain_line(index)
+        ((low,), (median,), (high,)) = quartiles_of([group["value"].to_numpy(dtype=float)], source.band)
         axes.axhspan(low, high, color=look["color"], alpha=0.15, linewidth=0)
-        axes.axhline(
-            median, color=look["color"], linestyle=look["linestyle"], linewidth=1.6, label=label or "together"
-        )
-        gain = int(np.sum(own > median))
-        remarks.append(f"{gain} of {len(own)} owners gain by joining{notes.of(label)}.")
-    axes.set_xlabel("records of the owner (number)")
-    axes.set_ylabel(style.metric_label(FITNESS))
-    style.add_title(axes, source.title("each owner alone, and all together"))
-    style.add_legend(figure, axes)
+        axes.axhline(median, linewidth=1.6, label=label or "together", **look)
+        gain = int(np.sum(isolated > median))
+        remarks.append(f"{gain} of {len(isolated)} owners gain by joining{notes.of(label)}.")
     counts = notes.replicas(together.groupby("cell")["replica"].nunique().tolist())
     first = (
         f"Point: ψ of the optimum of an owner's own records, without noise. Line: median of the final ψ over {counts}; "
         f"band: {source.band_words}."
     )
-    style.add_footnote(figure, [first, *remarks, *notes.run_notes(source)])
+    x, y = "records of the owner (number)", style.metric_label(FITNESS)
+    finish(figure, axes, source, x, y, "each owner alone, and all together", [first, *remarks])
     return {"alone": figure}
 
 
@@ -218,15 +190,14 @@ def owners(source: Source) -> tuple[Float, Float]:
     rows = source.rows(ALONE)
     first = rows[rows["replica"] == rows["replica"].min()].drop_duplicates(["cell", "agent"], keep="last")
     by_cell = [part.sort_values("agent") for _, part in first.groupby("cell", sort=True)]
-    own = by_cell[0]["value"].to_numpy(dtype=float)
+    head = by_cell[0]
+    isolated = head["value"].to_numpy(dtype=float)
     for part in by_cell[1:]:
-        if len(part) != len(own) or not np.allclose(part["value"], own, rtol=1e-9, atol=0):
+        if len(part) != len(isolated) or not np.allclose(part["value"], isolated, rtol=1e-9, atol=0):
             raise InputError(
                 "owners differ between cells; draw a figure for each value that changes them: --facet KEY"
             )
     agents = source.agents
-    mine = agents[
-        (agents["cell"] == by_cell[0]["cell"].iloc[0]) & (agents["replica"] == rows["replica"].min())
-    ]
-    records = mine.set_index("index")["records"].loc[by_cell[0]["agent"].astype(int)]
-    return records.to_numpy(dtype=float), own
+    agents = agents[(agents["cell"] == head["cell"].iloc[0]) & (agents["replica"] == rows["replica"].min())]
+    records = agents.set_index("index")["records"].loc[head["agent"].astype(int)]
+    return records.to_numpy(dtype=float), isolated

@@ -1,31 +1,47 @@
-"""Percentile bands of metrics against commits or time, one line for each swept value; and figures of several panels.
+"""Percentile bands of metrics: along the run, of groups of agents, and by agents' numbers of records.
 
-`draw_curves` draws any recorded metric, and `draw_fitness` the relative fitness ψ (F figure 2). Panels are small
-multiples with one legend.
+`draw_curves` draws any recorded metric, and `draw_fitness` the relative fitness ψ (F figure 2), a line for each swept
+value. `draw_groups` shows all agents, each group and the worst tenth side by side, and `draw_agents` single agents by
+their numbers of records (B figure 3).
 """
 
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, style
-from p2psim.report.curves import curves
-from p2psim.report.source import FITNESS, Source
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from p2psim.report.curves import MetricCurve, curves, labelled, quartiles_of
+from p2psim.report.panels import (
+    axis_label,
+    axis_words,
+    draw_curve,
+    finish,
+    finish_panels,
+    name,
+    panels,
+    stem,
+    words,
+)
+from p2psim.report.source import FITNESS, Float, Source
+from p2psim.scenario.record import label_of
 
 #: Markers along a line.
 MARKS = 9
 
+#: Agents are gathered in so many groups of equal size, by their records.
+BINS = 8
 
-def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure":
+#: Metrics of the worst tenth of agents, by the metric of all of them.
+WORST = {"test_accuracy": "worst_decile_accuracy"}
+
+#: Cells and models, each of which has a panel.
+MOST_PANELS = 24
+
+
+def band_figure(source: Source, metric: str, log: bool | None = None) -> Figure:
     """Draw the median and the band of a metric against steps or time.
 
     Parameters
@@ -39,152 +55,35 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> "Figure
         factor of 100. A log axis is given up when there is no positive value at all.
     """
     drawn = curves(source, metric)
-    values = np.concatenate([v for c in drawn for v in (c.low, c.median, c.high)])
-    values = values[np.isfinite(values)]
+    values = _finite_values(drawn)
     log = style.is_log(log if source.log is None else source.log, values) and bool(np.any(values > 0))
-    figure = style.new_figure()
-    axes = figure.add_subplot()
+    figure, axes = style.new_axes()
     if log:
         axes.set_yscale("log", nonpositive="mask")
-    shade = 0.2 if len(drawn) <= 6 else 0.1
+    alpha = 0.2 if len(drawn) <= 6 else 0.1
     for index, curve in enumerate(drawn):
         look = style.line_style(index)
         # Lines start their markers at different places, so that they stay apart where lines run together.
         gap = max(1, len(curve.x) // MARKS)
-        start = index * gap // len(drawn)
-        axes.fill_between(curve.x, curve.low, curve.high, color=look["color"], alpha=shade, linewidth=0)
-        axes.plot(
-            curve.x, curve.median, label=curve.label or None, markevery=(start, gap),
-            markersize=5, linewidth=1.6, **look,
-        )  # fmt: skip
-    axes.set_xlabel(axis_label(source))
-    axes.set_ylabel(style.metric_label(metric))
-    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} against {axis_words(source)}"))
+        look["markevery"] = (index * gap // len(drawn), gap)
+        style.shade(axes, curve.x, curve.low, curve.high, look["color"], alpha=alpha)
+        axes.plot(curve.x, curve.median, label=curve.label or None, markersize=5, linewidth=1.6, **look)
     axes.margins(x=0.02)
     style.few_ticks(axes)
     if log:
         style.few_decades(axes, values)
-    style.add_legend(figure, axes)
-    compared = notes.comparability([metric], source.swept)
-    style.add_footnote(figure, [*notes.curve_notes(drawn, log, source), *compared, *notes.run_notes(source)])
+    remarks = [*notes.curve_notes(drawn, log, source), *notes.comparability([metric], source.swept)]
+    title = f"{words(metric)} against {axis_words(source)}"
+    finish(figure, axes, source, axis_label(source), style.metric_label(metric), title, remarks)
     return figure
 
 
-def axis_label(source: Source) -> str:
-    """Label of the horizontal axis."""
-    return style.AXIS_LABELS[MEASURED_AXES.get(source.against, source.against)]
+def _finite_values(drawn: list[MetricCurve]) -> Float:
+    values = np.concatenate([part for curve in drawn for part in (curve.low, curve.median, curve.high)])
+    return values[np.isfinite(values)]
 
 
-def axis_words(source: Source) -> str:
-    """Name the horizontal axis in a title."""
-    words = {"step": "commits", "time": "simulated time", "vectors_sent": "vectors sent"}
-    return {**words, "epsilon": "privacy spent"}[source.against]
-
-
-def stem(source: Source, name: str) -> str:
-    """File name of a figure without its extension."""
-    return name if source.against == "step" else f"{name}-{source.against}"
-
-
-#: Panels beside each other, and inches of one.
-COLUMNS, WIDTH, HEIGHT = 3, 3.6, 2.5
-
-#: The same of figures of many rows, and characters of a row's name that fit in a line there.
-MANY_COLUMNS, LONG_LINE = 5, 60
-
-#: More lines than this in one panel cannot be told apart: then they go to several panels, or become rows.
-MOST_LINES = 12
-
-#: More rows than this cannot be read.
-MOST_ROWS = 60
-
-
-def panels(count: int, below: str) -> "tuple[Figure, list[Axes]]":
-    """A figure of so many panels, row by row, whose common horizontal axis is labelled at the lowest ones."""
-    columns = min(count, COLUMNS)
-    rows = math.ceil(count / columns)
-    figure = style.new_figure(WIDTH * columns + 0.6, HEIGHT * rows + 0.8)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
-    axes = list(grid.flat)
-    for spare in axes[count:]:
-        spare.remove()
-    for place in range(count):
-        # Where the last row is short, those above its gap are the lowest.
-        lowest = place + columns >= count
-        axes[place].tick_params(labelbottom=lowest, labelsize="small")
-        if lowest:
-            axes[place].set_xlabel(below, fontsize="small")
-    return figure, axes[:count]
-
-
-def row_panels(names: Sequence[str], count: int) -> "tuple[Figure, list[Axes]]":
-    """A figure of so many panels whose common vertical axis has a row for each name, the first on top."""
-    # Many rows stand close together, with a line each, and then there is room for more panels beside each other.
-    many = len(names) > MOST_LINES
-    lines = [[name] if many and len(name) <= LONG_LINE else style.broken(name) for name in names]
-    columns = min(count, MANY_COLUMNS if many else COLUMNS)
-    blocks = math.ceil(count / columns)
-    height = 1.0 + len(names) * (0.05 if many else 0.14) + 0.18 * sum(map(len, lines))
-    longest = max(len(line) for of_one in lines for line in of_one)
-    width = 5.2 if columns == 1 else 1.0 + (2.3 if many else 2.8) * columns
-    figure = style.new_figure(width + 0.085 * longest, 0.6 + height * blocks)
-    grid = figure.subplots(blocks, columns, squeeze=False, sharey=True)
-    axes = list(grid.flat)
-    for spare in axes[count:]:
-        spare.remove()
-    axes[0].set_yticks(range(len(names)), ["\n".join(of_one) for of_one in lines], fontsize="small")
-    axes[0].set_ylim(len(names) - 0.5, -0.5)
-    for first in axes[::columns]:
-        first.tick_params(axis="y", labelsize="small")
-    return figure, axes[:count]
-
-
-def grid_panels(rows: Sequence[str], columns: Sequence[str], below: str) -> "tuple[Figure, list[list[Axes]]]":
-    """A figure of rows and columns of small panels, named at the left and on top; rows share their vertical axis."""
-    figure = style.new_figure(1.2 + 2.7 * len(columns), 1.2 + 1.7 * len(rows))
-    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
-    for text, axes in zip(rows, grid[:, 0], strict=True):
-        axes.set_ylabel(style.wrapped(text, 18), fontsize="small")
-    for text, axes in zip(columns, grid[0], strict=True):
-        name(axes, text)
-    for axes in grid[-1]:
-        axes.set_xlabel(style.wrapped(below, 26), fontsize="small")
-    for axes in grid.flat:
-        axes.tick_params(labelsize="small")
-    return figure, [list(row) for row in grid]
-
-
-def left_out(rows: int) -> list[str]:
-    """Note on the rows that a figure of rows leaves out."""
-    if rows <= MOST_ROWS:
-        return []
-    return [
-        f"The first {MOST_ROWS} of {rows} rows are drawn; --facet KEY draws a figure for each value of a swept key."
-    ]
-
-
-def apart(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Metrics that are worth a panel, since they change, and those that have one value throughout, with it."""
-    values = {metric: source.rows(metric)["value"].to_numpy(dtype=float) for metric in metrics}
-    changing = [metric for metric in metrics if not (values[metric] == values[metric][0]).all()]
-    told = [
-        f"{metric.replace('_', ' ')} {values[metric][0]:g}" for metric in metrics if metric not in changing
-    ]
-    return (changing, told) if changing else (list(metrics), [])
-
-
-def name(axes: "Axes", text: str) -> None:
-    """Write what a panel shows above it."""
-    axes.set_title("\n".join(style.broken(text)) if text else "", loc="left", fontsize="small")
-
-
-def entitle(figure: "Figure", source: Source, text: str) -> None:
-    """Write the title of the whole figure."""
-    width = int(figure.get_figwidth() / style.TITLE_CHARACTER)
-    figure.suptitle(style.wrapped(source.title(text), width), x=0.01, ha="left", fontsize="medium")
-
-
-def draw_curves(source: Source) -> "dict[str, Figure]":
+def draw_curves(source: Source) -> dict[str, Figure]:
     """Percentile bands of the metric asked for, or of every metric that has no figure of its own.
 
     Unless asked for, a metric that never changes in any run, such as ``isolated_fitness``, is no curve: ``finals``
@@ -196,25 +95,28 @@ def draw_curves(source: Source) -> "dict[str, Figure]":
     InputError
         If the run did not record it, or has no other metric that changes.
     """
-    names = [source.metric] if source.metric else [name for name in _others(source) if _changes(source, name)]
+    elsewhere = (FITNESS, *MEASURED_AXES.values(), *NETWORK_METRICS)
+    names = (
+        [source.metric]
+        if source.metric
+        else [
+            metric
+            for metric in source.recorded()
+            if metric not in elsewhere and not metric.endswith("]") and _changes(source, metric)
+        ]
+    )
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS} that changes; add one to record.metrics")
-    return {stem(source, f"curves-{name}"): band_figure(source, name) for name in names}
-
-
-def _others(source: Source) -> list[str]:
-    left_out = (FITNESS, *MEASURED_AXES.values(), *NETWORK_METRICS)
-    return [name for name in source.recorded() if name not in left_out and not name.endswith("]")]
+    return {stem(source, f"curves-{metric}"): band_figure(source, metric) for metric in names}
 
 
 def _changes(source: Source, metric: str) -> bool:
-    rows = source.rows(metric)
-    one = rows["agent"].astype("Int64").fillna(-9)
-    values = rows.groupby(["cell", "model", "replica", one], observed=True)["value"]
+    by = ["cell", "model", "replica", "agent"]
+    values = source.rows(metric).groupby(by, observed=True, dropna=False)["value"]
     return bool((values.nunique(dropna=False) > 1).any())
 
 
-def draw_fitness(source: Source) -> "dict[str, Figure]":
+def draw_fitness(source: Source) -> dict[str, Figure]:
     """Percentile bands of ψ on a log axis, a line for each swept value.
 
     Raises
@@ -225,3 +127,124 @@ def draw_fitness(source: Source) -> "dict[str, Figure]":
     if source.metric not in (None, FITNESS):
         raise InputError(f"fitness draws {FITNESS}; the kind for {source.metric} is curves")
     return {stem(source, "fitness"): band_figure(source, FITNESS, log=True)}
+
+
+def draw_agents(source: Source) -> dict[str, Figure]:
+    """Quartiles over agents of like numbers of records, at the last record, a line for each cell and model.
+
+    Raises
+    ------
+    InputError
+        If no metric was recorded of single agents, or all have the same number of records.
+    """
+    of_each = source.metrics[source.metrics["agent"].notna() & (source.metrics["metric"] != FITNESS)]
+    names = sorted(map(str, of_each["metric"].unique()))
+    if source.metric is not None:
+        names = [metric for metric in names if metric == source.metric]
+    if not names:
+        raise InputError("the run recorded no metric of single agents; name one in record.per_agent")
+    return {f"agents-{metric}": _by_records(source, metric) for metric in names}
+
+
+def _by_records(source: Source, metric: str) -> Figure:
+    table = records_and_values(source, metric)
+    edges = np.unique(np.quantile(table["records"].to_numpy(dtype=float), np.linspace(0, 1, BINS + 1)))
+    figure, axes = style.new_axes()
+    drawn: set[tuple[object, ...]] = set()
+    index = 0
+    for label, model, group in labelled(table, source.swept, ["cell", "model"]):
+        x, (low, median, high) = _binned(group, edges)
+        values = (model, *median.round(12))
+        # A baseline that nothing swept changes is drawn once.
+        if model != "main" and values in drawn:
+            continue
+        drawn.add(values)
+        look = style.line_style(index)
+        index += 1
+        style.shade(axes, x, low, high, look["color"])
+        shown = model if model != "main" else label or None
+        axes.plot(x, median, label=shown, markersize=6, linewidth=1.6, **look)
+    remark = (
+        f"Last record: median and 25 to 75 % over agents and replicas, in {len(edges) - 1} groups of agents with like "
+        "numbers of records, drawn at the group's mean."
+    )
+    title = f"{words(metric)} of agents by their records"
+    finish(figure, axes, source, "records of an agent (number)", style.metric_label(metric), title, [remark])
+    return figure
+
+
+def records_and_values(source: Source, metric: str) -> pd.DataFrame:
+    """Last values of single agents, with the number of their records in the column ``records``.
+
+    Raises
+    ------
+    InputError
+        If all agents have the same number of records.
+    """
+    rows = source.rows(metric)
+    rows = rows[rows["agent"].notna()].sort_values(["step", "time"], kind="stable")
+    last = rows.drop_duplicates(["cell", "model", "replica", "agent"], keep="last")
+    by = ["cell", "replica", "agent"]
+    agents = source.agents.rename(columns={"index": "agent"})[[*by, "records"]]
+    table = last.astype({"agent": "int64"}).merge(agents.astype({"agent": "int64"}), on=by)
+    if table["records"].nunique() < 2:
+        raise InputError("all agents have the same number of records, so there is nothing to draw against")
+    return table
+
+
+def _binned(group: pd.DataFrame, edges: Float) -> tuple[Float, Float]:
+    """Mean number of records and quartiles of the values in each group that has agents."""
+    records, values = group["records"].to_numpy(dtype=float), group["value"].to_numpy(dtype=float)
+    place = np.clip(np.searchsorted(edges, records, side="right") - 1, 0, len(edges) - 2)
+    used = np.unique(place)
+    return np.array([records[place == k].mean() for k in used]), quartiles_of(
+        [values[place == k] for k in used]
+    )
+
+
+def draw_groups(source: Source) -> dict[str, Figure]:
+    """A panel for each cell and model, with a line for all agents, each group, and the worst tenth.
+
+    Raises
+    ------
+    InputError
+        If nothing of groups was recorded, or there are too many cells for a figure.
+    """
+    recorded = source.recorded()
+    figures = {}
+    for metric in recorded if source.metric is None else {source.metric}.intersection(recorded):
+        groups = [other for other in recorded if other.startswith(f"{metric}[")]
+        lines = {metric: "all agents"}
+        lines |= {group: group.removeprefix(f"{metric}[").removesuffix("]") for group in groups}
+        lines |= {other: "worst tenth" for other in recorded if other == WORST.get(metric)}
+        if len(lines) > 1:
+            figures[stem(source, f"groups-{metric}")] = _of_groups(source, metric, lines)
+    if not figures:
+        raise InputError(
+            "the run recorded nothing of groups; set record.by: group, or record worst_decile_accuracy"
+        )
+    return figures
+
+
+def _of_groups(source: Source, metric: str, lines: dict[str, str]) -> Figure:
+    drawn = {part: {curve.label: curve for curve in curves(source, part)} for part in lines}
+    labels = list(dict.fromkeys(label for of_part in drawn.values() for label in of_part))
+    if len(labels) > MOST_PANELS:
+        raise InputError(f"{len(labels)} cells and models are too many panels for one figure")
+    figure, grid = panels(len(labels), axis_label(source))
+    shown: list[MetricCurve] = []
+    for axes, label in zip(grid, labels, strict=True):
+        for index, (part, of_part) in enumerate(drawn.items()):
+            if label in of_part:
+                draw_curve(axes, of_part[label], index, lines[part])
+                shown.append(of_part[label])
+        name(axes, label)
+    values = _finite_values(shown)
+    if values.size and np.ptp(values) > 0:
+        room = 0.05 * np.ptp(values)
+        for axes in grid:
+            axes.set_ylim(values.min() - room, values.max() + room)
+    figure.supylabel(label_of(metric), fontsize="medium")
+    title = f"{words(metric)} of groups against {axis_words(source)}"
+    finish_panels(figure, source, title, notes.curve_notes(shown, False, source), legend=grid[0])
+    return figure

@@ -1,25 +1,43 @@
-"""Final values of every cell and model side by side, or against a number of the data that is swept (B figure 2c)."""
+"""Final values of every cell and model side by side, or against a number of the data that is swept (B figure 2c).
+
+`draw_paired` draws differences of every cell from a reference cell, pair by pair of replicas, with their intervals.
+"""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, style
-from p2psim.report.curves import finals, labels, quartiles
-from p2psim.report.figures.bands import MOST_ROWS, apart, entitle, left_out, name, panels, row_panels
-from p2psim.report.source import FITNESS, Source
+from p2psim.report.curves import distinct, finals, labelled, quartiles_of, samples_by
+from p2psim.report.panels import (
+    MOST_ROWS,
+    changing,
+    finish,
+    finish_panels,
+    left_out,
+    name,
+    panels,
+    row_panels,
+    words,
+)
+from p2psim.report.source import FITNESS, Source, as_text, named, relabelled
+from p2psim.scenario.record import label_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+#: Parts of a table of final values with their labels and models.
+Parts: TypeAlias = list[tuple[str, str, pd.DataFrame]]
+
+#: Confidence of the interval of each difference.
+CONFIDENCE = 0.95
 
 
-def draw_finals(source: Source) -> "dict[str, Figure]":
+def draw_finals(source: Source) -> dict[str, Figure]:
     """Medians with 25 to 75 % bars and means, of the metric asked for or of every metric but ψ.
 
     Metrics of the network are panels of one figure.
@@ -29,11 +47,10 @@ def draw_finals(source: Source) -> "dict[str, Figure]":
     InputError
         If the run has no such metric, or has nothing to compare.
     """
-    names = (
-        [source.metric]
-        if source.metric
-        else [m for m in source.recorded() if m not in (FITNESS, *MEASURED_AXES.values())]
-    )
+    elsewhere = (FITNESS, *MEASURED_AXES.values())
+    names = [metric for metric in source.recorded() if metric not in elsewhere]
+    if source.metric:
+        names = [source.metric]
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS}; add one to record.metrics")
     of_network = [name for name in names if name in NETWORK_METRICS]
@@ -44,42 +61,36 @@ def draw_finals(source: Source) -> "dict[str, Figure]":
     return figures
 
 
-def _figure(source: Source, metrics: list[str]) -> "Figure":
+def _figure(source: Source, metrics: list[str]) -> Figure:
     tables = {metric: last_values(source, metric) for metric in metrics}
     first = tables[metrics[0]]
     if len(first[["cell", "model"]].drop_duplicates()) < 2:
         raise InputError(
             "there is nothing to compare: one cell and one model; sweep a key, or add learning.baselines"
         )
-    shown, constant = apart(source, metrics) if len(metrics) > 1 else (metrics, [])
+    shown, constant = changing(source, metrics) if len(metrics) > 1 else (metrics, [])
     key = _number_of_the_data(source, first) if source.key is None else swept_number(source, source.key)
     values = [tables[metric]["value"].to_numpy(dtype=float) for metric in shown]
-    logs = [style.is_log(source.log, of_one) for of_one in values]
-    rows = 0
-    if key is None:
-        groups = [_once(tables[metric], source.swept) for metric in shown]
-        rows = len(groups[0])
-        figure = _rows(source, shown, groups, logs)
-    elif len(shown) == 1:
-        figure = _against(source, shown[0], tables[shown[0]], key, logs[0])
-    else:
-        figure = _panels_against(source, {metric: tables[metric] for metric in shown}, key, logs)
+    logs = [style.is_log(source.log, of_metric) for of_metric in values]
     many = sorted(first.groupby(["cell", "model"])["replica"].nunique().unique())
     of = f"{source.band_words} of {notes.replicas(list(map(int, many)))}"
     over = notes.means_note(max(_averaged(source, metric) for metric in shown))
     remarks = [f"Last record: median and {of}; diamond: mean.{over}"]
-    remarks += left_out(rows)
-    for metric, of_one, log in zip(shown, values, logs, strict=True):
-        of = f" ({metric.replace('_', ' ')})" if len(shown) > 1 else ""
-        if bad := int((~np.isfinite(of_one)).sum()):
-            remarks.append(f"{bad} of {len(of_one)} replicas end infinite or undefined{of}, counted as +∞.")
+    parts = [_once(tables[metric], [other for other in source.swept if other != key]) for metric in shown]
+    if key is None:
+        remarks += left_out(len(parts[0]))
+    for metric, of_metric, log in zip(shown, values, logs, strict=True):
+        of = f" ({words(metric)})" if len(shown) > 1 else ""
+        if bad := int((~np.isfinite(of_metric)).sum()):
+            remarks.append(
+                f"{bad} of {len(of_metric)} replicas end infinite or undefined{of}, counted as +∞."
+            )
         if log:
-            remarks += notes.hidden_note([of_one])
-    if constant:
-        remarks.append(f"Always the same: {', '.join(constant)}.")
-    remarks += notes.comparability(shown, source.swept)
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
-    return figure
+            remarks += notes.hidden_note([of_metric])
+    remarks += [*constant, *notes.comparability(shown, source.swept)]
+    if key is None:
+        return _rows(source, shown, parts, logs, remarks)
+    return _against(source, shown, parts, logs, key, remarks)
 
 
 def last_values(source: Source, metric: str) -> pd.DataFrame:
@@ -106,8 +117,7 @@ def swept_number(source: Source, key: str) -> str:
     InputError
         If it does not.
     """
-    if key not in source.swept:
-        raise InputError(f"the run does not sweep {key!r}; it sweeps {', '.join(source.swept) or 'nothing'}")
+    source.check_swept(key)
     if pd.to_numeric(source.metrics[key], errors="coerce").isna().any():
         raise InputError(f"{key} must be a number in every cell to be an axis")
     return key
@@ -123,109 +133,143 @@ def _number_of_the_data(source: Source, table: pd.DataFrame) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _once(table: pd.DataFrame, keys: list[str]) -> list[tuple[str, pd.DataFrame]]:
-    """Groups of the table with their labels; a baseline with the same values in all of them is kept once."""
-    named = labels(keys, table)
-    out: list[tuple[str, pd.DataFrame]] = []
-    seen: set[tuple[object, ...]] = set()
-    models: dict[str, set[tuple[object, ...]]] = {}
-    for _, group in table.groupby([*keys, "model"], sort=False, observed=True, dropna=False):
-        model = str(group["model"].iloc[0])
-        values = (model, *np.sort(group["value"].to_numpy(dtype=float)).round(12).tolist())
-        models.setdefault(model, set()).add(values)
-        if model == "main" or values not in seen:
-            out.append((named[tuple(group[[*keys, "model"]].iloc[0])], group))
-        seen.add(values)
-    # A baseline that nothing swept changes is named by its model alone.
+def _once(table: pd.DataFrame, keys: list[str]) -> Parts:
+    """Parts of the table; a baseline with the same values in all of them is kept once, and named by its model alone."""
+    out: Parts = []
+    by_model: dict[str, set[tuple[float, ...]]] = {}
+    for label, model, group in labelled(table, keys):
+        values = tuple(np.sort(group["value"].to_numpy(dtype=float)).round(12).tolist())
+        known = by_model.setdefault(model, set())
+        if model == "main" or values not in known:
+            out.append((label, model, group))
+        known.add(values)
     return [
-        (
-            model if (model := str(group["model"].iloc[0])) != "main" and len(models[model]) == 1 else label,
-            group,
-        )
-        for label, group in out
+        (model if model != "main" and len(by_model[model]) == 1 else label, model, group)
+        for label, model, group in out
     ]
 
 
 def _rows(
-    source: Source, metrics: list[str], groups: list[list[tuple[str, pd.DataFrame]]], logs: list[bool]
-) -> "Figure":
+    source: Source, metrics: list[str], parts: list[Parts], logs: list[bool], remarks: list[str]
+) -> Figure:
     """A row for each cell and model, and a panel for each metric."""
-    named = [label or "main" for label, _ in groups[0]][:MOST_ROWS]
-    figure, panels_of = row_panels(named, len(metrics))
-    for axes, metric, of_one, log in zip(panels_of, metrics, groups, logs, strict=True):
+    figure, grid = row_panels([label or "main" for label, *_ in parts[0]][:MOST_ROWS], len(metrics))
+    alone = len(metrics) == 1
+    size = "medium" if alone else "small"
+    for axes, metric, of_metric, log in zip(grid, metrics, parts, logs, strict=True):
         if log:
             axes.set_xscale("log", nonpositive="mask")
-        _draw_rows(axes, of_one[:MOST_ROWS], source.band)
-        axes.set_xlabel(style.metric_label(metric), fontsize="medium" if len(metrics) == 1 else "small")
-        axes.tick_params(axis="x", labelsize="medium" if len(metrics) == 1 else "small")
-    what = metrics[0].replace("_", " ") if len(metrics) == 1 else "the network"
-    entitle(figure, source, f"{what} at the end")
+        shown = of_metric[:MOST_ROWS]
+        models = list(dict.fromkeys(model for _, model, _ in shown))
+        for row, (_, model, group) in enumerate(shown):
+            look = style.line_style(models.index(model))
+            values = group["value"].to_numpy(dtype=float)
+            (low,), (median,), (high,) = quartiles_of([values], source.band)
+            colour = look["color"]
+            axes.plot([low, high], [row, row], color=colour, linewidth=2.2, solid_capstyle="butt")
+            style.mark(axes, [median], [row], look["marker"], 7, colour)
+            _mean(axes, values.mean(), row)
+        axes.set_xlabel(style.metric_label(metric), fontsize=size)
+        axes.tick_params(axis="x", labelsize=size)
+    finish_panels(figure, source, f"{words(metrics[0]) if alone else 'the network'} at the end", remarks)
     return figure
 
 
-def _draw_rows(axes: "Axes", groups: list[tuple[str, pd.DataFrame]], band: tuple[float, float]) -> None:
-    kinds = list(dict.fromkeys(str(group["model"].iloc[0]) for _, group in groups))
-    for row, (_, group) in enumerate(groups):
-        look = style.line_style(kinds.index(str(group["model"].iloc[0])))
-        values = group["value"].to_numpy(dtype=float)
-        low, median, high = quartiles(values[None, :], band)[:, 0]
-        axes.plot([low, high], [row, row], color=look["color"], linewidth=2.2, solid_capstyle="butt")
-        axes.plot([median], [row], color=look["color"], marker=look["marker"], markersize=7, linestyle="none")
-        _mean(axes, values.mean(), row)
+def _mean(axes: Axes, x: float, y: float) -> None:
+    style.mark(axes, [x], [y], "D", 4.5, "white", markeredgecolor="black", zorder=4)
 
 
-def _mean(axes: "Axes", x: float, y: float) -> None:
-    axes.plot(
-        [x],
-        [y],
-        marker="D",
-        markersize=4.5,
-        color="white",
-        markeredgecolor="black",
-        linestyle="none",
-        zorder=4,
-    )
-
-
-def _against(source: Source, metric: str, table: pd.DataFrame, key: str, log: bool) -> "Figure":
-    figure = style.new_figure()
-    axes = figure.add_subplot()
-    _draw_against(axes, source, table, key, log)
-    axes.set_xlabel(style.key_label(key))
-    axes.set_ylabel(style.metric_label(metric))
-    style.add_title(axes, source.title(f"{metric.replace('_', ' ')} at the end"))
-    style.add_legend(figure, axes)
+def _against(
+    source: Source, metrics: list[str], parts: list[Parts], logs: list[bool], key: str, remarks: list[str]
+) -> Figure:
+    """A panel for each metric, with a line for each combination of what else is swept."""
+    label = style.key_label(key)
+    if len(metrics) == 1:
+        figure, axes = style.new_axes()
+        _draw_against(axes, source, parts[0], key, logs[0])
+        title = f"{words(metrics[0])} at the end"
+        finish(figure, axes, source, label, style.metric_label(metrics[0]), title, remarks)
+        return figure
+    figure, grid = panels(len(metrics), label)
+    for axes, metric, of_metric, log in zip(grid, metrics, parts, logs, strict=True):
+        _draw_against(axes, source, of_metric, key, log)
+        name(axes, words(metric))
+    finish_panels(figure, source, "the network at the end", remarks, legend=grid[0])
     return figure
 
 
-def _panels_against(source: Source, tables: dict[str, pd.DataFrame], key: str, logs: list[bool]) -> "Figure":
-    figure, grid = panels(len(tables), style.key_label(key))
-    for axes, (metric, table), log in zip(grid, tables.items(), logs, strict=True):
-        _draw_against(axes, source, table, key, log)
-        name(axes, metric.replace("_", " "))
-    entitle(figure, source, "the network at the end")
-    style.add_legend(figure, grid[0])
-    return figure
-
-
-def _draw_against(axes: "Axes", source: Source, table: pd.DataFrame, key: str, log: bool) -> None:
+def _draw_against(axes: Axes, source: Source, parts: Parts, key: str, log: bool) -> None:
     if log:
         axes.set_yscale("log", nonpositive="mask")
-    others = [name for name in source.swept if name != key]
-    groups = _once(table, others)
-    for index, (label, group) in enumerate(groups):
+    ticks: set[float] = set()
+    for index, (label, _, group) in enumerate(parts):
         look = style.line_style(index)
-        parts = [
-            (float(str(x)), part["value"].to_numpy(dtype=float)) for x, part in group.groupby(key, sort=True)
-        ]
-        x = np.array([x for x, _ in parts])
-        low, median, high = np.array([quartiles(values[None, :], source.band)[:, 0] for _, values in parts]).T
+        x, samples = samples_by(group, key)
+        low, median, high = quartiles_of(samples, source.band)
         axes.vlines(x, low, high, color=look["color"], linewidth=2.2, alpha=0.6)
         axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
-        for place, values in parts:
+        for place, values in zip(x, samples, strict=True):
             _mean(axes, place, values.mean())
-    ticks = sorted(set(table[key].astype(float).tolist()))
+        ticks.update(x.tolist())
     if source.key is None:
-        axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+        axes.set_xticks(sorted(ticks), [f"{x:g}" for x in sorted(ticks)])
     else:
-        style.number_axis(axes, ticks)
+        style.number_axis(axes, sorted(ticks))
+
+
+def draw_paired(source: Source) -> dict[str, Figure]:
+    """Forest plot: a row for each cell that is not a reference, of the metric asked for or of each.
+
+    Raises
+    ------
+    InputError
+        If no reference is given, no cell is one, or there are too many others for a figure.
+    """
+    if not source.reference:
+        raise InputError("give the cells to compare with: --reference KEY=VALUE, a swept key and its value")
+    from p2psim.analysis.comparison import compare_within
+
+    if source.metric is not None:
+        source.rows(source.metric)
+    table = relabelled(
+        compare_within(source.result, source.reference, CONFIDENCE), getattr(source.result, "labels", {})
+    )
+    # A metric of single agents is compared by its mean over them, and says so in its name.
+    table["metric"] = table["metric"].str.removesuffix(" (mean over agents)")
+    names = [source.metric] if source.metric else list(dict.fromkeys(table["metric"]))
+    return {f"paired-{metric}": _paired(source, metric, table[table["metric"] == metric]) for metric in names}
+
+
+def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
+    if len(table) > MOST_ROWS:
+        raise InputError(f"{len(table)} cells and models are too many for one figure")
+    figure, (axes,) = row_panels(_labels(source, table), 1, many=False)
+    axes.axvline(0.0, color="0.25", linewidth=1.0)
+    colour = style.line_style(0)["color"]
+    rows = table[["difference", "low", "high"]].itertuples(index=False, name=None)
+    for row, (estimate, low, high) in enumerate(rows):
+        if np.isfinite([low, high]).all():
+            axes.plot([low, high], [row, row], color=colour, linewidth=2.2, solid_capstyle="butt")
+        face = colour if low > 0 or high < 0 else "white"
+        style.mark(axes, [estimate], [row], "o", 7, colour, markerfacecolor=face, markeredgewidth=1.6)
+    axes.set_xlabel(style.wrapped(f"{label_of(metric)}: difference", 60))
+    pairs = notes.between([int(n) for n in table["pairs"]])
+    remarks = [
+        f"Mean difference over {pairs} pairs of replicas of the same number, with Student's t interval: 95 % each, "
+        "not all together. Filled: the interval leaves out zero."
+    ]
+    if lost := int(table["not finite"].sum()):
+        remarks.append(f"{lost} pairs are left out, since one of the two ends infinite or undefined.")
+    if table["low"].isna().any():
+        remarks.append("No interval where there are fewer than two pairs.")
+    reference = ", ".join(f"{key.split('.')[-1]} = {value}" for key, value in source.reference.items())
+    finish_panels(figure, source, f"{words(metric)} at the end, less that with {reference}", remarks)
+    return figure
+
+
+def _labels(source: Source, table: pd.DataFrame) -> list[str]:
+    """Values of the swept keys of each row, and its model where there are several."""
+    columns = {key.split(".")[-1]: distinct([as_text(value) for value in table[key]]) for key in source.swept}
+    if table["model"].nunique() > 1:
+        columns["model"] = [str(model) for model in table["model"]]
+    return [", ".join(named(key, texts[row]) for key, texts in columns.items()) for row in range(len(table))]

@@ -3,37 +3,34 @@
 The swept number is one of the network, such as airtime. Causes of failure are the reasons why messages did not arrive.
 """
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
-from p2psim.core.intervals import Interval, mean_interval
+from p2psim.core.intervals import mean_interval
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, style
-from p2psim.report.curves import curves, finals, labels
-from p2psim.report.figures.bands import (
+from p2psim.report.curves import curves, finals, labelled, samples_by
+from p2psim.report.panels import (
     MOST_LINES,
     MOST_ROWS,
-    apart,
     axis_label,
     axis_words,
-    entitle,
+    changing,
+    draw_curve,
+    finish_panels,
     grid_panels,
     left_out,
     name,
     panels,
     row_panels,
     stem,
+    words,
 )
 from p2psim.report.source import Source, as_text, named
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: A log axis from this ratio of largest and smallest value on.
 WIDE = 10
@@ -42,7 +39,7 @@ WIDE = 10
 CONFIDENCE = 0.95
 
 
-def draw_load(source: Source) -> "dict[str, Figure]":
+def draw_load(source: Source) -> dict[str, Figure]:
     """Means at the end with their intervals, a panel a metric and a line for each combination of what else is swept.
 
     Raises
@@ -50,94 +47,69 @@ def draw_load(source: Source) -> "dict[str, Figure]":
     InputError
         If no number of the network is swept, or nothing was recorded that could be drawn.
     """
-    keys = numbers_of_the_network(source)
+    keys = [key for key in source.swept if key.startswith("network.") and _is_number(source.metrics[key])]
     if not keys:
         raise InputError("the run sweeps no number of the network, such as network.channel.airtime")
     names = [source.metric] if source.metric else _in_order(source)
     if not names:
         raise InputError("the run recorded nothing to draw")
-    return {f"load-{_short(key)}" if len(keys) > 1 else "load": _figure(source, key, names) for key in keys}
+    several = len(keys) > 1
+    return {f"load-{key.split('.')[-1]}" if several else "load": _load(source, key, names) for key in keys}
 
 
-def numbers_of_the_network(source: Source) -> list[str]:
-    """Swept keys of the network that are a number in every cell, with at least two values."""
-    found = []
-    for key in source.swept:
-        numbers = pd.to_numeric(source.metrics[key], errors="coerce")
-        if key.startswith("network.") and np.isfinite(numbers).all() and numbers.nunique() > 1:
-            found.append(key)
-    return found
+def _is_number(column: "pd.Series[float]") -> bool:
+    """Whether a swept key is a number in every cell, with at least two values."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    return bool(np.isfinite(numbers).all()) and numbers.nunique() > 1
 
 
 def _in_order(source: Source) -> list[str]:
     """Metrics that the run recorded: of models first, then of the network."""
-    recorded = [metric for metric in source.recorded() if metric not in MEASURED_AXES.values()]
+    axes, recorded = list(MEASURED_AXES.values()), source.recorded()
+    last = [*(metric for metric in NETWORK_METRICS if metric not in axes), *axes]
     return [
-        *(metric for metric in recorded if metric not in NETWORK_METRICS),
-        *(metric for metric in NETWORK_METRICS if metric in recorded),
-        *(metric for metric in MEASURED_AXES.values() if metric in source.recorded()),
+        *(metric for metric in recorded if metric not in last),
+        *(metric for metric in last if metric in recorded),
     ]
 
 
-def _short(key: str) -> str:
-    return key.split(".")[-1]
-
-
-def _figure(source: Source, key: str, names: list[str]) -> "Figure":
-    names, constant = apart(source, names)
-    figure, grid = panels(len(names), f"{_short(key)}")
+def _load(source: Source, key: str, names: list[str]) -> Figure:
+    names, constant = changing(source, names)
+    figure, grid = panels(len(names), key.split(".")[-1])
+    left = 0
     for axes, metric in zip(grid, names, strict=True):
-        _panel(axes, source, key, metric)
-    entitle(figure, source, f"the end of the run against {key}")
-    style.add_legend(figure, grid[0])
+        table = finals(source, metric)
+        left += int((~np.isfinite(table["value"].to_numpy(dtype=float))).sum())
+        _panel(axes, source, key, table)
+        name(axes, words(metric))
     replicas = source.metrics.groupby("cell")["replica"].nunique()
     remarks = [
         f"Last record: mean of {notes.replicas(replicas.tolist())} with Student's t interval, 95 % each, not "
         "of all together."
     ]
-    ends = np.concatenate([finals(source, metric)["value"].to_numpy(dtype=float) for metric in names])
-    if bad := int((~np.isfinite(ends)).sum()):
-        remarks.append(f"{bad} values that end infinite or undefined are left out.")
-    if constant:
-        remarks.append(f"Always the same: {', '.join(constant)}.")
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+    if left:
+        remarks.append(f"{left} values that end infinite or undefined are left out.")
+    title = f"the end of the run against {key}"
+    finish_panels(figure, source, title, [*remarks, *constant], legend=grid[0])
     return figure
 
 
-def _panel(axes: "Axes", source: Source, key: str, metric: str) -> None:
-    table = finals(source, metric)
+def _panel(axes: Axes, source: Source, key: str, table: pd.DataFrame) -> None:
     table = table[table["model"] == "main"] if (table["model"] == "main").any() else table
-    others = [one for one in source.swept if one != key]
-    named = labels(others, table)
     x = table[key].astype(float)
-    positive = x[x > 0]
-    log = bool((x > 0).all()) and bool(positive.max() >= WIDE * positive.min())
-    if log:
+    table = table.assign(**{key: x})
+    if (x > 0).all() and x.max() >= WIDE * x.min():
         axes.set_xscale("log")
         style.plain_ticks(axes, x.unique())
-    groups = table.groupby([*others, "model"], sort=False, observed=True, dropna=False)
-    for index, (_, group) in enumerate(groups):
+    others = [other for other in source.swept if other != key]
+    for index, (label, _, group) in enumerate(labelled(table, others)):
         look = style.line_style(index)
-        parts = [(float(place), _interval(part["value"])) for place, part in group.groupby(x, sort=True)]
-        parts = [(place, interval) for place, interval in parts if np.isfinite(interval.estimate)]
-        places = np.array([place for place, _ in parts])
-        label = named[tuple(group[[*others, "model"]].iloc[0])]
-        axes.plot(
-            places, [interval.estimate for _, interval in parts], label=label or None, markersize=5, linewidth=1.5,
-            **look,
-        )  # fmt: skip
-        known = [(place, interval) for place, interval in parts if interval.known]
-        axes.vlines(
-            [place for place, _ in known], [one.low for _, one in known], [one.high for _, one in known],
-            color=look["color"], linewidth=2.0, alpha=0.6,
-        )  # fmt: skip
-    name(axes, metric.replace("_", " "))
-
-
-def _interval(values: "pd.Series[float]") -> Interval:
-    numbers = values.to_numpy(dtype=float)
-    numbers = numbers[np.isfinite(numbers)]
-    return mean_interval(numbers, CONFIDENCE) if numbers.size else Interval(np.nan, np.nan, np.nan)
+        places, samples = samples_by(group[np.isfinite(group["value"])], key)
+        intervals = [mean_interval(sample, CONFIDENCE) for sample in samples]
+        means = [interval.estimate for interval in intervals]
+        axes.plot(places, means, label=label or None, markersize=5, linewidth=1.5, **look)
+        known = [(place, i.low, i.high) for place, i in zip(places, intervals, strict=True) if i.known]
+        axes.vlines(*np.array(known).reshape(-1, 3).T, color=look["color"], linewidth=2.0, alpha=0.6)
 
 
 #: Why an attempt to deliver a message fails: the metrics that are its shares, and what a person calls them.
@@ -155,24 +127,7 @@ MOST_COLUMNS = 6
 MOST_BANDS = 6
 
 
-def recorded_of_network(source: Source) -> list[str]:
-    """Metrics of the network that the run recorded, or the one that is asked for, in the order of their table.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
-    wanted = source.recorded() if source.metric is None else [source.metric]
-    found = [metric for metric in NETWORK_METRICS if metric in wanted and metric in source.recorded()]
-    if not found:
-        raise InputError(
-            f"the run recorded no such metric of the network; record.metrics can name {', '.join(NETWORK_METRICS)}"
-        )
-    return found
-
-
-def draw_network(source: Source) -> "dict[str, Figure]":
+def draw_network(source: Source) -> dict[str, Figure]:
     """A panel for each metric of the network, and stacked causes of failure with a panel for each cell.
 
     Where there are many cells, metrics have a panel for each value of a swept key, and causes a bar for each cell.
@@ -182,7 +137,11 @@ def draw_network(source: Source) -> "dict[str, Figure]":
     InputError
         If no metric of the network was recorded.
     """
-    names = recorded_of_network(source)
+    names = [m for m in NETWORK_METRICS if m in source.recorded() and source.metric in (None, m)]
+    if not names:
+        raise InputError(
+            f"the run recorded no such metric of the network; record.metrics can name {', '.join(NETWORK_METRICS)}"
+        )
     cells = source.metrics["cell"].nunique()
     crowded = cells > MOST_LINES and bool(source.swept)
     figures = {stem(source, "network"): _facets(source, names) if crowded else _metrics(source, names)}
@@ -213,84 +172,56 @@ def columns(source: Source) -> list[tuple[str, Source]]:
         word = key.split(".")[-1]
         return [(named(word, as_text(part.fixed[key])), part) for part in source.facets(key)]
     numbers = cells["cell"].tolist()
-    runs = [numbers[start : start + MOST_LINES] for start in range(0, len(numbers), MOST_LINES)]
-    return [
-        (
-            f"cells {run[0]} to {run[-1]}",
-            replace(source, metrics=source.metrics[source.metrics["cell"].isin(run)]),
-        )
-        for run in runs
-    ]
+    out = []
+    for start in range(0, len(numbers), MOST_LINES):
+        some = numbers[start : start + MOST_LINES]
+        out.append((f"cells {some[0]} to {some[-1]}", source.of_cells(some)))
+    return out
 
 
-def _facets(source: Source, names: list[str]) -> "Figure":
+def _facets(source: Source, names: list[str]) -> Figure:
     """A row of panels for each metric, a column for each part of the cells, a line for each cell of it."""
-    names, constant = apart(source, names)
+    names, constant = changing(source, names)
     parts = columns(source)
     shown = parts[:MOST_COLUMNS]
-    figure, grid = grid_panels(
-        [metric.replace("_", " ") for metric in names],
-        [of for of, _ in shown],
-        axis_label(source),
-    )
-    looks: dict[str, int] = {}
+    figure, grid = grid_panels(list(map(words, names)), [label for label, _ in shown], axis_label(source))
+    numbers: dict[str, int] = {}
     for row, metric in zip(grid, names, strict=True):
         for axes, (_, part) in zip(row, shown, strict=True):
             drawn = curves(part, metric)
             for curve in drawn:
-                look = style.line_style(looks.setdefault(curve.label, len(looks)))
-                axes.plot(
-                    curve.x, curve.median, linewidth=1.5, color=look["color"], linestyle=look["linestyle"]
-                )
-            axes.margins(x=0.02)
-    entitle(figure, source, f"the network against {axis_words(source)}")
+                draw_curve(axes, curve, numbers.setdefault(curve.label, len(numbers)), None, band=False)
     # Not every column need have every line.
-    for label, index in looks.items():
-        look = style.line_style(index)
-        grid[0][0].plot([], [], label=label or None, color=look["color"], linestyle=look["linestyle"])
-    style.add_legend(figure, grid[0][0])
+    for label, index in numbers.items():
+        grid[0][0].plot([], [], label=label or None, **style.plain_line(index))
     remarks = [f"Median of {notes.replicas([curve.replicas for curve in drawn])}."]
     if len(parts) > len(shown):
         remarks.append(
             f"The first {MOST_COLUMNS * MOST_LINES} of {source.metrics['cell'].nunique()} cells are drawn; --facet KEY "
             "draws a figure for each value of a swept key."
         )
-    if constant:
-        remarks.append(f"Always the same: {', '.join(constant)}.")
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+    title = f"the network against {axis_words(source)}"
+    finish_panels(figure, source, title, [*remarks, *constant], legend=grid[0][0])
     return figure
 
 
-def _metrics(source: Source, names: list[str]) -> "Figure":
-    names, constant = apart(source, names)
+def _metrics(source: Source, names: list[str]) -> Figure:
+    names, constant = changing(source, names)
     figure, grid = panels(len(names), axis_label(source))
-    drawn = []
     for axes, metric in zip(grid, names, strict=True):
         drawn = curves(source, metric)
+        banded = len(drawn) <= MOST_BANDS
         for index, curve in enumerate(drawn):
-            look = style.line_style(index)
-            if len(drawn) <= MOST_BANDS:
-                axes.fill_between(
-                    curve.x, curve.low, curve.high, color=look["color"], alpha=0.15, linewidth=0
-                )
-            axes.plot(
-                curve.x, curve.median, label=curve.label or None, linewidth=1.5, color=look["color"],
-                linestyle=look["linestyle"],
-            )  # fmt: skip
-        name(axes, metric.replace("_", " "))
-        axes.margins(x=0.02)
-    entitle(figure, source, f"the network against {axis_words(source)}")
-    style.add_legend(figure, grid[0])
+            draw_curve(axes, curve, index, curve.label or None, banded)
+        name(axes, words(metric))
     replicas = notes.replicas([curve.replicas for curve in drawn])
-    band = " and 25 to 75 %" if len(drawn) <= MOST_BANDS else ""
-    remarks = [f"Median{band} of {replicas}."]
-    if constant:
-        remarks.append(f"Always the same: {', '.join(constant)}.")
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+    remark = f"Median{' and 25 to 75 %' if banded else ''} of {replicas}."
+    title = f"the network against {axis_words(source)}"
+    finish_panels(figure, source, title, [remark, *constant], legend=grid[0])
     return figure
 
 
-def _causes(source: Source, causes: list[str]) -> "Figure":
+def _causes(source: Source, causes: list[str]) -> Figure:
     by_cause = [curves(source, metric) for metric in causes]
     cells = len(by_cause[0])
     figure, grid = panels(cells, axis_label(source))
@@ -306,31 +237,28 @@ def _causes(source: Source, causes: list[str]) -> "Figure":
     for axes in grid:
         axes.set_ylim(0, min(1.0, 1.1 * top) or 1.0)
     figure.supylabel("share of attempts so far that failed", fontsize="medium")
-    entitle(figure, source, f"why messages did not arrive, against {axis_words(source)}")
-    style.add_legend(figure, grid[0])
-    style.add_footnote(figure, [*_of_causes(source), *notes.run_notes(source)])
+    title = f"why messages did not arrive, against {axis_words(source)}"
+    finish_panels(figure, source, title, _of_causes(source), legend=grid[0])
     return figure
 
 
-def _bars(source: Source, causes: list[str]) -> "Figure":
+def _bars(source: Source, causes: list[str]) -> Figure:
     """A bar for each cell: shares of all attempts until the end that failed, by their cause, one beside the other."""
     tables = {cause: finals(source, cause).groupby("cell")["value"].mean() for cause in causes}
-    cells = source.rows(causes[0]).drop_duplicates("cell").sort_values("cell")
-    named = labels(source.swept, cells)
-    numbers = cells["cell"].tolist()
-    names = [named[tuple(row)] for row in cells[[*source.swept, "model"]].itertuples(index=False)]
-    figure, (axes,) = row_panels(names[:MOST_ROWS], 1)
-    left = np.zeros(min(len(names), MOST_ROWS))
+    cells = source.rows(causes[0]).drop_duplicates("cell")
+    names = {int(part["cell"].iloc[0]): label for label, _, part in labelled(cells, source.swept, ["cell"])}
+    shown = list(names)[:MOST_ROWS]
+    figure, (axes,) = row_panels([names[cell] for cell in shown], 1)
+    left = np.zeros(len(shown))
     for index, cause in enumerate(causes):
-        width = tables[cause].loc[numbers[:MOST_ROWS]].to_numpy(dtype=float)
+        width = tables[cause].loc[shown].to_numpy(dtype=float)
         colour = style.line_style(index)["color"]
         axes.barh(range(len(width)), width, left=left, color=colour, alpha=0.85, label=CAUSES[cause])
         left = left + width
     axes.set_xlim(left=0)
     axes.set_xlabel("share of all attempts that failed")
-    entitle(figure, source, "why messages did not arrive")
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, [*_of_causes(source), *left_out(len(names)), *notes.run_notes(source)])
+    remarks = [*_of_causes(source), *left_out(len(names))]
+    finish_panels(figure, source, "why messages did not arrive", remarks, legend=axes)
     return figure
 
 

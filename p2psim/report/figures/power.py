@@ -1,49 +1,235 @@
 """Final values against a positive quantity, log-log, with fitted slope and the fitted shape of F (11).
 
-`draw_epsilon` draws ψ against ε (F figure 4), and `draw_size` ψ against the number of records n (F figure 5).
+`draw_epsilon` draws ψ against ε (F figure 4), and `draw_size` ψ against the number of records n (F figure 5). Flat ends
+of a log-log curve are left out of the fit. The interval of the slope of medians is a bootstrap over replicas.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
 
 from p2psim.core.errors import InputError
 from p2psim.report import notes, style
-from p2psim.report.points import FEWEST, Points, points, records_of_cells
-from p2psim.report.source import FITNESS, Source
-from p2psim.theory.bounds.shape import ShapeBound
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Float = NDArray[np.float64]
+from p2psim.report.curves import finals, labelled, quartiles_of
+from p2psim.report.panels import finish, words
+from p2psim.report.source import FITNESS, Float, Source
+from p2psim.theory.bounds.shape import ShapeBound, fit_shape, inverse_square_sum
+from p2psim.theory.noise_floor import PowerLaw, fit_power_law
 
 BOUND_DASHES: tuple[int, tuple[float, ...]] = (0, (1, 1.6))
 LIMIT_DASHES: tuple[int, tuple[float, ...]] = (0, (6, 2, 1, 2))
 
+#: F (11) has local slopes between −1 and −2 in ε and in n. Where ψ is flatter than half the smaller one at an
+#: end of the range, noise fills Θ (left) or something other than noise is left (right): no slope is taken
+#: there.
+FLAT = 0.5
 
-def power_figure(source: Source, metric: str, lines: list[Points], axis: str, symbol: str) -> "Figure":
-    """Draw lines of points with bars, slopes and fitted bounds.
+
+def straight_part(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
+    """Which points, ordered by x, lie outside flat ends of a log-log curve.
+
+    Two neighbours at an end whose local slope is below `FLAT` in size are both left out, and so on inwards.
+    """
+    slopes = np.abs(np.diff(np.log(np.asarray(y, dtype=float))) / np.diff(np.log(np.asarray(x, dtype=float))))
+    keep = np.ones(len(slopes) + 1, dtype=bool)
+    for order in (range(len(slopes)), range(len(slopes) - 1, -1, -1)):
+        for i in order:
+            if slopes[i] >= FLAT:
+                break
+            keep[i] = keep[i + 1] = False
+    return keep
+
+
+@dataclass(frozen=True)
+class Points:
+    """One line of the figure: quartiles over replicas at each x, and what was fitted.
+
+    Attributes
+    ----------
+    label : str
+        What distinguishes it from others.
+    x, low, median, high : ndarray, shape (m,)
+        Finite x in ascending order, and quartiles of the replicas' final values.
+    used : ndarray of bool, shape (m,)
+        Points that the fits use.
+    records, inverse_squares : ndarray, shape (m,)
+        n and Σ1/ε_i² of the cell of each point.
+    limit : float or None
+        Median where x is infinite.
+    counts : tuple of int
+        Replicas of each cell of the line, that of the limit included.
+    not_finite : int
+        Replicas with an infinite or undefined final value.
+    interval : (low, high) or None
+        95 % interval of the slope; None where there is none.
+    """
+
+    label: str
+    x: Float
+    low: Float
+    median: Float
+    high: Float
+    used: NDArray[np.bool_]
+    records: Float
+    inverse_squares: Float
+    limit: float | None
+    counts: tuple[int, ...]
+    not_finite: int
+    interval: tuple[float, float] | None
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Points whose budgets and records say something, shape (m,)."""
+        return np.isfinite(self.inverse_squares) & (self.inverse_squares > 0) & (self.records > 0)
+
+    def slope(self) -> PowerLaw | None:
+        """The fitted power law; None if fewer than two points can be used."""
+        return fit_power_law(self.x[self.used], self.median[self.used]) if self.used.sum() >= 2 else None
+
+    def bound(self) -> ShapeBound | None:
+        """The fitted F (11); None where budgets or records say nothing, or fewer than two points remain."""
+        fitted = self.used & self.known
+        if fitted.sum() < 2:
+            return None
+        return fit_shape(self.records[fitted], self.inverse_squares[fitted], self.median[fitted])
+
+
+def records_of_cells(source: Source) -> dict[int, float]:
+    """n, the records of all owners, of each cell."""
+    return {cell: float(owners["records"].sum()) for cell, owners in _owners(source.agents, "index").items()}
+
+
+def budgets_of_cells(source: Source) -> dict[int, float]:
+    """Σ1/ε_i² over the owners of each cell, from the budgets in the ledger; NaN where one is unknown."""
+    return {
+        cell: inverse_square_sum(owners["budget"].to_numpy(dtype=float, na_value=np.nan))
+        for cell, owners in _owners(source.ledger, "agent").items()
+    }
+
+
+def _owners(table: pd.DataFrame, agent: str) -> dict[int, pd.DataFrame]:
+    """Rows of the owners of each cell, in its first replica."""
+    first = table[table["replica"] == table.groupby("cell")["replica"].transform("min")]
+    cells = first[first[agent] >= 0].groupby("cell", sort=True)
+    return {int(rows["cell"].iloc[0]): rows for _, rows in cells}
+
+
+def points(source: Source, metric: str, x_of_cell: Mapping[int, float], hide: Sequence[str]) -> list[Points]:
+    """Collect lines of final values: cells that agree in all swept keys but those hidden, which the axis stands for.
+
+    An infinite x is a limit. Keys that advance together with x (``zip``) would leave one point a line; then all cells
+    form one line.
+    """
+    table = finals(source, metric)
+    table = table.assign(x=table["cell"].map(dict(x_of_cell))).dropna(subset="x")
+    lines = list(labelled(table, [key for key in source.swept if key not in hide]))
+    if all(line["x"].nunique() < 2 for *_, line in lines) and table["x"].nunique() > 1:
+        lines = list(labelled(table, []))
+    records, budgets = records_of_cells(source), budgets_of_cells(source)
+    out = []
+    for label, _, group in lines:
+        counts = tuple(map(int, group.groupby(["x", "cell"], sort=True).size()))
+        bad = int((~np.isfinite(group["value"].to_numpy(dtype=float))).sum())
+        limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
+        limit = float(quartiles_of([limits])[1, 0]) if len(limits) else None
+        parts = [part for _, part in group[np.isfinite(group["x"])].groupby(["x", "cell"], sort=True)]
+        samples = [part["value"].to_numpy(dtype=float) for part in parts]
+        low, median, high = quartiles_of(samples, source.band)
+        x = np.array([float(part["x"].iloc[0]) for part in parts])
+        used = np.isfinite(median) & (median > 0)
+        if len(np.unique(x[used])) == used.sum():
+            used[used] = straight_part(x[used], median[used])
+        interval = None
+        if len(np.unique(x[used])) > 1:
+            replicas = [part["replica"].to_numpy(dtype=np.int64) for part in parts]
+            interval = slope_interval(x[used], list(compress(samples, used)), list(compress(replicas, used)))
+        n, squares = (
+            np.array([known.get(int(part["cell"].iloc[0]), np.nan) for part in parts])
+            for known in (records, budgets)
+        )
+        out.append(Points(label, x, low, median, high, used, n, squares, limit, counts, bad, interval))
+    return out
+
+
+#: Resamples: ends of a 95 % interval then move by about 3 % of its width from seed to seed.
+RESAMPLES = 2000
+
+#: The interval of a median lies between the extremes of its sample, which miss it with probability 2^(1−n): for
+#: fewer replicas it cannot reach 90 %.
+FEWEST = 5
+
+
+def slope_interval(
+    x: ArrayLike,
+    values: Sequence[Float],
+    replicas: Sequence[NDArray[np.int64]],
+    seed: int = 0,
+) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of the log-log slope of medians over replicas, 95 %.
+
+    A replica is drawn as a whole, for all x at once: cells share random numbers, so that its values go up and down
+    together. Where they are independent, the interval is as right.
 
     Parameters
     ----------
-    source : Source
-        The run.
-    metric : str
-        What the points are.
-    lines : list of Points
-        From `p2psim.report.points.points`.
-    axis : str
-        Key of the horizontal axis in `p2psim.report.style.AXIS_LABELS`.
-    symbol : str
-        What the axis is called in short.
+    x : array_like, shape (m,)
+        Positive; at least two differ.
+    values : sequence of m ndarrays
+        Final values at each x.
+    replicas : sequence of m ndarrays of int
+        Whose they are.
+    seed : int
+        Of the resampling, so that a figure is the same each time that it is drawn.
+
+    Returns
+    -------
+    (low, high), or None
+        None where a point has fewer than `FEWEST` replicas, or resamples have medians without a logarithm.
+
+    Notes
+    -----
+    Efron and Tibshirani, *An Introduction to the Bootstrap* (1993), section 13.3. Which points the fit uses is
+    taken as given.
     """
-    figure = style.new_figure(8.4, 4.8)
-    axes = figure.add_subplot()
+    if min(v.size for v in values) < FEWEST:
+        return None
+    names = np.unique(np.concatenate(replicas))
+    held = np.full((len(values), names.size), np.nan)
+    for row, (sample, which) in enumerate(zip(values, replicas, strict=True)):
+        # Undefined values count as +∞; NaN now marks a replica that the point has not.
+        held[row, np.searchsorted(names, which)] = np.where(np.isnan(sample), np.inf, sample)
+    draws = np.random.default_rng(seed).integers(0, names.size, (RESAMPLES, names.size))
+    medians = np.stack([_medians(row[draws]) for row in held])
+    if not (np.isfinite(medians).all() and (medians > 0).all()):
+        return None
+    logs = np.log(np.asarray(x, dtype=float))
+    centred = logs - logs.mean()
+    slopes = centred @ np.log(medians) / (centred @ centred)
+    low, high = np.quantile(slopes, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _medians(drawn: Float) -> Float:
+    """Median of each row of what it holds; infinite where that decides, NaN where it holds nothing."""
+    ordered = np.sort(drawn, axis=1)  # NaN last
+    count = drawn.shape[1] - np.isnan(drawn).sum(axis=1)
+    rows = np.arange(len(drawn))
+    return np.where(count, (ordered[rows, (count - 1) // 2] + ordered[rows, count // 2]) / 2, np.nan)
+
+
+def _draw(
+    source: Source, metric: str, x_of_cell: Mapping[int, float], hide: Sequence[str], name: str, symbol: str
+) -> dict[str, Figure]:
+    """Draw lines of points with bars, slopes and fitted bounds, against a quantity with a name and a symbol."""
+    lines = points(source, metric, x_of_cell, hide)
+    figure, axes = style.new_axes(8.4, 4.8)
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="mask")
     for index, line in enumerate(lines):
@@ -59,10 +245,6 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
         axes.plot([], [], color="0.3", linestyle=BOUND_DASHES, label="fitted F (11)")
     if any(line.limit is not None for line in lines):
         axes.plot([], [], color="0.3", linestyle=LIMIT_DASHES, label=f"median at {symbol} = ∞")
-    axes.set_xlabel(style.AXIS_LABELS[axis])
-    axes.set_ylabel(style.wrapped(f"final {style.metric_label(metric)}"))
-    style.add_title(axes, source.title(f"final {metric.replace('_', ' ')} against {symbol}"))
-    style.add_legend(figure, axes)
     counts = notes.replicas([count for line in lines for count in line.counts])
     remarks = [
         f"Point: median of {counts}; bar: {source.band_words}. "
@@ -75,11 +257,13 @@ def power_figure(source: Source, metric: str, lines: list[Points], axis: str, sy
             "F (11): (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i²; c₁, c₂ ≥ 0 fitted to the medians by relative error."
         )
     remarks += notes.hidden_note([v for line in lines for v in (line.low, line.median, line.high)])
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
-    return figure
+    y, title = style.wrapped(f"final {style.metric_label(metric)}"), f"final {words(metric)} against {symbol}"
+    finish(figure, axes, source, style.AXIS_LABELS[name], y, title, remarks)
+    stem = "size" if name == "records" else name
+    return {stem if metric == FITNESS else f"{stem}-{metric}": figure}
 
 
-def _draw_points(axes: "Axes", line: Points, look: dict[str, Any]) -> None:
+def _draw_points(axes: Axes, line: Points, look: dict[str, Any]) -> None:
     # Masked where a log axis has no place for them; the footnote counts them.
     low, median, high = (
         np.where(np.isfinite(v) & (v > 0), v, np.nan) for v in (line.low, line.median, line.high)
@@ -88,41 +272,34 @@ def _draw_points(axes: "Axes", line: Points, look: dict[str, Any]) -> None:
     drawn = np.isfinite(median)
     bars = [(median - low)[drawn], (high - median)[drawn]]
     axes.errorbar(line.x[drawn], median[drawn], bars, fmt="none", ecolor=colour, capsize=3, elinewidth=1.2)
-    for mask, face in ((line.used, colour), (~line.used, "white")):
-        axes.plot(
-            line.x[mask], median[mask], linestyle="none", marker=look["marker"], markersize=7,
-            markerfacecolor=face, markeredgecolor=colour, markeredgewidth=1.4, zorder=3,
-        )  # fmt: skip
+    for used, face in ((line.used, colour), (~line.used, "white")):
+        edge = {"markerfacecolor": face, "markeredgecolor": colour, "markeredgewidth": 1.4, "zorder": 3}
+        style.mark(axes, line.x[used], median[used], look["marker"], 7, colour, **edge)
     if line.limit is not None and np.isfinite(line.limit) and line.limit > 0:
         axes.axhline(line.limit, color=colour, linewidth=1.4, linestyle=LIMIT_DASHES)
     axes.plot([], [], **{**look, "linestyle": "none"}, markersize=7, label=line.label or "median")
     slope = line.slope()
     if slope is not None:
-        name = f"fit: slope {_number(slope.slope)}"
+        label = f"fit: slope {_number(slope.slope)}"
         if line.interval is not None:
-            name += f" [{_number(line.interval[0])}, {_number(line.interval[1])}]"
-        axes.plot([], [], color=colour, linewidth=1.4, linestyle="-", label=name)
+            label += f" [{_number(line.interval[0])}, {_number(line.interval[1])}]"
+        axes.plot([], [], color=colour, linewidth=1.4, linestyle="-", label=label)
 
 
-def _draw_fits(axes: "Axes", line: Points, bound: ShapeBound | None, colour: Any) -> None:
-    thin = {"color": colour, "linewidth": 1.4}
-    slope = line.slope()
+def _draw_fits(axes: Axes, line: Points, bound: ShapeBound | None, colour: Any) -> None:
+    slope, known = line.slope(), line.known
     if slope is not None:
         ends = line.x[line.used][[0, -1]]
-        axes.plot(ends, slope(ends), **thin, linestyle="-")
-    if bound is not None:
-        axes.plot(*_bound_curve(line, bound), **thin, linestyle=BOUND_DASHES)
-
-
-def _bound_curve(line: Points, bound: ShapeBound) -> tuple[Float, Float]:
-    """The fitted bound between the first and last point; log-log interpolation is exact for powers of x."""
-    known = np.isfinite(line.inverse_squares) & (line.inverse_squares > 0) & (line.records > 0)
+        axes.plot(ends, slope(ends), color=colour, linewidth=1.4, linestyle="-")
+    if bound is None:
+        return
+    # Between the first and last point; log-log interpolation is exact for powers of x.
     x = np.geomspace(line.x[known][0], line.x[known][-1], 60)
     at = np.log(line.x[known])
     n, total = (
         np.exp(np.interp(np.log(x), at, np.log(v[known]))) for v in (line.records, line.inverse_squares)
     )
-    return x, bound(n, total)
+    axes.plot(x, bound(n, total), color=colour, linewidth=1.4, linestyle=BOUND_DASHES)
 
 
 def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
@@ -155,8 +332,8 @@ def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
 
 
 def _listed(lines: Sequence[Points]) -> str:
-    named = [line.label for line in lines if line.label]
-    return f": {'; '.join(named)}" if named else ""
+    labels = [line.label for line in lines if line.label]
+    return f": {'; '.join(labels)}" if labels else ""
 
 
 def _number(value: float) -> str:
@@ -166,7 +343,7 @@ def _number(value: float) -> str:
 KEY = "privacy.epsilon"
 
 
-def draw_epsilon(source: Source) -> "dict[str, Figure]":
+def draw_epsilon(source: Source) -> dict[str, Figure]:
     """Medians with 25 to 75 % bars, slope with its interval, and the fitted F (11), log-log.
 
     Raises
@@ -189,14 +366,12 @@ def draw_epsilon(source: Source) -> "dict[str, Figure]":
         )
     if values[np.isfinite(values)].nunique() < 2:
         raise InputError(f"{KEY} must take at least two finite values, got {sorted(values.unique())}")
-    lines = points(
-        source, metric, dict(zip(map(int, values.index), values.tolist(), strict=True)), hide=[KEY]
+    return _draw(
+        source, metric, {int(str(cell)): value for cell, value in values.items()}, [KEY], "epsilon", "ε"
     )
-    stem = "epsilon" if metric == FITNESS else f"epsilon-{metric}"
-    return {stem: power_figure(source, metric, lines, "epsilon", "ε")}
 
 
-def draw_size(source: Source) -> "dict[str, Figure]":
+def draw_size(source: Source) -> dict[str, Figure]:
     """Medians with 25 to 75 % bars, slope with its interval, and the fitted F (11), log-log.
 
     n counts the records of all owners, from the agents' table, whichever key of the data is swept.
@@ -222,6 +397,4 @@ def draw_size(source: Source) -> "dict[str, Figure]":
     setters = [
         key for key in source.swept if key.startswith("data.") and n.groupby(heads[key]).nunique().max() == 1
     ]
-    lines = points(source, metric, records, hide=setters)
-    stem = "size" if metric == FITNESS else f"size-{metric}"
-    return {stem: power_figure(source, metric, lines, "records", "n")}
+    return _draw(source, metric, records, setters, "records", "n")

@@ -1,35 +1,34 @@
 """Share of the replicas that have reached a target, along the run."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
-from p2psim.report import notes, style
-from p2psim.report.curves import labels
-from p2psim.report.figures.bands import (
+from p2psim.report import style
+from p2psim.report.curves import labelled
+from p2psim.report.panels import (
     MOST_LINES,
     MOST_ROWS,
     axis_label,
     axis_words,
-    entitle,
+    finish,
+    finish_panels,
     left_out,
     row_panels,
     stem,
+    words,
 )
 from p2psim.report.source import Source
 from p2psim.runs.summary import Reached, first_reached, rises, share_reached
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Bands are drawn for up to so many lines; more would hide each other.
 MOST_BANDS = 4
 
 
 @dataclass(frozen=True)
-class Line:
+class TargetCurve:
     """One cell and model: its label, what was estimated, where its last replica ended, and who never got there.
 
     Attributes
@@ -49,7 +48,7 @@ class Line:
     replicas: int
 
 
-def draw_targets(source: Source) -> "dict[str, Figure]":
+def draw_targets(source: Source) -> dict[str, Figure]:
     """Kaplan-Meier estimate of the share that has reached the target, a line for each cell and model.
 
     Where there are many, each has a row instead, with the quartiles of the time that it takes.
@@ -62,56 +61,43 @@ def draw_targets(source: Source) -> "dict[str, Figure]":
     if source.metric is None or source.target is None:
         raise InputError("give what is to be reached: --metric NAME --target VALUE")
     drawn = lines(source, source.metric, source.target)
-    draw = _figure if len(drawn) <= MOST_LINES else _rows
-    return {
-        stem(source, f"targets-{source.metric}-{source.target:g}"): draw(
-            source, source.metric, source.target, drawn
-        )
-    }
+    aim = f"{words(source.metric)} {'≥' if rises(source.metric) else '≤'} {source.target:g}"
+    title = f"{aim} by {axis_words(source)}"
+    figure = (_shares if len(drawn) <= MOST_LINES else _rows)(source, title, drawn)
+    return {stem(source, f"targets-{source.metric}-{source.target:g}"): figure}
 
 
-def lines(source: Source, metric: str, target: float) -> list[Line]:
+def lines(source: Source, metric: str, target: float) -> list[TargetCurve]:
     """What is drawn, in the order of the cells; a baseline that is the same in all of them only once."""
-    rows = source.placed_rows(metric)
-    named = labels(source.swept, rows)
-    names = {
-        (row[-2], row[-1]): named[(*row[:-2], row[-1])]
-        for row in rows.astype({"model": str})[[*source.swept, "cell", "model"]]
-        .drop_duplicates()
-        .itertuples(index=False, name=None)
-    }
-    out: list[Line] = []
+    rows = source.placed_rows(metric).astype({"model": str})
+    out: list[TargetCurve] = []
     drawn: set[tuple[object, ...]] = set()
-    for (cell, model), group in first_reached(rows, "x", target, rises(metric)).groupby(["cell", "model"]):
-        x, there = group["x"].to_numpy(dtype=float), group["reached"].to_numpy(dtype=bool)
-        same = (model, *zip(x.tolist(), there.tolist(), strict=True))
+    for label, model, part in labelled(rows, source.swept, ["cell", "model"]):
+        group = first_reached(part, "x", target, rises(metric))
+        x, reached = group["x"].to_numpy(dtype=float), group["reached"].to_numpy(dtype=bool)
+        same = (model, *zip(x.tolist(), reached.tolist(), strict=True))
         if model != "main" and same in drawn:
             continue
         drawn.add(same)
-        end = float(rows.loc[(rows["cell"] == cell) & (rows["model"] == model), "x"].max())
-        out.append(Line(names[cell, model], share_reached(x, there), end, x[~there], x.size))
+        out.append(TargetCurve(label, share_reached(x, reached), float(part["x"].max()), x[~reached], x.size))
     return out
 
 
-def _rows(source: Source, metric: str, target: float, drawn: list[Line]) -> "Figure":
+def _rows(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
     shown = drawn[:MOST_ROWS]
     figure, (axes,) = row_panels([f"{line.label or 'main'} ({_how_many(line)})" for line in shown], 1)
-    look = style.line_style(0)
+    colour = style.line_style(0)["color"]
     for row, line in enumerate(shown):
         early, half, late = (line.reached.quantile(share) for share in (0.25, 0.5, 0.75))
         if np.isfinite(early):
-            axes.plot([early, min(late, line.end)], [row, row], color=look["color"], linewidth=2.2)
+            axes.plot([early, min(late, line.end)], [row, row], color=colour, linewidth=2.2)
         if np.isfinite(half):
-            axes.plot([half], [row], marker="o", markersize=6, color=look["color"], linestyle="none")
+            style.mark(axes, [half], [row], "o", 6, colour)
         if not np.isfinite(late):
-            axes.plot(
-                [line.end], [row], marker=">", markersize=6, color="white", markeredgecolor=look["color"],
-                linestyle="none",
-            )  # fmt: skip
+            style.mark(axes, [line.end], [row], ">", 6, "white", markeredgecolor=colour)
     axes.set_xlim(left=0)
     style.few_ticks(axes)
     axes.set_xlabel(axis_label(source))
-    entitle(figure, source, f"{_what(metric, target)} by {axis_words(source)}")
     remarks = [
         "Dot: where half of the replicas have reached it; line: from a quarter to three quarters (Kaplan, Meier). "
         "In brackets: how many do.",
@@ -120,65 +106,44 @@ def _rows(source: Source, metric: str, target: float, drawn: list[Line]) -> "Fig
         remarks.append(
             "Arrow: the end of the last replica, where less than three quarters have reached it by then."
         )
-    style.add_footnote(figure, [*remarks, *_never(drawn), *left_out(len(drawn)), *notes.run_notes(source)])
+    finish_panels(figure, source, title, [*remarks, *_never(drawn), *left_out(len(drawn))])
     return figure
 
 
-def _how_many(line: Line) -> str:
+def _how_many(line: TargetCurve) -> str:
     return f"{line.replicas - line.censored.size} of {line.replicas}"
 
 
-def _what(metric: str, target: float) -> str:
-    return f"{metric.replace('_', ' ')} {'≥' if rises(metric) else '≤'} {target:g}"
-
-
-def _figure(source: Source, metric: str, target: float, drawn: list[Line]) -> "Figure":
-    figure = style.new_figure()
-    axes = figure.add_subplot()
+def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
+    figure, axes = style.new_axes()
+    banded = len(drawn) <= MOST_BANDS
     for index, line in enumerate(drawn):
-        look = style.line_style(index)
-        found = line.reached
-        x = np.concatenate([[0.0], found.at, [line.end]])
+        look, reached = style.plain_line(index), line.reached
+        x = np.concatenate([[0.0], reached.at, [line.end]])
         share, low, high = (
             np.concatenate([[0.0], part, part[-1:] if part.size else [0.0]])
-            for part in (found.share, found.low, found.high)
+            for part in (reached.share, reached.low, reached.high)
         )
-        half = found.quantile(0.5)
-        told = _how_many(line)
-        told += f"; half by {half:.3g}" if np.isfinite(half) else "; never half"
-        axes.plot(
-            x, share, drawstyle="steps-post", linewidth=1.8, color=look["color"], linestyle=look["linestyle"],
-            label=f"{line.label}\n{told}" if line.label else told,
-        )  # fmt: skip
-        if len(drawn) <= MOST_BANDS and found.at.size:
-            axes.fill_between(
-                x[1:], low[1:], high[1:], step="post", color=look["color"], alpha=0.15, linewidth=0
-            )
+        half = reached.quantile(0.5)
+        result = f"{_how_many(line)}; {f'half by {half:.3g}' if np.isfinite(half) else 'never half'}"
+        label = f"{line.label}\n{result}" if line.label else result
+        axes.plot(x, share, drawstyle="steps-post", linewidth=1.8, label=label, **look)
+        if banded and reached.at.size:
+            style.shade(axes, x[1:], low[1:], high[1:], look["color"], step="post")
         if line.censored.size:
-            place = np.searchsorted(found.at, line.censored, side="right")
-            heights = np.concatenate([[0.0], found.share])[place]
-            axes.plot(
-                line.censored, heights, linestyle="none", marker="|", markersize=11, markeredgewidth=1.8,
-                color=look["color"],
-            )  # fmt: skip
+            place = np.searchsorted(reached.at, line.censored, side="right")
+            style.mark(axes, line.censored, share[place], "|", 11, look["color"], markeredgewidth=1.8)
     axes.set_ylim(-0.03, 1.03)
     axes.margins(x=0.02)
-    axes.set_xlabel(axis_label(source))
-    axes.set_ylabel("share of replicas that have reached it")
-    style.add_title(axes, source.title(f"{_what(metric, target)} by {axis_words(source)}"))
     style.few_ticks(axes)
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, [*_remarks(drawn), *notes.run_notes(source)])
+    band = "; band: its 95 % interval (Rothman, Wilson)" if banded else ""
+    remark = f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."
+    y = "share of replicas that have reached it"
+    finish(figure, axes, source, axis_label(source), y, title, [remark, *_never(drawn, " (ticks)")])
     return figure
 
 
-def _remarks(drawn: list[Line]) -> list[str]:
-    band = "; band: its 95 % interval (Rothman, Wilson)" if len(drawn) <= MOST_BANDS else ""
-    line = f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."
-    return [line, *_never(drawn, " (ticks)")]
-
-
-def _never(drawn: list[Line], shown_as: str = "") -> list[str]:
+def _never(drawn: list[TargetCurve], shown_as: str = "") -> list[str]:
     never = sum(line.censored.size for line in drawn)
     if not never:
         return []

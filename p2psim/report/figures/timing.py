@@ -1,17 +1,14 @@
 """Whose work each commit used (communication timing, F figure 3)."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from p2psim.core.errors import InputError
 from p2psim.core.events import LEARNER
 from p2psim.report import notes, style
 from p2psim.report.source import Source
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 #: Commits an owner beyond which marks run together: only the first ones are shown then.
 MARKS_PER_OWNER = 60
@@ -20,7 +17,7 @@ MARKS_PER_OWNER = 60
 NAMED = 20
 
 
-def draw_timing(source: Source) -> "dict[str, Figure]":
+def draw_timing(source: Source) -> dict[str, Figure]:
     """Scatter of agents against the number k of the commit, and their shares, for replica 0 of the first cell.
 
     On a star an agent is an owner whose answer the commit used (of a round: all whose answers arrived in time);
@@ -35,17 +32,15 @@ def draw_timing(source: Source) -> "dict[str, Figure]":
         raise InputError("the run recorded no events; set record.events: true and run again")
     events = source.events
     cell = events["cell"].min()
-    replica = events.loc[events["cell"] == cell, "replica"].min()
-    chosen = (events["cell"] == cell) & (events["replica"] == replica) & (events["kind"] == "commit")
-    commits = events[chosen].sort_values("seq", kind="stable")
+    events = events[events["cell"] == cell]
+    replica = events["replica"].min()
+    events = events[events["replica"] == replica].sort_values("seq", kind="stable")
+    commits = events[events["kind"] == "commit"]
     if commits.empty:
         raise InputError(f"there is no commit in replica {replica} of cell {cell}")
-    of = (events["cell"] == cell) & (events["replica"] == replica) & (events["kind"] == "deliver")
-    number, owners, word = _used(commits, events[of])
+    number, owners, word = _used(commits, events[events["kind"] == "deliver"])
     if not len(owners):
         raise InputError(f"no commit of replica {replica} of cell {cell} used an answer")
-    from matplotlib.ticker import MaxNLocator
-
     names = _names(source, cell, replica, int(owners.max()))
     count = len(names)
     shown = min(len(owners), MARKS_PER_OWNER * count)
@@ -87,7 +82,7 @@ def draw_timing(source: Source) -> "dict[str, Figure]":
     return {"timing": figure}
 
 
-def _used(commits: "pd.DataFrame", deliveries: "pd.DataFrame") -> tuple[np.ndarray, np.ndarray, str]:
+def _used(commits: pd.DataFrame, deliveries: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, str]:
     """Numbers k of commits, the agent that each row shows, and what such an agent is called.
 
     The commit of a round names no owner: it used the answers to its query, which bear the version of the model before
@@ -98,7 +93,7 @@ def _used(commits: "pd.DataFrame", deliveries: "pd.DataFrame") -> tuple[np.ndarr
         return number, commits["agent"].to_numpy(dtype=np.int64), "agent"
     if (commits["peer"] >= 0).all():
         return number, commits["peer"].to_numpy(dtype=np.int64), "owner"
-    answers = deliveries[deliveries["agent"] == LEARNER].sort_values("seq", kind="stable")
+    answers = deliveries[deliveries["agent"] == LEARNER]
     k = np.searchsorted(commits["seq"].to_numpy(), answers["seq"].to_numpy()) + 1
     used = (k <= len(commits)) & (answers["version"].to_numpy() == k - 1)
     return k[used], answers["peer"].to_numpy(dtype=np.int64)[used], "owner"
