@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from p2psim.audit.canaries import Pair, gradients
-from p2psim.audit.system import AuditSystem, Record, before_sampling, releases_of
+from p2psim.audit.canaries import Pair, Record, gradients
+from p2psim.audit.system import AuditSystem, releases_of
 from p2psim.core.errors import SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
@@ -54,7 +54,7 @@ class AuditRun:
     ----------
     events : ndarray of EVENT
         Of one copy.
-    own, real : Releases
+    local, real : Releases
         The same releases by the agents of the small network and by those of the cell.
     losses : ndarray, shape (releases,)
         Claimed for the real records.
@@ -71,7 +71,7 @@ class AuditRun:
     """
 
     events: np.ndarray
-    own: Releases
+    local: Releases
     real: Releases
     losses: np.ndarray
     scales: np.ndarray
@@ -81,12 +81,12 @@ class AuditRun:
     made: int
 
     @property
-    def mine(self) -> np.ndarray:
+    def is_audited(self) -> np.ndarray:
         """Which releases are the audited agent's."""
-        return self.own.agents == 0
+        return self.local.agents == 0
 
 
-def script(system: AuditSystem, plan: Plan, streams: Streams, engine: str) -> AuditRun:
+def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) -> AuditRun:
     """Events of the small network until the audited agent has made what is audited of its releases.
 
     The network runs on for longer, so that an agent that makes more releases than it may is found out.
@@ -115,55 +115,38 @@ def script(system: AuditSystem, plan: Plan, streams: Streams, engine: str) -> Au
         limits=None if plan.limits is None else plan.limits[agents],
         engine=engine,
     ).read()
-    own, places = releases_of(events)
-    mine = places[own.agents == 0]
-    if not mine.size:
+    local, places = releases_of(events)
+    audited = places[local.agents == 0]
+    if not audited.size:
         raise SimulationError(f"agent {agents[0]} makes no release in an audit")
     if limit > wanted:  # what comes later is not looked at
-        events = events[: mine[:wanted][-1] + 1]
-        own, places = releases_of(events)
-    real = Releases(agents[own.agents], own.numbers, own.steps)
+        events = events[: audited[:wanted][-1] + 1]
+        local, places = releases_of(events)
+    real = Releases(agents[local.agents], local.numbers, local.steps)
     totals = plan.totals([real])
     # The loss of the real records, whatever the scaled ones are claimed to lose.
     losses = plan.claimed(real, totals) * plan.stretch[real.agents]
-    # Of a batch, what tells is the loss after sampling.
-    factor = float(before_sampling(INFLATED, system.rate) / losses[own.agents == 0].max())
+    # Of a batch, what shows is the loss after sampling; see `p2psim.audit.trial.Claim.sampled_losses`.
+    factor = float(np.log1p(np.expm1(INFLATED) / system.rate) / losses[local.agents == 0].max())
     scaled_plan = ScaledPlan(
         **{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor
     )
     losses *= factor
     scales = plan.sensitivity[real.agents] / losses * system.enlargement
-    audited = min(wanted, int(np.count_nonzero(own.agents == 0)))
-    return AuditRun(events, own, real, losses, scales, scaled_plan, totals, audited, mine.size)
+    count = min(wanted, int(np.count_nonzero(local.agents == 0)))
+    return AuditRun(events, local, real, losses, scales, scaled_plan, totals, count, audited.size)
 
 
-@dataclass(frozen=True)
-class Played:
-    """What copies showed on one data set.
-
-    Attributes
-    ----------
-    scores : ndarray, shape (laws, samples, the audited agent's releases)
-        Log-likelihood ratios of each release by each law, given those before it.
-    noise : ndarray, shape (some samples, releases, p)
-        In units of the claimed scale: what is seen beyond the gradients; the noise itself where who is in a batch, and
-        with it the gradient, is secret. Of the first samples, as many as its tests take.
-    """
-
-    scores: np.ndarray
-    noise: np.ndarray
-
-
-def play(
+def sample(
     system: AuditSystem,
     laws: Sequence[Law],
-    script: AuditRun,
+    run: AuditRun,
     pair: Pair,
     world: int,
     streams: Streams,
     samples: int,
     kept: int,
-) -> Played:
+) -> tuple[np.ndarray, np.ndarray]:
     """Run copies on one of two adjacent data sets.
 
     Parameters
@@ -171,7 +154,7 @@ def play(
     system : AuditSystem
     laws : sequence of Law
         Of the claimed noise, and others to score by.
-    script : AuditRun
+    run : AuditRun
     pair : Pair
         What the audited agent holds in either world; the others hold always the same.
     world : {0, 1}
@@ -181,45 +164,53 @@ def play(
     kept : int
         Samples whose noise is kept.
 
+    Returns
+    -------
+    scores : ndarray, shape (laws, samples, the audited agent's releases)
+        Log-likelihood ratios of each release by each law, given those before it.
+    noise : ndarray, shape (some samples, releases, p)
+        In units of the claimed scale: what is published beyond the gradients; the noise itself where who is in a batch,
+        and with it the gradient, is secret. Of the first samples, as many as its tests take.
+
     Raises
     ------
     SimulationError
-        If something that is seen is not finite.
+        If something that is published is not finite.
     """
-    p, rows = system.dimension, script.own.agents.size
-    records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    p, rows = system.dimension, run.local.agents.size
+    records = pair.records()
     held = [records[world]] + [records[0]] * (len(system.agents) - 1)
     batch = max(1, _NUMBERS // (p * (rows + int(system.records.sum()) + len(held) * p)))
-    mine, scale = script.mine, script.scales[:, None]
-    divisors = system.divisors[script.own.agents][:, None]
+    audited, scale = run.is_audited, run.scales[:, None]
+    divisors = system.divisors[run.local.agents][:, None]
     scores, noises = [], []
     for first in range(0, samples, batch):
         copies = min(batch, samples - first)
         start = replace(streams, replica=(streams.replica or 0) + first)
-        noise = system.enlargement * _noise(script, start, copies, p)
-        seen = system.play(held, script.events, noise, start.key("batches"))
-        if not np.isfinite(seen.gradients).all():
-            raise SimulationError("what is seen in an audit is not finite")
-        models = seen.models[:, mine]
-        to_p, to_q = (_means(system, one, models, divisors[mine]) / scale[mine] for one in records)
-        released = seen.gradients[:, mine] / scale[mine]
+        noise = system.enlargement * _noise(run, start, copies, p)
+        gradients, models = system.play(held, run.events, noise, start.key("batches"))
+        if not np.isfinite(gradients).all():
+            raise SimulationError("what is published in an audit is not finite")
+        at = models[:, audited]
+        to_p, to_q = (_means(system, record, at, divisors[audited]) / scale[audited] for record in records)
+        released = gradients[:, audited] / scale[audited]
         scores.append(np.stack([log_ratio(law, released, to_p, to_q, system.rate) for law in laws]))
         more = slice(0, max(0, kept - first))
         if system.rate < 1:
             noises.append(noise[more] / scale)
             continue
-        own, others = (_means(system, records[w], seen.models[more], divisors) for w in (world, 0))
-        noises.append((seen.gradients[more] - np.where(mine[:, None], own, others)) / scale)
-    return Played(np.concatenate(scores, axis=1), np.concatenate(noises))
+        mean, others = (_means(system, records[w], models[more], divisors) for w in (world, 0))
+        noises.append((gradients[more] - np.where(audited[:, None], mean, others)) / scale)
+    return np.concatenate(scores, axis=1), np.concatenate(noises)
 
 
-def moved(system: AuditSystem, script: AuditRun, pair: Pair, streams: Streams, order: int) -> float:
+def movement(system: AuditSystem, run: AuditRun, pair: Pair, streams: Streams, order: int) -> float:
     """How far the first release without noise moves between the two data sets, relative to the claimed sensitivity.
 
     Parameters
     ----------
     system : AuditSystem
-    script : AuditRun
+    run : AuditRun
     pair : Pair
     streams : Streams
         Of batches.
@@ -227,30 +218,30 @@ def moved(system: AuditSystem, script: AuditRun, pair: Pair, streams: Streams, o
         Of the norm in which the sensitivity is claimed.
     """
     copies = 1 if system.rate == 1 else int(np.ceil(20 / system.rate))  # the record is in some batch
-    silence = np.zeros((copies, script.own.agents.size, system.dimension))
-    records = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    silence = np.zeros((copies, run.local.agents.size, system.dimension))
+    records = pair.records()
     others = [records[0]] * (len(system.agents) - 1)
-    first = int(np.argmax(script.mine))
+    first = int(np.argmax(run.is_audited))
     p, q = (
-        system.play([record, *others], script.events, silence, streams.key("batches")).gradients[:, first]
+        system.play([record, *others], run.events, silence, streams.key("batches")).gradients[:, first]
         for record in records
     )
-    claimed = script.plan.sensitivity[system.agents[0]] * system.enlargement
+    claimed = run.plan.sensitivity[system.agents[0]] * system.enlargement
     return float(np.linalg.norm(p - q, ord=order, axis=1).max() / claimed)
 
 
-def _noise(script: AuditRun, streams: Streams, copies: int, p: int) -> np.ndarray:
+def _noise(run: AuditRun, streams: Streams, copies: int, p: int) -> np.ndarray:
     """Noise of each copy's releases, as a run of its replica draws it: shape (copies, releases, p)."""
-    unit = np.empty((copies, script.own.agents.size, p))
+    unit = np.empty((copies, run.local.agents.size, p))
     for copy in range(copies):
         key = replace(streams, replica=(streams.replica or 0) + copy).key("noise")
-        unit[copy] = unit_noise(script.plan, key, script.real, p)
-    real = script.real
+        unit[copy] = unit_noise(run.plan, key, run.real, p)
+    real = run.real
     every = Releases(*(np.tile(column, copies) for column in (real.agents, real.numbers, real.steps)))
-    return script.plan.noise(unit.reshape(-1, p), every, script.totals).reshape(unit.shape)
+    return run.plan.noise(unit.reshape(-1, p), every, run.totals).reshape(unit.shape)
 
 
 def _means(system: AuditSystem, record: Record, models: np.ndarray, divisors: np.ndarray) -> np.ndarray:
     """What would be released without noise at each model, if the record is there."""
-    means, grid = gradients(system.reach, record.x, record.y, models) / divisors, system.grid
+    means, grid = gradients(system.limits, record.x, record.y, models) / divisors, system.grid
     return means if grid is None else grid * np.floor(means / grid + 0.5)

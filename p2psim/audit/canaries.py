@@ -20,7 +20,7 @@ TILT = 0.01
 
 
 @dataclass(frozen=True)
-class Reach:
+class GradientLimits:
     """What limits a record's gradient.
 
     Attributes
@@ -48,6 +48,15 @@ class Reach:
 
 
 @dataclass(frozen=True)
+class Record:
+    """One record, and the model that its agent begins at."""
+
+    x: np.ndarray
+    y: float
+    start: np.ndarray
+
+
+@dataclass(frozen=True)
 class Pair:
     """Two records and the model to begin at.
 
@@ -64,8 +73,12 @@ class Pair:
     y: np.ndarray
     start: np.ndarray
 
+    def records(self) -> list[Record]:
+        """The two records."""
+        return [Record(x, float(y), self.start) for x, y in zip(self.x, self.y, strict=True)]
 
-def pairs(reach: Reach, p: int) -> tuple[Pair, ...]:
+
+def pairs(limits: GradientLimits, p: int) -> tuple[Pair, ...]:
     """Two canaries: gradients that differ in one coordinate, and ones that differ alike in all.
 
     The first never tells an L2 bound from an L1 bound. The dense one does: under an L2 bound C each coordinate is
@@ -74,26 +87,26 @@ def pairs(reach: Reach, p: int) -> tuple[Pair, ...]:
 
     Parameters
     ----------
-    reach : Reach
+    limits : GradientLimits
     p : int
         Coordinates, at least one.
     """
     one, dense = np.zeros(p), np.ones(p)
     one[0] = 1.0
     if p == 1:
-        return (_opposite("one coordinate", reach, one),)
-    saturates = _saturates(reach.loss)
-    if saturates and np.isinf(reach.theta_max):
+        return (_opposite("one coordinate", limits, one),)
+    saturates = _saturates(limits.loss)
+    if saturates and np.isinf(limits.theta_max):
         dense[-1] = 0.0
-        return _tilted("one coordinate", reach, one), _tilted("dense", reach, dense)
-    needs_model = saturates or (reach.loss.is_squared_error and reach.x_bound is not None)
-    if needs_model and np.isinf(reach.clip):
+        return _tilted("one coordinate", limits, one), _tilted("dense", limits, dense)
+    needs_model = saturates or (limits.loss.is_squared_error and limits.x_bound is not None)
+    if needs_model and np.isinf(limits.clip):
         first = np.arange(p) < p // 2
         return (
-            _apart("one coordinate", reach, one, np.roll(one, 1)),
-            _apart("dense", reach, first.astype(float), (~first).astype(float)),
+            _apart("one coordinate", limits, one, np.roll(one, 1)),
+            _apart("dense", limits, first.astype(float), (~first).astype(float)),
         )
-    return _opposite("one coordinate", reach, one), _opposite("dense", reach, dense)
+    return _opposite("one coordinate", limits, one), _opposite("dense", limits, dense)
 
 
 def _saturates(loss: Loss) -> bool:
@@ -118,57 +131,57 @@ def _unit(direction: np.ndarray, order: int) -> np.ndarray:
     return np.asarray(direction / np.linalg.norm(direction, ord=order))
 
 
-def _size(reach: Reach) -> float:
+def _size(limits: GradientLimits) -> float:
     """Norm of x for losses of classes, whose slope is at most one; clipped gradients stay so down to an eighth."""
-    return 8 * reach.clip if np.isfinite(reach.clip) else reach.x_bound or reach.bound
+    return 8 * limits.clip if np.isfinite(limits.clip) else limits.x_bound or limits.bound
 
 
-def _opposite(name: str, reach: Reach, direction: np.ndarray) -> Pair:
+def _opposite(name: str, limits: GradientLimits, direction: np.ndarray) -> Pair:
     """Opposite gradients of one x, by its label, at the model zero."""
-    u = _unit(direction, reach.order)
+    u = _unit(direction, limits.order)
     start = np.zeros(u.size)
-    if not reach.loss.is_squared_error:
-        x = _size(reach) * u
+    if not limits.loss.is_squared_error:
+        x = _size(limits) * u
         return Pair(name, np.stack([x, -x]), np.ones(2), start)
-    if np.isfinite(reach.clip):
-        size, target = 1.0, FAR * max(1.0, reach.clip)
-    elif reach.x_bound is not None:
-        size, target = reach.x_bound, reach.y_bound or 0.0
+    if np.isfinite(limits.clip):
+        size, target = 1.0, FAR * max(1.0, limits.clip)
+    elif limits.x_bound is not None:
+        size, target = limits.x_bound, limits.y_bound or 0.0
     else:
         # So small an x that where the model is hardly matters: |θᵀx| is far below |y|.
-        size = np.sqrt(reach.bound) * 1e-4
-        target = reach.bound * (1 - 1e-6) / (2 * size)
+        size = np.sqrt(limits.bound) * 1e-4
+        target = limits.bound * (1 - 1e-6) / (2 * size)
     return Pair(name, np.stack([size * u, size * u]), np.array([-target, target]), start)
 
 
-def _tilted(name: str, reach: Reach, direction: np.ndarray) -> Pair:
+def _tilted(name: str, limits: GradientLimits, direction: np.ndarray) -> Pair:
     """Nearly opposite x for a logistic loss, at a model so far along the last coordinate that both slopes are one."""
-    u = _unit(direction, reach.order) * (1 - TILT)
+    u = _unit(direction, limits.order) * (1 - TILT)
     u[-1] = TILT
     v = -u
     v[-1] = TILT
     start = np.zeros(u.size)
-    start[-1] = -SATURATED / (_size(reach) * TILT)
+    start[-1] = -SATURATED / (_size(limits) * TILT)
     # Normed again: (1 − τ, τ) is shorter than one in L2.
-    ends = _size(reach) * np.stack([_unit(u, reach.order), _unit(v, reach.order)])
+    ends = _size(limits) * np.stack([_unit(u, limits.order), _unit(v, limits.order)])
     return Pair(name, ends, np.ones(2), start)
 
 
-def _apart(name: str, reach: Reach, first: np.ndarray, second: np.ndarray) -> Pair:
+def _apart(name: str, limits: GradientLimits, first: np.ndarray, second: np.ndarray) -> Pair:
     """Gradients along two directions, at a model in a corner of the box, where both are largest."""
     # The slope of a squared loss is bounded by ‖x‖₁, whatever the norm of its gradient.
-    order = 1 if reach.loss.is_squared_error else reach.order
+    order = 1 if limits.loss.is_squared_error else limits.order
     u, v = _unit(first, order), _unit(second, order)
-    corner = np.full(u.size, reach.theta_max)
-    if reach.loss.is_squared_error:
-        assert reach.x_bound is not None
-        target = reach.y_bound or 0.0
-        return Pair(name, reach.x_bound * np.stack([u, v]), np.array([-target, -target]), corner)
-    return Pair(name, _size(reach) * np.stack([u, v]), np.ones(2), -corner)
+    corner = np.full(u.size, limits.theta_max)
+    if limits.loss.is_squared_error:
+        assert limits.x_bound is not None
+        target = limits.y_bound or 0.0
+        return Pair(name, limits.x_bound * np.stack([u, v]), np.array([-target, -target]), corner)
+    return Pair(name, _size(limits) * np.stack([u, v]), np.ones(2), -corner)
 
 
-def gradients(reach: Reach, x: np.ndarray, y: float, theta: np.ndarray) -> np.ndarray:
+def gradients(limits: GradientLimits, x: np.ndarray, y: float, theta: np.ndarray) -> np.ndarray:
     """Clipped gradient of one record at each model, shape (…, p) to (…, p): plainly, not by the kernels."""
-    raw = reach.loss.slopes(theta @ x, np.asarray(y))[..., None] * x
-    norms = np.linalg.norm(raw, ord=reach.order, axis=-1, keepdims=True)
-    return np.asarray(raw * np.minimum(1.0, reach.clip / np.maximum(norms, 1e-300)))
+    raw = limits.loss.slopes(theta @ x, np.asarray(y))[..., None] * x
+    norms = np.linalg.norm(raw, ord=limits.order, axis=-1, keepdims=True)
+    return np.asarray(raw * np.minimum(1.0, limits.clip / np.maximum(norms, 1e-300)))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from p2psim.audit.algorithms import system_of
 from p2psim.audit.audit_run import MOST_RELEASES
-from p2psim.audit.graph import AdmmArena, GraphArena
-from p2psim.audit.star import StarArena
 from p2psim.audit.system import AuditSystem
-from p2psim.audit.trial import Trial, try_out
+from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
 from p2psim.learning.batches import batch_of
@@ -23,8 +22,6 @@ from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
@@ -142,24 +139,18 @@ def audit(
         if len(modes) > MOST_AUDITS:
             notes[f"{len(modes) - MOST_AUDITS} more ways of releasing were not audited"] = None
             modes = modes[:MOST_AUDITS]
-        audited = tuple(Audited(mode, _try(mode, replica, samples, gamma / len(modes))) for mode in modes)
+        audited = tuple(_audit(mode, replica, samples, gamma / len(modes)) for mode in modes)
     if any(one.trial.audited < one.trial.limit for one in audited):
         notes["of an agent's releases the first were looked at, as many as are audited"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
-def _try(mode: AuditMode, replica: int, samples: int, gamma: float) -> Trial:
-    privacy, streams = mode.scenario.privacy, streams_of(mode.scenario, replica)
-    return try_out(
-        mode.system,
-        mode.cell.setup.plan,
-        _law(privacy.mechanism),
-        streams,
-        mode.scenario.network.engine,
-        privacy.delta or 0.0,
-        samples,
-        gamma,
-    )
+def _audit(mode: AuditMode, replica: int, samples: int, gamma: float) -> Audited:
+    privacy, network = mode.scenario.privacy, mode.scenario.network
+    law, streams = _law(privacy.mechanism), streams_of(mode.scenario, replica)
+    plan, delta = mode.cell.setup.plan, privacy.delta or 0.0
+    trial = audit_system(mode.system, plan, law, streams, network.engine, delta, samples, gamma)
+    return Audited(mode, trial)
 
 
 def _law(mechanism: Mechanism) -> Law:
@@ -170,28 +161,27 @@ def _law(mechanism: Mechanism) -> Law:
 
 def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[AuditMode]:
     """The ways of releasing of all cells; what cannot be audited is noted."""
-    found: dict[tuple[Any, ...], AuditMode] = {}
-    for one in grid:
-        scenario = one.scenario
-        why = _excuse(scenario)
-        if why:
-            notes[why] = None
+    modes: dict[tuple[Any, ...], AuditMode] = {}
+    for index, scenario in ((cell.index, cell.scenario) for cell in grid):
+        if reason := _excuse(scenario):
+            notes[reason] = None
             continue
-        cell = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
+        cell: Any = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
         for key, agents in _classes(scenario, cell):
-            if key in found:
-                known = found[key]
-                found[key] = AuditMode(
-                    known.scenario, known.cell, (*known.cells, one.index), known.agents, known.system
-                )
+            if key in modes:
+                modes[key] = replace(modes[key], cells=(*modes[key].cells, index))
+            elif system := _system(cell, agents):
+                modes[key] = AuditMode(scenario, cell, (index,), agents.size, system)
             else:
-                system = _system(cell, agents)
-                if system is None:
-                    notes["an agent that no other has records beside was not audited"] = None
-                else:
-                    found[key] = AuditMode(scenario, cell, (one.index,), agents.size, system)
-        _note_limits(scenario, cell, notes)
-    return list(found.values())
+                notes["an agent that no other has records beside was not audited"] = None
+        sensitivity = scenario.privacy.sensitivity
+        if sensitivity is not None and sensitivity.kind == "empirical":
+            notes[
+                "an empirical bound is read off the data: audited as if it held, which nothing guarantees"
+            ] = None
+        if cell.setup.plan.limit.start is not None:
+            notes["the release that the start is was not audited"] = None
+    return list(modes.values())
 
 
 def _excuse(scenario: Scenario) -> str:
@@ -201,22 +191,12 @@ def _excuse(scenario: Scenario) -> str:
         return "cells without noise claim nothing"
     if not getattr(algorithm, "touches_data", True):
         return f"{algorithm.kind} releases nothing but its start"
-    if not algorithm.star_exchanges and algorithm.kind not in ("coordinate-descent", "gossip-admm"):
+    if system_of(algorithm) is None:
         return f"releases of {algorithm.kind} were not audited"
     return ""
 
 
-def _note_limits(scenario: Scenario, cell: PreparedCell, notes: dict[str, None]) -> None:
-    sensitivity = scenario.privacy.sensitivity
-    if sensitivity is not None and sensitivity.kind == "empirical":
-        notes["an empirical bound is read off the data: audited as if it held, which nothing guarantees"] = (
-            None
-        )
-    if cell.setup.plan.limit.start is not None:
-        notes["the release that the start is was not audited"] = None
-
-
-def _classes(scenario: Scenario, cell: PreparedCell) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+def _classes(scenario: Scenario, cell: Any) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
     """Agents of a cell that release alike, with what tells them from others."""
     plan, privacy = cell.setup.plan, scenario.privacy
     algorithm = scenario.learning.algorithm
@@ -232,11 +212,11 @@ def _classes(scenario: Scenario, cell: PreparedCell) -> Iterator[tuple[tuple[Any
         scenario.learning.loss.kind,
         cell.setup.dimension,
     )
-    able = np.flatnonzero(_records(cell) * (plan.releases > 0) * np.isfinite(plan.budget))
+    able = np.flatnonzero(cell.problem.records * (plan.releases > 0) * np.isfinite(plan.budget))
     profiles = _profiles(plan, able)
     keys = [(int(plan.releases[i]), *profile) for i, profile in zip(able, profiles, strict=True)]
     for key in dict.fromkeys(keys):
-        yield (*common, *key), able[[one == key for one in keys]]
+        yield (*common, *key), able[[other == key for other in keys]]
 
 
 def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
@@ -251,17 +231,11 @@ def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
     return [tuple(np.round(part / part.max(), 9).tolist()) for part in parts]
 
 
-def _records(cell: PreparedCell) -> np.ndarray:
-    assert isinstance(cell, LearnerCell | GraphCell)
-    return cell.problem.records
-
-
-def _system(cell: PreparedCell, alike: np.ndarray) -> AuditSystem | None:
-    """The first of some agents and another one: of the same kind, else any that has records."""
+def _system(cell: Any, alike: np.ndarray) -> AuditSystem | None:
+    """The first of some agents and another one: of the same kind, else any that has records; None if it needs one."""
     first = int(alike[0])
-    others = [int(i) for i in [*alike[1:2], *np.flatnonzero(_records(cell))[:2]] if i != first]
-    if isinstance(cell, LearnerCell):
-        return StarArena(cell, [first, *others[:1]])
-    assert isinstance(cell, GraphCell)
-    made = AdmmArena if cell.scenario.learning.algorithm.kind == "gossip-admm" else GraphArena
-    return made(cell, [first, others[0]]) if others else None
+    others = [int(i) for i in [*alike[1:2], *np.flatnonzero(cell.problem.records)[:2]] if i != first]
+    system = system_of(cell.scenario.learning.algorithm)
+    return (
+        None if system is None or (system.needs_pair and not others) else system(cell, [first, *others[:1]])
+    )

@@ -1,25 +1,21 @@
-"""The small networks that algorithms provide for an audit, and the privacy that is claimed for their releases.
+"""The small networks that algorithms provide for an audit: their records, releases, and many copies of their events.
 
-The production kernels of the algorithms run on data made for the audit. A claim is δ at ε, or ε at δ, by the accountant
-of privacy loss distributions (``pld``).
+The production kernels of the algorithms run on data made for the audit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from p2psim.audit.canaries import Reach
+from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.core.errors import MeaningError
-from p2psim.core.events import COMMIT, SEND
-from p2psim.learning.batches import Batch
+from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, SEND
+from p2psim.learning.batches import Batch, batch_of
 from p2psim.network.simulation import Network
-from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.noises import Noise, Subsampled
 from p2psim.privacy.shares import Releases
 
 #: Records that an audited agent holds at most; those but one have no gradient.
@@ -29,7 +25,7 @@ MOST_RECORDS = 4
 MOST_WITH_BATCHES = 2000
 
 
-def records_here(records: np.ndarray, batch: Batch) -> np.ndarray:
+def _records_here(records: np.ndarray, batch: Batch) -> np.ndarray:
     """How many records agents hold in an audit.
 
     Raises
@@ -48,17 +44,7 @@ def records_here(records: np.ndarray, batch: Batch) -> np.ndarray:
     return records
 
 
-@dataclass(frozen=True)
-class Record:
-    """One record, and the model that its agent begins at."""
-
-    x: np.ndarray
-    y: float
-    start: np.ndarray
-
-
-@dataclass(frozen=True)
-class Seen:
+class PublishedReleases(NamedTuple):
     """What is published of each release, turned back into the noisy mean gradient by the claimed constants.
 
     Attributes
@@ -72,37 +58,63 @@ class Seen:
     models: np.ndarray
 
 
-class AuditSystem(Protocol):
-    """A small network of agents of a cell."""
+class AuditSystem(ABC):
+    """A small network of agents of a cell.
 
-    #: Its agents, by their indices in the cell; the first one is audited.
-    agents: tuple[int, ...]
-    #: How many records each holds here, shape (agents,): as in the cell, but for a great many.
-    records: np.ndarray
-    #: What each one's sum of gradients is divided by here, shape (agents,): its records, or a number for batches; and
-    #: by what it multiplies gradients before noise.
-    divisors: np.ndarray
-    #: How much larger gradients of the audited agent are here than in the cell, which has more records; as the noise
-    #: of every mechanism scales, noise and its grid are made larger alike.
-    enlargement: float
-    #: Probability that a record is in the batch of a release; 1 where all are.
-    rate: float
-    #: What noisy gradients are rounded to multiples of, here; None for no rounding.
-    grid: float | None
+    Parameters
+    ----------
+    cell : PreparedCell
+    agents : sequence of int
+        Its agents, by their indices in the cell; the first one is audited.
+
+    Attributes
+    ----------
+    records : ndarray of int, shape (agents,)
+        How many each holds here: as in the cell, but for a great many.
+    divisors : ndarray, shape (agents,)
+        What each one's sum of gradients is divided by here: its records, or a number for batches; and by what it
+        multiplies gradients before noise.
+    enlargement : float
+        How much larger gradients of the audited agent are here than in the cell, which has more records; as the noise
+        of every mechanism scales, noise and its grid are made larger alike.
+    rate : float
+        Probability that a record is in the batch of a release; 1 where all are.
+    grid : float or None
+        What noisy gradients are rounded to multiples of, here; None for no rounding.
+    """
+
+    #: Whether agents release to each other, so that one alone releases nothing.
+    needs_pair: ClassVar[bool]
+
+    def __init__(self, cell: Any, agents: Sequence[int]):
+        self._cell, self.agents = cell, tuple(agents)
+        held = cell.problem.records[list(agents)]
+        self._batch = batch_of(cell.scenario.learning.algorithm)
+        self.records = _records_here(held, self._batch)
+        self.divisors: np.ndarray = self._batch.divisors(self.records)
+        self.enlargement = float(held[0] / self.records[0])
+        self.rate = float(self._batch.rates(held)[0])
+        self.grid: float | None = None if cell.rule.grid is None else cell.rule.grid * self.enlargement
 
     @property
     def dimension(self) -> int:
         """Length p of a release."""
+        return int(self._cell.problem.dimension)
 
     @property
-    def reach(self) -> Reach:
+    @abstractmethod
+    def limits(self) -> GradientLimits:
         """What limits gradients."""
 
     @property
+    @abstractmethod
     def network(self) -> Network:
         """The small network: the scenario's exchange, and nothing that gets lost."""
 
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Seen:
+    @abstractmethod
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> PublishedReleases:
         """Replay events for many copies.
 
         Parameters
@@ -126,11 +138,8 @@ def releases_of(events: np.ndarray) -> tuple[Releases, np.ndarray]:
     _, first = np.unique(keys, return_index=True)  # a release counts where it first appears
     places = places[np.sort(first)]
     steps = np.concatenate([[0], np.cumsum(events["kind"] == COMMIT)])[places]
-    made = events[places]
-    return (
-        Releases(made["agent"].astype(np.int64), made["release"].astype(np.int64), steps.astype(np.int64)),
-        places,
-    )
+    agents, numbers = (events[name][places].astype(np.int64) for name in ("agent", "release"))
+    return Releases(agents, numbers, steps.astype(np.int64)), places
 
 
 def tables(
@@ -153,54 +162,85 @@ def tables(
     return np.tile(X, (copies, 1)), np.tile(y, copies), offsets
 
 
-#: Exact up to a hair above: of every noise it needs the curve of one release alone.
-_ACCOUNTANT = "pld"
+def blocks(events: np.ndarray) -> Iterator[slice]:
+    """Cut events after every commit and every send of an agent, and around what the learner does with all at once."""
+    start = 0
+    for at, event in enumerate(events):
+        to_all = event["kind"] in (SEND, COMMIT) and event["agent"] == LEARNER and event["peer"] == NEIGHBOURS
+        if to_all and at > start:
+            yield slice(start, at)
+            start = at
+        if to_all or event["kind"] == COMMIT or (event["kind"] == SEND and event["agent"] != LEARNER):
+            yield slice(start, at + 1)
+            start = at + 1
+    if start < len(events):
+        yield slice(start, len(events))
 
 
-def after_sampling(losses: np.ndarray, rate: float) -> np.ndarray:
-    """Pure losses log(1 + q(e^ε₀ − 1)) of releases of batches that hold a record with probability q."""
-    return np.asarray(np.log1p(rate * np.expm1(losses)))
+class Copies:
+    """Events of copies: agent a of copy s is s·agents + a. The learner, if there is one, is common to all.
 
+    Within a block each copy's events follow each other, as they do in the original; blocks follow in their order.
 
-def before_sampling(loss: float, rate: float) -> float:
-    """Inverse of `after_sampling`."""
-    return float(np.log1p(np.expm1(loss) / rate))
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What releases of one agent are claimed to cost together.
-
-    Attributes
+    Parameters
     ----------
-    noise : Noise
-    losses : ndarray, shape (releases,)
-        Sensitivity over scale.
-    rate : float
-        Probability that a record is in the batch of a release, in (0, 1].
+    events : ndarray of EVENT
+        Of one run of a small network.
+    agents : int
+        Of the small network.
+    copies : int
     """
 
-    noise: Noise
-    losses: np.ndarray
-    rate: float
+    def __init__(self, events: np.ndarray, agents: int, copies: int):
+        self._events, self._agents, self._copies = events, agents, copies
+        acts = np.isin(events["kind"], (SEND, COMMIT))
+        common = acts & (events["agent"] == LEARNER) & (events["peer"] == NEIGHBOURS)
+        self._each = np.where(common, 1, copies)
+        # Where a block's events begin among those of all copies.
+        self._first = np.concatenate([[0], np.cumsum(self._each)])
 
-    def part(self, releases: slice) -> Claim:
-        """Claim of some of the releases."""
-        return Claim(self.noise, self.losses[releases], self.rate)
+    def seqs(self, at: int, block: slice) -> np.ndarray:
+        """Number of event ``at`` of a block in each copy, shape (copies,), or (1,) for what is common to all."""
+        size = block.stop - block.start
+        step = size if self._each[at] > 1 else 0
+        return np.asarray(
+            self._first[block.start] + (at - block.start) + step * np.arange(self._each[at], dtype=np.int64)
+        )
 
-    @property
-    def told(self) -> np.ndarray:
-        """Losses after sampling, shape (releases,)."""
-        return after_sampling(self.losses, self.rate)
+    def play(self, noise: np.ndarray) -> Iterator[tuple[slice, np.ndarray, dict[int, int], np.ndarray]]:
+        """Yield each block, the events of all copies in it, its releases, and their noise.
 
-    @property
-    def _charges(self) -> Charges:
-        return Charges.of(self.noise if self.rate == 1 else Subsampled(self.noise, self.rate), self.losses)
+        Parameters
+        ----------
+        noise : ndarray, shape (copies, releases, p)
+            In the order of the events.
 
-    def delta(self, epsilon: float) -> float:
-        """δ at ε."""
-        return float(ACCOUNTANTS[_ACCOUNTANT].delta(self._charges, epsilon)[0])
-
-    def epsilon(self, delta: float) -> float:
-        """ε at δ; infinite where there is none."""
-        return float(ACCOUNTANTS[_ACCOUNTANT].epsilon(self._charges, delta)[0])
+        Yields
+        ------
+        block : slice
+        chunk : ndarray of EVENT
+        releases : mapping from int to int
+            Number of each release, by the place of the event that makes it.
+        noise : ndarray, shape (copies * releases, p)
+        """
+        _, places = releases_of(self._events)
+        numbers: dict[int, np.ndarray] = {}
+        for block in blocks(self._events):
+            out = np.zeros(int(self._first[block.stop] - self._first[block.start]), EVENT)
+            for at in range(block.start, block.stop):
+                event = self._events[at]
+                seqs = numbers[int(event["seq"])] = self.seqs(at, block)
+                rows = seqs - self._first[block.start]
+                out[rows] = event
+                out["seq"][rows] = seqs
+                cause = numbers.get(int(event["cause"]))
+                if cause is not None:
+                    # What is common to all has one of the causes: a query to a single owner is one to each copy's.
+                    out["cause"][rows] = cause[: rows.size]
+                shift = self._agents * np.arange(rows.size)
+                for name in ("agent", "peer"):
+                    if event[name] >= 0:
+                        out[name][rows] = event[name] + shift
+            made = slice(*np.searchsorted(places, [block.start, block.stop]))
+            releases = dict(zip(places[made].tolist(), range(made.start, made.stop), strict=True))
+            yield block, out, releases, noise[:, made].reshape(-1, noise.shape[-1])

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2psim.audit.audit_run import moved, play, script
+from p2psim.audit.audit_run import movement, prepare_run, sample
 from p2psim.audit.canaries import pairs
-from p2psim.audit.system import AuditSystem, Claim
+from p2psim.audit.system import AuditSystem
 from p2psim.core.randomness import Streams
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS
+from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import Noise, Subsampled
 from p2psim.privacy.audit import (
     Canary,
     Finding,
@@ -37,6 +40,44 @@ _BY = "", ", learned law"
 
 #: Relative error of a gradient that is solved for from a model, at most.
 _ROUNDING = 1e-6
+
+#: Exact up to a hair above: of every noise it needs the curve of one release alone.
+_ACCOUNTANT = "pld"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What releases of one agent are claimed to cost together.
+
+    Attributes
+    ----------
+    noise : Noise
+    losses : ndarray, shape (releases,)
+        Sensitivity over scale.
+    rate : float
+        Probability that a record is in the batch of a release, in (0, 1].
+    """
+
+    noise: Noise
+    losses: np.ndarray
+    rate: float
+
+    @property
+    def sampled_losses(self) -> np.ndarray:
+        """Losses log(1 + q(e^ε₀ − 1)) after sampling with the rate q, shape (releases,)."""
+        return np.asarray(np.log1p(self.rate * np.expm1(self.losses)))
+
+    @property
+    def _charges(self) -> Charges:
+        return Charges.of(self.noise if self.rate == 1 else Subsampled(self.noise, self.rate), self.losses)
+
+    def delta(self, epsilon: float) -> float:
+        """δ at ε."""
+        return float(ACCOUNTANTS[_ACCOUNTANT].delta(self._charges, epsilon)[0])
+
+    def epsilon(self, delta: float) -> float:
+        """ε at δ; infinite where there is none."""
+        return float(ACCOUNTANTS[_ACCOUNTANT].epsilon(self._charges, delta)[0])
 
 
 @dataclass(frozen=True)
@@ -81,21 +122,18 @@ class Trial:
     @property
     def faults(self) -> tuple[str, ...]:
         """Why the claim is refuted; empty where it stands."""
-        found = []
-        if any(one.rejects for one in self.findings):
-            found.append("more is shown than claimed")
-        if self.moves > 1 + _ROUNDING:
-            found.append("a record moves more than claimed")
-        if self.made > self.limit:
-            found.append("more releases than claimed")
-        if self.law is not None and self.law < self.gamma / 3:
-            found.append("the noise does not follow its law")
-        if self.shared is not None and self.shared.p_value < self.gamma / 3:
-            found.append("noise is used twice")
-        return tuple(found)
+        shared = None if self.shared is None else self.shared.p_value
+        refuted = {
+            "more is shown than claimed": any(finding.rejects for finding in self.findings),
+            "a record moves more than claimed": self.moves > 1 + _ROUNDING,
+            "more releases than claimed": self.made > self.limit,
+            "the noise does not follow its law": self.law is not None and self.law < self.gamma / 3,
+            "noise is used twice": shared is not None and shared < self.gamma / 3,
+        }
+        return tuple(fault for fault, holds in refuted.items() if holds)
 
 
-def try_out(
+def audit_system(
     system: AuditSystem,
     plan: Plan,
     law: Law,
@@ -125,40 +163,41 @@ def try_out(
     gamma : float
         Probability of a false alarm, at most.
     """
-    told = script(system, plan, streams, engine)
-    losses = told.losses[told.mine]
-    claim = Claim(plan.mechanism.noise, losses[: told.audited], system.rate)
+    run = prepare_run(system, plan, streams, engine)
+    losses = run.losses[run.is_audited]
+    claim = Claim(plan.mechanism.noise, losses[: run.audited], system.rate)
     scores, noise = [], []
     replica = streams.replica or 0
-    canaries = pairs(system.reach, system.dimension)
+    canaries = pairs(system.limits, system.dimension)
     laws = [law]
     if law.cumulative is None:
         # Runs that are not counted teach the law of noise that nobody knows.
         first = max(_LEARNED, samples // 10)
-        own = replace(streams, replica=replica)
-        laws.append(learned(play(system, laws, told, canaries[0], 0, own, first, first).noise))
+        _, training = sample(system, laws, run, canaries[0], 0, streams, first, first)
+        laws.append(learned(training))
         replica += first
-    kept = max(_ROWS // (2 * len(canaries)), -(-_VALUES // (told.own.agents.size * system.dimension)))
+    kept = max(_ROWS // (2 * len(canaries)), -(-_VALUES // (run.local.agents.size * system.dimension)))
     for pair in canaries:
         for world in (0, 1):
-            played = play(system, laws, told, pair, world, replace(streams, replica=replica), samples, kept)
-            scores.append(played.scores)
-            noise.append(played.noise)
+            start = replace(streams, replica=replica)
+            of_world, published = sample(system, laws, run, pair, world, start, samples, kept)
+            scores.append(of_world)
+            noise.append(published)
             replica += samples
     order = 1 if plan.mechanism.norm == "l1" else 2
-    found = _findings([pair.name for pair in canaries], scores, claim, gamma / 3)
-    steps = np.zeros_like(told.scales) if system.grid is None else system.grid / told.scales
-    fits = [_p_value(law, one, steps) for one in noise]
+    results = _findings([pair.name for pair in canaries], scores, claim, gamma / 3)
+    steps = np.zeros_like(run.scales) if system.grid is None else system.grid / run.scales
+    fits = [_p_value(law, of_world, steps) for of_world in noise]
     return Trial(
-        told.audited,
+        run.audited,
         int(plan.releases[system.agents[0]]),
-        told.made,
+        run.made,
         float(losses.max()),
         claim.epsilon(delta),
         delta,
-        max(moved(system, told, pair, streams, order) for pair in canaries),
-        lower_bound(found, delta),
-        found,
+        max(movement(system, run, pair, streams, order) for pair in canaries),
+        lower_bound(results, delta),
+        results,
         None if law.cumulative is None else min(1.0, len(fits) * min(fits)),
         _shared(law, np.concatenate(noise)),
         gamma,
@@ -185,10 +224,10 @@ def _findings(
     """
     parts = [(slice(None), whole, "")]
     if whole.losses.size > 1:
-        loudest = int(np.argmax(whole.losses))
-        one = slice(loudest, loudest + 1)
-        parts.append((one, whole.part(one), ", one release"))
-    found: tuple[Finding, ...] = ()
+        largest = int(np.argmax(whole.losses))
+        single = slice(largest, largest + 1)
+        parts.append((single, replace(whole, losses=whole.losses[single]), ", one release"))
+    results: tuple[Finding, ...] = ()
     laws = range(len(scores[0]))
     for part, claim, note in parts:
         canaries = [
@@ -196,13 +235,13 @@ def _findings(
             for name, p, q in zip(names, scores[::2], scores[1::2], strict=True)
             for law in laws
         ]
-        e: tuple[float, ...] = thresholds_for(claim.told)
+        e: tuple[float, ...] = thresholds_for(claim.sampled_losses)
         cuts = e
         if len(laws) > 1:
             # Laplace noise has its largest ratio with a probability of its own: no score of a guess is above it.
             e, cuts = (*e, e[-1]), (*e, _NEAR * e[-1])
-        found += findings(canaries, claim.delta, e, gamma / len(parts), cuts)
-    return found
+        results += findings(canaries, claim.delta, e, gamma / len(parts), cuts)
+    return results
 
 
 def _p_value(law: Law, noise: np.ndarray, steps: np.ndarray) -> float:

@@ -171,12 +171,12 @@ def test_releases_that_a_network_lets_through_are_counted(monkeypatch: pytest.Mo
 
 
 def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = trial.script
+    right = trial.prepare_run
 
     def wrong(system: Any, plan: Plan, *given: Any) -> Any:
         return right(system, replace(plan, moved=plan.moved / 2), *given)
 
-    monkeypatch.setattr(trial, "script", wrong)
+    monkeypatch.setattr(trial, "prepare_run", wrong)
     for made in (star, rounds, graph, admm):
         assert faults(run(made())) == {"more is shown than claimed", "a record moves more than claimed"}
 

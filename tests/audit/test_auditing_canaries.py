@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from p2psim.audit.canaries import Pair, Reach, gradients, pairs
+from p2psim.audit.canaries import GradientLimits, Pair, gradients, pairs
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 
 BOUND = 1.7
 
 #: Clipped; bounded by public bounds on records; declared: of a star's box or of no box.
 REACHES = {
-    "clipped": lambda loss, order, box: Reach(loss, BOUND, BOUND, order, box),
-    "bounds": lambda loss, order, box: Reach(
+    "clipped": lambda loss, order, box: GradientLimits(loss, BOUND, BOUND, order, box),
+    "bounds": lambda loss, order, box: GradientLimits(
         loss, np.inf, BOUND, order, box, *((0.4, 0.2) if loss.kind == "squared" else (BOUND, None))
     ),
-    "declared": lambda loss, order, box: Reach(loss, np.inf, BOUND, order, box),
+    "declared": lambda loss, order, box: GradientLimits(loss, np.inf, BOUND, order, box),
 }
 
 CASES = [
@@ -28,7 +28,7 @@ CASES = [
 ]
 
 
-def ends(reach: Reach, pair: Pair) -> np.ndarray:
+def ends(reach: GradientLimits, pair: Pair) -> np.ndarray:
     return np.stack([gradients(reach, pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)])
 
 
@@ -61,7 +61,7 @@ def test_gradients_are_as_far_apart_as_the_claim_allows(
 @pytest.mark.parametrize("loss", [Squared(), Logistic()])
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_dense_pair_differs_alike_in_all_coordinates(loss: Loss, order: int) -> None:
-    reach = Reach(loss, BOUND, BOUND, order, 3.0)
+    reach = GradientLimits(loss, BOUND, BOUND, order, 3.0)
     _, dense = pairs(reach, 6)
     both = ends(reach, dense)
     difference = np.abs(both[0] - both[1])
@@ -71,7 +71,7 @@ def test_the_dense_pair_differs_alike_in_all_coordinates(loss: Loss, order: int)
 
 
 def test_clipping_is_that_of_the_definition() -> None:
-    reach = Reach(Squared(), 1.0, 1.0, 2)
+    reach = GradientLimits(Squared(), 1.0, 1.0, 2)
     x, theta = np.array([3.0, 4.0]), np.zeros((1, 2))
     assert np.allclose(gradients(reach, x, -1.0, theta), [[0.6, 0.8]])
     assert np.allclose(gradients(reach, x / 100, -1.0, theta), [[0.06, 0.08]])

@@ -7,10 +7,9 @@ import pytest
 import small_study
 from graph_cases import graph_scenario
 
-from p2psim.audit.canaries import pairs
-from p2psim.audit.graph import Copies, GraphArena
-from p2psim.audit.star import StarArena
-from p2psim.audit.system import AuditSystem, Record, releases_of
+from p2psim.audit.algorithms import GraphSystem, StarSystem
+from p2psim.audit.canaries import Record, gradients, pairs
+from p2psim.audit.system import AuditSystem, Copies, releases_of
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.simulation.algorithms import adapter_of
@@ -42,7 +41,7 @@ def system(request: pytest.FixtureRequest, tmp_path) -> AuditSystem:
             changes["learning"] = small_study.tree()["learning"] | {"algorithm": ROUNDS}
         scenario = small_study.scenario(network=network, sweep={}, **changes)
     cell = adapter_of(scenario).cell(scenario, Workspace(tmp_path).case(scenario, 0), 0)
-    return GraphArena(cell, [0, 1]) if kind == "graph" else StarArena(cell, [0, 1])
+    return GraphSystem(cell, [0, 1]) if kind == "graph" else StarSystem(cell, [0, 1])
 
 
 def events_of(system: AuditSystem) -> np.ndarray:
@@ -51,7 +50,8 @@ def events_of(system: AuditSystem) -> np.ndarray:
 
 def test_copies_are_the_run_again_with_their_own_agents(system: AuditSystem) -> None:
     events, copies = events_of(system), 3
-    played = np.concatenate([chunk for _, chunk in Copies(events, 2, copies).play()])
+    noise = np.zeros((copies, releases_of(events)[0].agents.size, system.dimension))
+    played = np.concatenate([chunk for _, chunk, *_ in Copies(events, 2, copies).play(noise)])
     assert (played["seq"] == np.arange(played.size)).all()
     caused = played[played["cause"] >= 0]
     assert (caused["cause"] < caused["seq"]).all()
@@ -80,8 +80,8 @@ def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
     made = releases_of(events)[0].agents.size
     noise = np.random.default_rng(1).laplace(size=(4, made, p))
-    pair = pairs(system.reach, p)[1]
-    held = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    pair = pairs(system.limits, p)[1]
+    held = pair.records()
     key = np.zeros(2, np.uint64)
     together = system.play(held, events, noise, key)
     for copy in range(4):
@@ -91,24 +91,22 @@ def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
 
 
 def test_what_is_seen_is_the_gradient_and_the_noise(system: AuditSystem) -> None:
-    from p2psim.audit.canaries import gradients
-
     events, p = events_of(system), system.dimension
     own, _ = releases_of(events)
     noise = np.random.default_rng(1).laplace(size=(2, own.agents.size, p))
-    pair = pairs(system.reach, p)[0]
-    held = [Record(pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)]
+    pair = pairs(system.limits, p)[0]
+    held = pair.records()
     seen = system.play(held, events, noise, np.zeros(2, np.uint64))
     for row, agent in enumerate(own.agents):
         record = held[int(agent)]
-        mean = gradients(system.reach, record.x, record.y, seen.models[:, row]) / system.divisors[agent]
+        mean = gradients(system.limits, record.x, record.y, seen.models[:, row]) / system.divisors[agent]
         assert np.allclose(seen.gradients[:, row], mean + noise[:, row], atol=1e-8)
 
 
 def test_a_record_with_no_gradient_changes_nothing(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
     made = releases_of(events)[0].agents.size
-    pair = pairs(system.reach, p)[0]
+    pair = pairs(system.limits, p)[0]
     nothing = replace(Record(pair.x[0], 1.0, np.zeros(p)), x=np.zeros(p))
     seen = system.play([nothing, nothing], events, np.zeros((1, made, p)), np.zeros(2, np.uint64))
     assert not np.abs(seen.gradients).max() > 1e-12

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.audit.system import Claim
-from p2psim.audit.trial import _findings
+from p2psim.audit.trial import Claim, _findings
 from p2psim.privacy.accounting.noises import PURE
 from p2psim.privacy.audit import LAPLACE, learned, log_ratio
 

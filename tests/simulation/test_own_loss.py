@@ -10,7 +10,7 @@ from graph_cases import graph_scenario
 from own_losses import Huber
 from star_cases import scenario
 
-from p2psim.audit.canaries import Reach, pairs
+from p2psim.audit.canaries import GradientLimits, pairs
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.star.problem import LOWEST
 from p2psim.scenario.model import Scenario
@@ -60,4 +60,4 @@ def test_simulated_and_recomputed(made: Scenario, tmp_path: Path) -> None:
 
 def test_audits_refuse_a_loss_whose_worst_records_are_unknown() -> None:
     with pytest.raises(MeaningError, match=r"learning\.loss: worst records are known of .* not of huber"):
-        pairs(Reach(Huber(), np.inf, 1.0, 1), 3)
+        pairs(GradientLimits(Huber(), np.inf, 1.0, 1), 3)

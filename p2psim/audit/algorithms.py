@@ -1,4 +1,4 @@
-"""Audits of coordinate descent and of gossip ADMM: what the neighbours of an agent see of its models.
+"""The audited systems of algorithms: a star's learner and what it receives, and agents of a graph and what they see.
 
 Many copies of a small network's run lie side by side, so that one replay of a kernel gives many samples.
 """
@@ -11,22 +11,129 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.audit.canaries import Reach
-from p2psim.audit.system import Record, Seen, records_here, releases_of, tables
-from p2psim.core.events import COMMIT, DELIVER, EVENT, LEARNER, NEIGHBOURS, SEND
-from p2psim.learning.batches import batch_of, sampling
+from p2psim.audit.canaries import GradientLimits, Record
+from p2psim.audit.system import AuditSystem, Copies, PublishedReleases, tables
+from p2psim.core.events import COMMIT, DELIVER, SEND
+from p2psim.learning.batches import sampling
 from p2psim.learning.graph.admm import AdmmReplay
 from p2psim.learning.graph.algorithms import GossipAdmm
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.graph.replay import GraphReplay
+from p2psim.learning.star.problem import LearnerReplay, StarProblem
+from p2psim.learning.star.replay import StarReplay, gradient_rule
+from p2psim.learning.star.rounds import RoundsReplay
+from p2psim.learning.steps import LearningAlgorithm
 from p2psim.network.graph import from_edges
+from p2psim.network.section import Star, TopologyInputs, draw_links
 from p2psim.network.simulation import Network
 from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.graph_setting import admm_rule, algorithm_of
+from p2psim.simulation.algorithms.graph_setting import admm_rule
+from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.replay import goes_on
+from p2psim.simulation.algorithms.rounds import RoundsCell
 
 
-def replayed(
+class StarSystem(AuditSystem):
+    """Owners of a star's cell, one or two.
+
+    The learner is the adversary, and asks at one model for ever: its step is zero. What it makes of answers is
+    processing of what was released.
+    """
+
+    needs_pair = False
+
+    def __init__(self, cell: LearnerCell, agents: Sequence[int]):
+        super().__init__(cell, agents)
+        # What an owner multiplies its gradients by to make up for how often it answers is in the plan's sensitivity.
+        whole, owners = cell.weighting, list(agents)
+        self._weighting = replace(whole, at_learner=whole.at_learner[owners], at_owner=whole.at_owner[owners])
+        self.divisors = self.divisors / self._weighting.at_owner
+
+    @property
+    def limits(self) -> GradientLimits:
+        """What limits gradients."""
+        cell, sensitivity = self._cell, self._cell.scenario.privacy.sensitivity
+        assert sensitivity is not None
+        x_bound = y_bound = None
+        if sensitivity.kind == "bounds":
+            x_bound = cell.bound
+            if cell.problem.loss.is_squared_error:
+                # Ξ = 2(θ_max·B + y_max)·B, solved for B.
+                y_bound, box = float(cell.case.y_max or 0.0), cell.problem.theta_max
+                x_bound = float((np.sqrt(y_bound**2 + 2 * box * cell.bound) - y_bound) / (2 * box))
+        return GradientLimits(
+            cell.problem.loss,
+            cell.rule.clip,
+            cell.bound,
+            cell.rule.order,
+            cell.problem.theta_max,
+            x_bound,
+            y_bound,
+        )
+
+    @property
+    def network(self) -> Network:
+        """The small network."""
+        links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
+        return Network(links, self._cell.scenario.network.exchange)
+
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> PublishedReleases:
+        """Replay events for many copies."""
+        copies = Copies(events, len(self.agents), len(noise))
+        start = held[0].start
+        replay = self._replay(self._problem(held, len(noise)), start, key, events)
+        answers = np.empty_like(noise)
+        for block, chunk, releases, drawn in copies.play(noise):
+            replay.feed(chunk, drawn)
+            for at, release in releases.items():
+                answers[:, release] = replay.answers(copies.seqs(at, block))
+        return PublishedReleases(answers, np.broadcast_to(start, answers.shape))
+
+    def _replay(
+        self, problem: StarProblem, start: np.ndarray, key: np.ndarray, events: np.ndarray
+    ) -> LearnerReplay:
+        """The cell's kernel with steps of zero."""
+        cell, copies = self._cell, problem.records.size // len(self.agents)
+        weighting = replace(
+            self._weighting,
+            at_learner=np.tile(self._weighting.at_learner, copies),
+            at_owner=np.tile(self._weighting.at_owner, copies),
+        )
+        rule = gradient_rule(problem, cell.rule.clip, order=cell.rule.order, grid=self.grid)
+        batches = sampling(self._batch, problem.records, key)
+        if isinstance(cell, RoundsCell):
+            none = np.zeros(int(np.count_nonzero(events["kind"] == COMMIT)) * copies)
+            rounds = replace(
+                cell.method, steps=none, keep=none, take=none, averages=False, weighting=weighting,
+                by_answered=False,
+            )  # fmt: skip
+            return RoundsReplay(problem, rounds, rule, sampling=batches, start=start)
+        method = replace(cell.method, step=0.0, weighting=weighting)
+        return StarReplay(problem, method, rule, sampling=batches, start=start)
+
+    def _problem(self, held: Sequence[Record], copies: int) -> StarProblem:
+        X, y, offsets = tables(held, self.records, copies)
+        owners, p = offsets.size - 1, X.shape[1]
+        gram, moment, energy = np.empty((owners, p, p)), np.empty((owners, p)), np.empty(owners)
+        for i, (record, count) in enumerate(zip(held, self.records, strict=True)):
+            each = slice(i, None, len(held))
+            gram[each] = np.outer(record.x, record.x) / count
+            moment[each], energy[each] = record.x * record.y / count, record.y**2 / count
+        return replace(
+            self._cell.problem,
+            X=X,
+            y=y,
+            offsets=offsets,
+            x_l1=np.abs(X).sum(axis=1),
+            gram=gram,
+            moment=moment,
+            energy=energy,
+        )
+
+
+def _replayed(
     replay: GraphReplay | AdmmReplay, events: np.ndarray, noise: np.ndarray
 ) -> Iterator[tuple[Any, int | None, np.ndarray, np.ndarray]]:
     """Replay a pair's events in all copies.
@@ -46,55 +153,31 @@ def replayed(
     before, after : ndarray, shape (copies, p)
         Models of the event's agent, as they were before the block that the event ends or is part of, and after it.
     """
-    copies, rows, p = noise.shape
-    _, places = releases_of(events)
-    made = 0
-    for block, chunk in Copies(events, 2, copies).play():
-        here = places[(places >= block.start) & (places < block.stop)]
+    copies, _, p = noise.shape
+    for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):
         before = replay.theta.reshape(copies, 2, p).copy()
-        replay.feed(chunk, noise[:, made : made + here.size].reshape(copies * here.size, p))
+        replay.feed(chunk, drawn)
         after = replay.theta.reshape(copies, 2, p)
         for at in range(block.start, block.stop):
             i = int(events["agent"][at])
-            release = made if at in here else None
-            yield events[at], release, before[:, i], after[:, i]
-            made += release is not None
-    assert made == rows
+            yield events[at], releases.get(at), before[:, i], after[:, i]
 
 
-class GraphArena:
-    """Two agents of a graph's cell, linked with each other; see `p2psim.audit.system.AuditSystem`.
+class GraphSystem(AuditSystem):
+    """Two agents of a graph's cell, linked with each other.
 
     Each keeps its confidence, step and ridge, which are public, as they are in the cell.
-
-    Parameters
-    ----------
-    cell : GraphCell
-    agents : sequence of int
-        Two agents of the cell.
     """
 
-    def __init__(self, cell: GraphCell, agents: Sequence[int]):
-        self._cell, self.agents = cell, tuple(agents)
-        held = cell.problem.records[list(agents)]
-        self._batch = batch_of(algorithm_of(cell.scenario))
-        self.records = records_here(held, self._batch)
-        self.divisors = self._batch.divisors(self.records)
-        self.enlargement = float(held[0] / self.records[0])
-        self.rate = float(self._batch.rates(held)[0])
-        self.grid = None if cell.rule.grid is None else cell.rule.grid * self.enlargement
+    needs_pair = True
+    _cell: GraphCell
 
     @property
-    def dimension(self) -> int:
-        """Length p of a release."""
-        return self._cell.problem.dimension
-
-    @property
-    def reach(self) -> Reach:
+    def limits(self) -> GradientLimits:
         """What limits gradients."""
         cell, sensitivity = self._cell, self._cell.scenario.privacy.sensitivity
         x_bound = cell.bound if sensitivity is not None and sensitivity.kind == "bounds" else None
-        return Reach(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
+        return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
 
     @property
     def network(self) -> Network:
@@ -104,7 +187,9 @@ class GraphArena:
         vectors = getattr(scenario.learning.algorithm, "vectors", 1)
         return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
 
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Seen:
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> PublishedReleases:
         """Replay events for many copies, and solve each published update for its noisy gradient.
 
         θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)) gives the mean gradient of records plus η,
@@ -123,7 +208,7 @@ class GraphArena:
         heard = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
         newest: list[int] = [0, 0]
         sent: dict[int, tuple[int, np.ndarray]] = {}
-        for event, release, before, after in replayed(replay, events, noise):
+        for event, release, before, after in _replayed(replay, events, noise):
             i = int(event["agent"])
             if event["kind"] == SEND:
                 sent[int(event["seq"])] = int(event["version"]), after.copy()
@@ -135,7 +220,7 @@ class GraphArena:
                 move = (after - (1 - alpha[i]) * before) / alpha[i]
                 gradients[:, release] = (heard[:, i] - move) / pull[i] - 2 * ridge[i] * before
                 models[:, release] = before
-        return Seen(gradients, models)
+        return PublishedReleases(gradients, models)
 
     def _problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
         X, y, offsets = tables(held, self.records, copies)
@@ -157,81 +242,11 @@ class GraphArena:
         )
 
 
-def blocks(events: np.ndarray) -> Iterator[slice]:
-    """Cut events after every commit and every send of an agent, and around what the learner does with all at once."""
-    start = 0
-    for at, event in enumerate(events):
-        to_all = event["kind"] in (SEND, COMMIT) and event["agent"] == LEARNER and event["peer"] == NEIGHBOURS
-        if to_all and at > start:
-            yield slice(start, at)
-            start = at
-        if to_all or event["kind"] == COMMIT or (event["kind"] == SEND and event["agent"] != LEARNER):
-            yield slice(start, at + 1)
-            start = at + 1
-    if start < len(events):
-        yield slice(start, len(events))
-
-
-class Copies:
-    """Events of copies: agent a of copy s is s·agents + a. The learner, if there is one, is common to all.
-
-    Within a block each copy's events follow each other, as they do in the original; blocks follow in their order.
-
-    Parameters
-    ----------
-    events : ndarray of EVENT
-        Of one run of a small network.
-    agents : int
-        Of the small network.
-    copies : int
-    """
-
-    def __init__(self, events: np.ndarray, agents: int, copies: int):
-        self._events, self._agents, self._copies = events, agents, copies
-        acts = np.isin(events["kind"], (SEND, COMMIT))
-        common = acts & (events["agent"] == LEARNER) & (events["peer"] == NEIGHBOURS)
-        self._each = np.where(common, 1, copies)
-        self._place = {int(seq): at for at, seq in enumerate(events["seq"])}
-        # Where a block's events begin among those of all copies.
-        self._first = np.concatenate([[0], np.cumsum(self._each)])
-
-    def seqs(self, at: int, block: slice) -> np.ndarray:
-        """Number of event ``at`` of a block in each copy, shape (copies,), or (1,) for what is common to all."""
-        size = block.stop - block.start
-        step = size if self._each[at] > 1 else 0
-        return np.asarray(
-            self._first[block.start] + (at - block.start) + step * np.arange(self._each[at], dtype=np.int64)
-        )
-
-    def play(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the blocks, and the events of all copies in each."""
-        numbers: dict[int, np.ndarray] = {}
-        for block in blocks(self._events):
-            size = block.stop - block.start
-            out = np.zeros(int(self._first[block.stop] - self._first[block.start]), EVENT)
-            for at in range(block.start, block.stop):
-                event = self._events[at]
-                seqs = numbers[int(event["seq"])] = self.seqs(at, block)
-                rows = seqs - self._first[block.start]
-                out[rows] = event
-                out["seq"][rows] = seqs
-                cause = numbers.get(int(event["cause"]))
-                if cause is not None:
-                    # What is common to all has one of the causes: a query to a single owner is one to each copy's.
-                    out["cause"][rows] = cause[: rows.size]
-                shift = self._agents * np.arange(rows.size)
-                for name in ("agent", "peer"):
-                    if event[name] >= 0:
-                        out[name][rows] = event[name] + shift
-            assert size
-            yield block, out
-
-
 #: Weight of the link between the two agents of an audited system.
 _WEIGHT = 1.0
 
 
-class Ends:
+class LinkState:
     """What the two ends of a link hold beside their models, in all copies: see `p2psim.learning.graph.algorithms`.
 
     It follows from what both ends send, and so anybody who sees the messages knows it.
@@ -272,13 +287,15 @@ class Ends:
         self._multipliers[:, i] = (sent - heard[:, ::-1]) / 2
 
 
-class AdmmArena(GraphArena):
-    """Two agents of a cell of gossip ADMM, linked with each other; see `p2psim.audit.system.AuditSystem`.
+class AdmmSystem(GraphSystem):
+    """Two agents of a cell of gossip ADMM, linked with each other.
 
     The link has the weight 1. Each keeps its confidence, step and ridge as in the cell.
     """
 
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Seen:
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> PublishedReleases:
         """Replay events for many copies, and solve each step of a model for its noisy gradient.
 
         θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc) gives the mean gradient of
@@ -287,29 +304,36 @@ class AdmmArena(GraphArena):
         copies = len(noise)
         start = np.stack([record.start for record in held])
         problem = self._problem(held, copies)
-        algorithm = algorithm_of(self._cell.scenario)
+        algorithm = self._cell.scenario.learning.algorithm
         assert isinstance(algorithm, GossipAdmm)
         rule = admm_rule(algorithm, replace(self._cell.rule, grid=self.grid), problem)
         batches = sampling(self._batch, problem.records, key)
         replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
         claimed, agents = self._cell.problem, list(self.agents)
         pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
-        ends = Ends(start, copies, rule.rho)
-        step = 1.0 / (ends.stiffness + pull * claimed.smoothness[agents])
+        link = LinkState(start, copies, rule.rho)
+        step = 1.0 / (link.stiffness + pull * claimed.smoothness[agents])
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         kinds = {int(event["seq"]): int(event["kind"]) for event in events}
         said: dict[int, np.ndarray] = {}  # what each sent last
-        for event, release, before, after in replayed(replay, events, noise):
+        for event, release, before, after in _replayed(replay, events, noise):
             i = int(event["agent"])
             if event["kind"] == SEND:
                 if release is not None:
                     move = (before - after) / step[i]
-                    slope = move - ends.stiffness * before + ends.target(i)
+                    slope = move - link.stiffness * before + link.target(i)
                     gradients[:, release] = slope / pull[i] - 2 * claimed.ridge[agents[i]] * before
                     models[:, release] = before
-                said[i] = ends.message(i, after)
+                said[i] = link.message(i, after)
                 if kinds.get(int(event["cause"])) == DELIVER:  # an answer
-                    ends.meet(i, said[i], said[1 - i])
+                    link.meet(i, said[i], said[1 - i])
             elif event["kind"] == COMMIT:
-                ends.meet(i, said[i], said[1 - i])
-        return Seen(gradients, models)
+                link.meet(i, said[i], said[1 - i])
+        return PublishedReleases(gradients, models)
+
+
+def system_of(algorithm: LearningAlgorithm) -> type[AuditSystem] | None:
+    """The audited system of an algorithm; None where its releases are not audited."""
+    if algorithm.star_exchanges:
+        return StarSystem
+    return {"coordinate-descent": GraphSystem, "gossip-admm": AdmmSystem}.get(algorithm.kind)
