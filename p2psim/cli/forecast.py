@@ -46,6 +46,9 @@ _STATISTICS = (
     ),
 )
 
+#: Options that only ``--export-statistics`` has a use for.
+_OF_EXPORT = ("party", "statistics_epsilon", "statistics_delta", "statistics_seed")
+
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -88,7 +91,7 @@ def _forecast(asked: argparse.Namespace) -> int:
     scenario = load_scenario(asked.scenario, asked)
     if asked.export_statistics:
         return export_statistics(scenario, asked)
-    refuse_export_options(asked)
+    _refuse(asked, _OF_EXPORT, "--export-statistics")
     found = forecast_scenario(
         scenario,
         asked.calibrate,
@@ -182,16 +185,11 @@ def _best(found: "Sequence[CellForecast]") -> list[dict[str, Any]]:
     ]
 
 
-def refuse_export_options(asked: argparse.Namespace) -> None:
-    """Refuse options that only ``--export-statistics`` has a use for.
-
-    Raises
-    ------
-    InputError
-    """
-    for name in ("party", "statistics_epsilon", "statistics_delta", "statistics_seed"):
+def _refuse(asked: argparse.Namespace, names: Sequence[str], other: str) -> None:
+    """Refuse options that only another has a use for."""
+    for name in names:
         if getattr(asked, name) is not None:
-            raise InputError(f"--{name.replace('_', '-')} goes with --export-statistics")
+            raise InputError(f"--{name.replace('_', '-')} goes with {other}")
 
 
 def export_statistics(scenario: "Scenario", asked: argparse.Namespace) -> int:
@@ -202,9 +200,7 @@ def export_statistics(scenario: "Scenario", asked: argparse.Namespace) -> int:
     if asked.statistics:
         raise InputError("--export-statistics takes the scenario's data, and --statistics does not: give one")
     if asked.statistics_epsilon is None:
-        for name in ("statistics_delta", "statistics_seed"):
-            if getattr(asked, name) is not None:
-                raise InputError(f"--{name.replace('_', '-')} goes with --statistics-epsilon")
+        _refuse(asked, ("statistics_delta", "statistics_seed"), "--statistics-epsilon")
     how = Disclosure(
         float("inf") if asked.statistics_epsilon is None else asked.statistics_epsilon,
         asked.statistics_delta or 0.0,

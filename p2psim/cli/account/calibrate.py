@@ -58,19 +58,11 @@ def _account(asked: argparse.Namespace) -> int:
             {name: accountants[name] for name in without},
             [*left_out, *(name for name in accountants if name not in without)],
         )
-    find = _scales if asked.count is not None else _counts
-    rows = find(asked, noise, accountants, epsilon, delta)
+    rows = _rows(asked, noise, accountants, epsilon, delta)
     budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
     if asked.json:
-        print_json(
-            {
-                "noise": noise.name,
-                "epsilon": epsilon,
-                "delta": delta,
-                "accountants": rows,
-                "not_able": left_out,
-            }
-        )
+        tree = {"noise": noise.name, "epsilon": epsilon, "delta": delta, "accountants": rows}
+        print_json({**tree, "not_able": left_out})
         return 0
     if asked.count is not None:
         shown = [
@@ -92,35 +84,25 @@ def _account(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _scales(
+def _rows(
     asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
 ) -> list[dict[str, Any]]:
+    """The largest loss of so many releases by each accountant, or how many have the loss."""
     import numpy as np
 
-    from p2psim.privacy.accounting.calibration import largest_loss
+    from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 
-    if not 1 <= asked.count <= MOST:
+    def row(accountant: Any) -> dict[str, Any]:
+        if asked.count is None:
+            return {"releases": most_releases(accountant, noise, asked.loss, epsilon, delta)}
+        loss = largest_loss(accountant, noise, np.ones(asked.count), epsilon, delta)
+        return {"loss": loss, "scale": 1 / loss}
+
+    if asked.count is None:
+        positive("--loss", asked.loss)
+    elif not 1 <= asked.count <= MOST:
         raise InputError(f"--count: must be from 1 to {MOST:,}, got {asked.count}")
-    rows = []
-    for name, accountant in accountants.items():
-        try:
-            loss = largest_loss(accountant, noise, np.ones(asked.count), epsilon, delta)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        rows.append({"accountant": name, "loss": loss, "scale": 1 / loss})
-    return rows
-
-
-def _counts(
-    asked: argparse.Namespace, noise: Any, accountants: dict[str, Any], epsilon: float, delta: float
-) -> list[dict[str, Any]]:
-    from p2psim.privacy.accounting.calibration import most_releases
-
-    loss = positive("--loss", asked.loss)
     try:
-        return [
-            {"accountant": name, "releases": most_releases(accountant, noise, loss, epsilon, delta)}
-            for name, accountant in accountants.items()
-        ]
+        return [{"accountant": name, **row(accountant)} for name, accountant in accountants.items()]
     except ValueError as error:
         raise InputError(str(error)) from None

@@ -125,51 +125,13 @@ def noise_of(name: str, rate: float | None) -> Noise:
     """Return the accountants' noise of that name, sampled at a rate if there is one."""
     from p2psim.privacy.accounting import noises
 
-    by_name: dict[str, Noise] = {
-        "laplace": noises.LAPLACE,
-        "gaussian": noises.GAUSSIAN,
-        "discrete-laplace": noises.DISCRETE_LAPLACE,
-        "pure": noises.PURE,
-    }
-    return by_name[name] if rate is None else noises.Subsampled(by_name[name], rate)
+    named = (noises.LAPLACE, noises.GAUSSIAN, noises.DISCRETE_LAPLACE, noises.PURE)
+    noise = next(noise for noise in named if noise.name == name)
+    return noise if rate is None else noises.Subsampled(noise, rate)
 
 
-@dataclass(frozen=True)
-class ReleaseList:
-    """A list of releases in its order.
-
-    Attributes
-    ----------
-    noises : tuple of Noise
-    kind : ndarray of int8, shape (releases,)
-        Place of each release's noise in `noises`.
-    loss : ndarray, shape (releases,)
-    """
-
-    noises: tuple[Noise, ...]
-    kind: np.ndarray
-    loss: np.ndarray
-
-    def prefixes(self, lengths: Sequence[int]) -> Charges:
-        """Charges of one agent for each length, which made only so many of the releases."""
-        import numpy as np
-
-        from p2psim.privacy.accounting.charges import Charges
-
-        return Charges(
-            self.noises,
-            np.concatenate([self.kind[:length] for length in lengths]),
-            np.concatenate([self.loss[:length] for length in lengths]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        )
-
-    def charges(self) -> Charges:
-        """Charges of one agent who made all of them."""
-        return self.prefixes([self.loss.size])
-
-
-def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> ReleaseList:
-    """Write a list out, as often as wanted.
+def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> Charges:
+    """Write a list out, as often as wanted, as what one agent released.
 
     Raises
     ------
@@ -177,6 +139,8 @@ def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> ReleaseList:
         If there are more than `MOST` releases.
     """
     import numpy as np
+
+    from p2psim.privacy.accounting.charges import Charges
 
     total = repeat * sum(entry.count for entry in entries)
     if total > MOST:
@@ -187,11 +151,8 @@ def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> ReleaseList:
     counts = [entry.count for entry in entries]
     places = np.array([kinds.index((entry.noise, entry.rate)) for entry in entries], np.int8)
     losses = np.array([entry.loss for entry in entries])
-    return ReleaseList(
-        tuple(noise_of(*kind) for kind in kinds),
-        np.tile(np.repeat(places, counts), repeat),
-        np.tile(np.repeat(losses, counts), repeat),
-    )
+    kind, loss = (np.tile(np.repeat(values, counts), repeat) for values in (places, losses))
+    return Charges(tuple(noise_of(*kind) for kind in kinds), kind, loss, np.array([0, total]))
 
 
 @dataclass(frozen=True)
@@ -306,6 +267,13 @@ def share(name: str, value: float, *, zero: bool = False) -> float:
     if not (0 < value < 1 or (zero and value == 0)):
         raise InputError(f"{name}: must be {'at least' if zero else 'above'} 0 and below 1, got {value:g}")
     return value
+
+
+def left_out_note(left_out: Sequence[str], noises: Sequence[Noise]) -> None:
+    """Say which accountants were left out, if any were."""
+    if left_out:
+        names = ", ".join(dict.fromkeys(noise.name for noise in noises))
+        print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
 
 
 def check_rate(name: str, rate: float | None) -> None:

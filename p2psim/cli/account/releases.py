@@ -11,10 +11,10 @@ from p2psim.cli.account.options import (
     ACCOUNTANT,
     NOISE,
     EvaluationPoint,
-    ReleaseList,
     at_point,
     check_rate,
     chosen,
+    left_out_note,
     listed,
     positive,
     read_at,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from p2psim.privacy.accounting.accountant import Accountant
+    from p2psim.privacy.accounting.charges import Charges
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -73,9 +74,8 @@ def _account(asked: argparse.Namespace) -> int:
     at = read_at(asked)
     releases = _releases(asked)
     accountants, left_out = chosen(asked.accountant, releases.noises)
-    charges = releases.charges()
     rows: list[dict[str, Any]] = [
-        {"accountant": name, at.asked: float(at.sums(accountant, charges)[0])}
+        {"accountant": name, at.asked: float(at.sums(accountant, releases)[0])}
         for name, accountant in accountants.items()
     ]
     files = []
@@ -92,14 +92,12 @@ def _account(asked: argparse.Namespace) -> int:
     for row in rows:
         row[at.asked] = upward(row[at.asked])
     print_table(rows, f"{at.asked} of {releases.loss.size:,} releases at {at.fixed}")
-    if left_out:
-        names = ", ".join(dict.fromkeys(noise.name for noise in releases.noises))
-        print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
+    left_out_note(left_out, releases.noises)
     print("\n".join(files), end="\n" if files else "")
     return 0
 
 
-def _releases(asked: argparse.Namespace) -> ReleaseList:
+def _releases(asked: argparse.Namespace) -> Charges:
     check_rate("--rate", asked.rate)
     if asked.count < 1:
         raise InputError(f"--count: must be at least 1, got {asked.count}")
@@ -130,7 +128,7 @@ def _drawn(accountants: dict[str, Accountant]) -> dict[str, Accountant]:
     return {name: one for name, one in accountants.items() if name != "best" or len(accountants) == 1}
 
 
-def _growth(releases: ReleaseList, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:
+def _growth(releases: Charges, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:
     """Accounts of the first so many releases of the list."""
     import numpy as np
 
@@ -144,24 +142,23 @@ def _growth(releases: ReleaseList, accountants: dict[str, Accountant], at: Evalu
     return draw_growth(counts, found, f"{at.asked} at {at.fixed}", title, _NOTES)
 
 
-def _trade_off(releases: ReleaseList, accountants: dict[str, Accountant]) -> Figure:
+def _trade_off(releases: Charges, accountants: dict[str, Accountant]) -> Figure:
     """δ from ε = 0 to where the best of them is at 1e-12."""
     import numpy as np
 
     from p2psim.privacy.accounting.accountants import trade_off
     from p2psim.report.account import draw_trade_off
 
-    charges = releases.charges()
-    ends = [float(accountant.epsilon(charges, 1e-12)[0]) for accountant in accountants.values()]
+    ends = [float(accountant.epsilon(releases, 1e-12)[0]) for accountant in accountants.values()]
     end = min((value for value in ends if math.isfinite(value)), default=math.inf)
     if not math.isfinite(end):
         raise InputError("--trade-off: nothing is guaranteed at any ε, so there is no curve")
     epsilons = np.linspace(0, end, 101)
-    found = {name: trade_off(accountant, charges, epsilons)[0] for name, accountant in accountants.items()}
+    found = {name: trade_off(accountant, releases, epsilons)[0] for name, accountant in accountants.items()}
     return draw_trade_off(epsilons, found, f"{releases.loss.size:,} releases: {_names(releases)}", _NOTES)
 
 
-def _names(releases: ReleaseList) -> str:
+def _names(releases: Charges) -> str:
     """Noises and the range of losses."""
     noises = ", ".join(noise.name for noise in releases.noises)
     low, high = float(releases.loss.min()), float(releases.loss.max())

@@ -6,7 +6,15 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.account.options import ACCOUNTANT, EvaluationPoint, at_point, chosen, read_at, upward
+from p2psim.cli.account.options import (
+    ACCOUNTANT,
+    EvaluationPoint,
+    at_point,
+    chosen,
+    left_out_note,
+    read_at,
+    upward,
+)
 from p2psim.cli.arguments import ANY, Commands, add_command, option
 from p2psim.core.errors import InputError, MissingPartError
 from p2psim.core.printing import print_json, print_table
@@ -75,9 +83,7 @@ def _account(asked: argparse.Namespace) -> int:
         entry = result.described.cells[cell]
         rows += [{"cell": cell, **entry.swept, **row} for row in _of_cell(mine, at, entry.notes)]
     print_table(rows, f"{at.asked} of agents' real records at {at.fixed}; the most over replicas", len(rows))
-    if left_out:
-        names = ", ".join(noise.name for noise in noises)
-        print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
+    left_out_note(left_out, noises)
     return 0
 
 

@@ -135,6 +135,12 @@ class Charges:
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[wanted])])
         return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
 
+    def prefixes(self, lengths: Sequence[int]) -> Charges:
+        """Charges of an agent for each length, which made only so many of the releases of this only agent."""
+        rows = np.concatenate([np.arange(length) for length in lengths])
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
+
     def plus(self, more: Charges) -> Charges:
         """With further releases of the same agents, after those of each."""
         agents = np.concatenate([self.owners, more.owners])
