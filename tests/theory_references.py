@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from p2psim.theory.bounds.shape import box_diameter
 from p2psim.theory.forecasts.linear_star import LinearStar
+from p2psim.theory.forecasts.star_path import Dual
 from p2psim.theory.noise_floor import noise_floor
 from p2psim.theory.star import Form, regularizer_weight
 
@@ -268,3 +269,31 @@ def decreasing_steps(strong_convexity: float, lipschitz: float, horizon: int) ->
 def box_gradient(sensitivity: float, l2: float, theta_max: float, dimension: int) -> float:
     """2·l2·θ_max·√p + Ξ, which ‖∇f‖₂ does not exceed on the box: an L2 norm is at most the L1 norm that Ξ bounds."""
     return l2 * box_diameter(theta_max, dimension) + sensitivity
+
+
+def growth(star: LinearStar, most: int = 100_000, tolerance: float = 1e-10) -> float:
+    """By how much an answer multiplies second moments in the long run: mean-square stable below 1.
+
+    Largest eigenvalue of the map of Q, by power iteration; that map keeps positive matrices positive, so its largest
+    eigenvalue is real and the iteration from H > 0 finds it.
+
+    Parameters
+    ----------
+    star : LinearStar
+    most : int
+        Most iterations.
+    tolerance : float
+        Relative change at which the iteration ends.
+    """
+    dual = Dual(star)
+    before = 0.0
+    for _ in range(most):
+        size = float(np.einsum("mqq->", dual.both) + np.sum(star.members * dual.traces()))
+        for name in ("both", "cross", "own", "others"):
+            setattr(dual, name, getattr(dual, name) / size)
+        if abs(size - before) <= tolerance * size:
+            break
+        before = size
+        dual.step()
+        dual.learner, dual.owner = np.zeros_like(dual.learner), np.zeros_like(dual.owner)
+    return size

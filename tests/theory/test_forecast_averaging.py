@@ -16,8 +16,15 @@ from p2psim.network.channels import Channel
 from p2psim.network.exchanges import Gossip
 from p2psim.network.section import links
 from p2psim.network.simulation import Network, simulate_events
-from p2psim.theory.forecasts.gossip import averaging, commits, exchanges, partner_chances, square
-from p2psim.theory.forecasts.gossip_path import averaging_path, contraction
+from p2psim.theory.forecasts.gossip import (
+    averaging,
+    averaging_path,
+    commits,
+    contraction,
+    exchanges,
+    partner_chances,
+    square,
+)
 
 MODES = ["push", "pull", "push-pull"]
 

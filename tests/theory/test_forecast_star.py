@@ -7,11 +7,11 @@ import pytest
 from forecast_cases import all_orders, one_run, some_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from theory_references import covariances
+from theory_references import covariances, growth
 
 from p2psim.theory.forecasts.linear_star import linear_star
 from p2psim.theory.forecasts.split import accumulate, average_variances, geometric_variances, split
-from p2psim.theory.forecasts.star_path import growth, path
+from p2psim.theory.forecasts.star_path import path
 from p2psim.theory.forecasts.statistics import Statistics
 from p2psim.theory.noise_floor import noise_floor, noise_floor_unequal
 from p2psim.theory.star import stability_threshold, stationary_mean

@@ -17,8 +17,7 @@ from p2psim.network.simulation import Network, simulate_events
 from p2psim.network.spectrum import weight_matrix
 from p2psim.theory.forecasts.descent import linear_descent
 from p2psim.theory.forecasts.descent_path import path
-from p2psim.theory.forecasts.gossip import averaging, partner_chances
-from p2psim.theory.forecasts.gossip_path import averaging_path
+from p2psim.theory.forecasts.gossip import averaging, averaging_path, partner_chances
 from p2psim.theory.forecasts.split import accumulate
 
 pytestmark = pytest.mark.verification

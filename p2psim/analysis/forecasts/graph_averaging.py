@@ -10,7 +10,7 @@ import numpy as np
 from p2psim.analysis.forecasts.graph_setting import GraphSetting, Moments, by_time, moments_of
 from p2psim.core.errors import MeaningError
 from p2psim.theory.forecasts.gossip import Averaging, exchanges
-from p2psim.theory.forecasts.gossip_path import AveragingPath, Contraction, averaging_path, contraction
+from p2psim.theory.forecasts.gossip import AveragingPath, Contraction, averaging_path, contraction
 
 
 @dataclass(frozen=True)

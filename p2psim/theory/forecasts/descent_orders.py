@@ -27,8 +27,8 @@ _AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """Averages over orders, at some moments.
+class GapMoments:
+    """What descent reaches at some moments, in its parts: exact, or averages over orders.
 
     Attributes
     ----------
@@ -41,7 +41,9 @@ class Sampled:
     apart : ndarray, shape (n,)
         E‖θ_i − θ*_i‖² at the end.
     error : ndarray, shape (moments,)
-        Standard error of the sum of all parts.
+        Standard error of the sum of all parts; 0 where they are exact.
+    orders : int
+        Over how many orders it is an average; 0 where it is exact.
     """
 
     noiseless: np.ndarray
@@ -50,6 +52,7 @@ class Sampled:
     mean_gap: np.ndarray
     apart: np.ndarray
     error: np.ndarray
+    orders: int = 0
 
 
 def sampled(
@@ -59,7 +62,7 @@ def sampled(
     points: np.ndarray,
     orders: int,
     seed: int,
-) -> Sampled:
+) -> GapMoments:
     """Average over orders.
 
     Parameters
@@ -89,13 +92,14 @@ def sampled(
         apart += batch.apart.sum(axis=0) / orders
     error = np.std(totals, axis=0, ddof=1) / np.sqrt(orders)
     optimum = how.rest - model.offset
-    return Sampled(
+    return GapMoments(
         noiseless=sums[:, 0],
         start=sums[:, 1],
         noise=sums[:, 2:],
         mean_gap=np.array([model.gap(mean - optimum) for mean in means]),
         apart=apart,
         error=error,
+        orders=orders,
     )
 
 

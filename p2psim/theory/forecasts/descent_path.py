@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -87,7 +88,8 @@ def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
     Q = model.hessian / 2
     degree = terms(wakes)
     short = not exact and model.spread_is_tame and 2 * degree < wakes
-    walk = chebyshev(model.dual, Q, degree) if short else powers(model.dual, Q, wakes)
+    powers = accumulate(range(wakes), lambda matrix, _: model.dual(matrix), initial=Q)
+    walk = chebyshev(model.dual, Q, degree) if short else powers
     z, covariance, rows = model.start.ravel(), model.start_covariance, []
     n, p = model.start.shape
     for one in walk:
@@ -122,25 +124,8 @@ def _about_the_optimum(model: LinearDescent, wakes: int) -> tuple[np.ndarray, fl
     return linear, float(d @ pushed / 2), gaps
 
 
-def powers(step, first: np.ndarray, last: int) -> Iterator[np.ndarray]:  # type: ignore[no-untyped-def]
-    """A matrix under the powers 0 … last of a map.
-
-    Parameters
-    ----------
-    step : callable
-        The map.
-    first : ndarray
-    last : int
-    """
-    found = first
-    yield found
-    for _ in range(last):
-        found = step(found)
-        yield found
-
-
 def chebyshev(step, first: np.ndarray, degree: int) -> Iterator[np.ndarray]:  # type: ignore[no-untyped-def]
-    """A matrix under T_0 … T_degree of 2·step − 1; parameters as in `powers`."""
+    """A matrix under T_0 … T_degree of 2·step − 1, step a linear map."""
     before, found = first, 2 * step(first) - first
     yield before
     yield found
@@ -342,16 +327,11 @@ def unconditional_variances(
     t = np.minimum(np.arange(steps), wakes - 1)[:, None]
     with np.errstate(over="raise", invalid="raise"):
         means, squares = (
-            _before(base, wakes)[t] + _following(base, wakes)[wakes - 1 - t] for base in (ratio, ratio**2)
+            _before(base, wakes)[t] + _before(1 / base, wakes)[wakes - 1 - t] for base in (ratio, ratio**2)
         )
         total = 1 + chance * means
         moment = total if power == 1 else total**2 + chance * (1 - chance) * squares
     return np.asarray(variances * moment)
-
-
-def _following(base: float, count: int) -> np.ndarray:
-    """Σ base^{−m} over m = 1 … r, for r = 0 … count − 1."""
-    return _before(1 / base, count)
 
 
 def _before(base: float, count: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006) as random matrices: exact E‖x − x̄‖², and how fast it falls.
+"""Gossip averaging (Boyd, Ghosh, Prabhakar, Shah 2006) as random matrices: exact E‖x − x̄‖², drift of the mean, rates.
 
 On waking, agent i turns to a neighbour j with probability π_ij, Σ π_ij = 1, independently of the past; a message from
 either to the other is lost with probability ℓ_ij. Who hears a model takes the mean of it and its own, x ← W x with
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from itertools import islice
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class Meet:
 
 
 @dataclass(frozen=True)
-class Averaging:
+class GossipStep:
     """What an exchange does, given that it leads to a commit at all.
 
     Attributes
@@ -135,14 +136,14 @@ class Averaging:
 
     def square(self, M: np.ndarray) -> np.ndarray:
         """E WMWᵀ of an exchange that leads to a commit, shape (n, n)."""
-        return _sum(part.square(M) for part in (self.once, self.twice) if part is not None)
+        return np.asarray(sum(part.square(M) for part in (self.once, self.twice) if part is not None))
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx of an exchange that leads to a commit, shape (n, p)."""
-        return _sum(part.mean(x) for part in (self.once, self.twice) if part is not None)
+        return np.asarray(sum(part.mean(x) for part in (self.once, self.twice) if part is not None))
 
 
-def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Averaging:
+def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> GossipStep:
     """What exchanges do.
 
     Parameters
@@ -170,11 +171,11 @@ def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Averag
         raise ValueError("all messages are lost: nothing happens")
     i, j, n = pairs.row, pairs.col, chance.shape[0]
     if mode == "pull":
-        return Averaging(Hears(_matrix(answered / effective, i, j, n)), None, None, effective)
+        return GossipStep(Hears(_matrix(answered / effective, i, j, n)), None, None, effective)
     if mode == "push":
-        return Averaging(Hears(_matrix(arrives / effective, j, i, n)), None, None, effective)
+        return GossipStep(Hears(_matrix(arrives / effective, j, i, n)), None, None, effective)
     alone = (arrives - answered) / effective
-    return Averaging(
+    return GossipStep(
         once=Hears(_matrix(alone, j, i, n)) if alone.any() else None,
         first=Hears(_matrix(answered / effective, i, j, n)),
         twice=Meet(_matrix(answered / effective, i, j, n)),
@@ -201,7 +202,7 @@ def partner_chances(links: Any, chance: np.ndarray, by_weight: bool = False) -> 
     return csr_array((weights * scale, links.indices, links.indptr), shape=links.shape)
 
 
-def commits(step: Averaging, start: np.ndarray, apply: Apply) -> Iterator[np.ndarray]:
+def commits(step: GossipStep, start: np.ndarray, apply: Apply) -> Iterator[np.ndarray]:
     """A moment of the models after 0, 1, 2 … commits, without end.
 
     An exchange of two commits is seen in between: with F_k that of runs whose k-th commit ends an exchange,
@@ -209,7 +210,7 @@ def commits(step: Averaging, start: np.ndarray, apply: Apply) -> Iterator[np.nda
 
     Parameters
     ----------
-    step : Averaging
+    step : GossipStep
     start : ndarray
     apply : callable
         `mean`, `square` or `spread`, of the models' moment that ``start`` is.
@@ -224,7 +225,7 @@ def commits(step: Averaging, start: np.ndarray, apply: Apply) -> Iterator[np.nda
         yield now + between
 
 
-def exchanges(step: Averaging, start: np.ndarray, apply: Apply) -> Iterator[np.ndarray]:
+def exchanges(step: GossipStep, start: np.ndarray, apply: Apply) -> Iterator[np.ndarray]:
     """A moment after 0, 1, 2 … exchanges that led to commits, without end; parameters as in `commits`."""
     now = start
     while True:
@@ -253,14 +254,137 @@ def centred(M: np.ndarray) -> np.ndarray:
     return made
 
 
-def _sum(parts: Iterator[np.ndarray]) -> np.ndarray:
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return total
-
-
 def _matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int) -> Any:
     from scipy.sparse import coo_array
 
     return coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
+
+
+#: What rounding may move, relative to the size of models.
+_ROUNDING = 1e-13
+
+#: Agents up to which r is found: a map of n² numbers, near the identity.
+_MOST = 200
+
+#: `commits` or `exchanges`.
+Walk = Callable[[GossipStep, np.ndarray, Apply], Iterator[np.ndarray]]
+
+
+class AveragingPath(NamedTuple):
+    """What n agents know after k = 0 … K steps; x̄ their mean then, x̄₀ at first, of expected models.
+
+    Attributes
+    ----------
+    spread : ndarray, shape (K + 1,)
+        E Σ_i ‖x_i − x̄‖², which is n times what is recorded as consensus_distance.
+    drift : ndarray, shape (K + 1,)
+        E‖x̄ − x̄₀‖².
+    bias : ndarray, shape (K + 1,)
+        ‖E x̄ − x̄₀‖.
+    """
+
+    spread: np.ndarray
+    drift: np.ndarray
+    bias: np.ndarray
+
+    def mixed(self, chances: np.ndarray) -> AveragingPath:
+        """After numbers of steps that are random, of these distributions, shape (moments, K + 1).
+
+        Bias mixes as the norm of the mean of what points in different directions: an upper bound.
+        """
+        return AveragingPath(*(chances @ part for part in self))
+
+
+def averaging_path(
+    step: GossipStep,
+    start: np.ndarray,
+    steps: int,
+    noise: np.ndarray | None = None,
+    walk: Walk = commits,
+) -> AveragingPath:
+    """Walk once.
+
+    Parameters
+    ----------
+    step : GossipStep
+    start : ndarray, shape (n, p)
+        Expected first models.
+    steps : int
+        K.
+    noise : ndarray, shape (n, n), optional
+        Covariance between the agents' noise of one coordinate of their first models, alike in all coordinates; none
+        when left out.
+    walk : callable
+        `commits` or `exchanges`.
+    """
+    p = start.shape[1]
+    # W·1 = 1, so what all have in common may be taken off.
+    x = start - start.mean(axis=0)
+    M = x @ x.T
+    if noise is not None:
+        M += p * noise
+    distance, drift, bias = np.empty((3, steps + 1))
+    walks = walk(step, centred(M), spread), walk(step, M, square), walk(step, x, mean)
+    for k, (centred_square, squares, means) in enumerate(islice(zip(*walks, strict=True), steps + 1)):
+        distance[k], drift[k] = np.trace(centred_square), squares.mean()
+        bias[k] = np.linalg.norm(means.mean(axis=0))
+    # Rounding alone moves a mean that is kept, and brings squares below 0.
+    size = float(np.trace(M)) / len(start)
+    drift[drift < _ROUNDING * size] = 0.0
+    bias[bias < _ROUNDING * np.sqrt(size)] = 0.0
+    return AveragingPath(np.maximum(distance, 0.0), drift, bias)
+
+
+class ContractionRates(NamedTuple):
+    """Factors an exchange that leads to a commit.
+
+    Attributes
+    ----------
+    mean : float
+        λ₂(E[W]): by which E x comes closer to consensus in its slowest mode.
+    square : float
+        r, the spectral radius of E[W ⊗ W] off consensus: by which E‖x − x̄‖² falls. λ₂² ≤ r; and r ≤ λ₂ where all W are
+        symmetric projections, as in push-pull without loss. NaN of more than 200 agents, and where it is not found.
+    """
+
+    mean: float
+    square: float
+
+
+def contraction(step: GossipStep, agents: int) -> ContractionRates:
+    """λ₂ and r.
+
+    Parameters
+    ----------
+    step : GossipStep
+    agents : int
+        n ≥ 2.
+    """
+    n = agents
+    C = np.eye(n) - 1 / n
+    of_mean = C @ step.mean(C)
+    symmetric = np.abs(of_mean - of_mean.T).max() <= _ROUNDING
+    slowest = float(np.abs(np.linalg.eigvalsh(of_mean) if symmetric else np.linalg.eigvals(of_mean)).max())
+    return ContractionRates(slowest, _radius(lambda M: spread(step, M), n) if n <= _MOST else np.nan)
+
+
+def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
+    """Spectral radius of a map of matrices that keeps positive ones positive: a real eigenvalue is as large."""
+    if n <= 3:  # too small for Lanczos
+        basis = np.eye(n * n).reshape(n * n, n, n)
+        full = np.array([apply(one).ravel() for one in basis]).T
+        return float(np.abs(np.linalg.eigvals(full)).max())
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+
+    operator = LinearOperator(
+        (n * n, n * n), matvec=lambda flat: apply(flat.reshape(n, n)).ravel(), dtype=np.float64
+    )
+    # Near the identity, which is inside the cone, but no eigenvector where all agents are alike.
+    first = np.diag(1 + np.arange(n) / n)
+    try:
+        found = eigs(
+            operator, k=1, which="LM", v0=centred(first).ravel(), return_eigenvectors=False, tol=1e-12
+        )
+    except ArpackNoConvergence:
+        return np.nan
+    return float(np.abs(found[0]))

@@ -20,11 +20,11 @@ eigenvectors, the coordinates along them do not mix: p modes of models with one 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from p2psim.theory.forecasts.statistics import Owners
 from p2psim.theory.star import Form, learner_weight
 
 
@@ -57,10 +57,11 @@ class Quadratic(Protocol):
 
 
 @dataclass(frozen=True)
-class LocalModel:
+class LocalModel(Owners):
     """Owners whose answers are taken to be affine, and a fitness that is taken to be quadratic.
 
-    Exact for squared loss where neither clipping nor the box acts. Else an approximation: answers are expanded at the
+    `among` measures what some reach on the fitness of all. The model is exact for squared loss where neither clipping
+    nor the box acts. Else an approximation: answers are expanded at the
     model where those that owners really give, clipped ones, balance; that is θ* where no gradient is clipped there.
 
     Attributes
@@ -82,6 +83,9 @@ class LocalModel:
         ψ of what each owner reaches alone, without noise.
     """
 
+    of_each = ("gram", "moment", "isolated")
+    unweighted = ("isolated",)
+
     records: np.ndarray
     gram: np.ndarray
     moment: np.ndarray
@@ -91,55 +95,17 @@ class LocalModel:
     minimum: float
     isolated: np.ndarray
 
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """n_i/n, shape (N,)."""
-        return self.records / self.records.sum()
-
-    def alike(self, owners: int) -> LocalModel:
-        """As many owners of equal size, each with the second moments of all records together."""
-
-        def repeated(values: np.ndarray) -> np.ndarray:
-            mean = np.tensordot(self.shares, values, 1)
-            return np.broadcast_to(mean, (owners, *mean.shape))
-
-        return LocalModel(
-            np.full(owners, self.records.mean()),
-            repeated(self.gram),
-            repeated(self.moment),
-            self.l2,
-            self.optimum,
-            self.hessian,
-            self.minimum,
-            np.full(owners, self.isolated.mean()),
-        )
-
-    def among(self, members: np.ndarray) -> LocalModel:
-        """Some of the owners, by their numbers, on the fitness of all."""
-        return replace(
-            self,
-            records=self.records[members],
-            gram=self.gram[members],
-            moment=self.moment[members],
-            isolated=self.isolated[members],
-        )
-
     def diagonal(self) -> LocalModel:
         """With what owners' A_i have off the eigenvectors of H left out: a cheaper model, to search with."""
         _, basis = np.linalg.eigh(self.hessian)
         own = np.einsum("pj,ipq,qj->ij", basis, self.gram, basis)
-        return LocalModel(
-            self.records,
-            np.einsum("pj,ij,qj->ipq", basis, own, basis),
+        return replace(
+            self,
+            gram=np.einsum("pj,ij,qj->ipq", basis, own, basis),
             # The answer at θ* stays what it is.
-            self.moment
+            moment=self.moment
             + np.einsum("pj,ij,qj,q->ip", basis, own, basis, self.optimum)
             - self.gram @ self.optimum,
-            self.l2,
-            self.optimum,
-            self.hessian,
-            self.minimum,
-            self.isolated,
         )
 
 

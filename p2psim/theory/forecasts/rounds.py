@@ -125,32 +125,20 @@ def rounds(
     begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
     noise_factors = statistics.shares**2 * moments.square
     if (chance < 1).any():
+        basis, modes = np.eye(p), 1
         first, covariance = _together(np.column_stack([turn.reshape(N, -1), away]), moments.covariance)
         mixed = _uncorrelated(covariance)
         wide = np.swapaxes(np.tensordot(mixed, turn[first], 1), 0, 1).reshape(1, p, -1)
-        thrown = (mixed @ away[first])[:, None]
-        return Rounds(
-            np.eye(p),
-            drift[None],
-            push[None],
-            begin[None],
-            statistics.hessian[None],
-            np.ascontiguousarray(wide),
-            thrown,
-            noise_factors,
-        )
-    values, basis = np.linalg.eigh(drift)
-    weight = np.diagonal(basis.T @ statistics.hessian @ basis)
-    return Rounds(
-        basis,
-        values[:, None, None],
-        (push @ basis)[:, None],
-        (begin @ basis)[:, None],
-        weight[:, None, None],
-        np.zeros((p, 1, 0)),
-        np.zeros((0, p, 1)),
-        noise_factors,
-    )
+        scatter, scatter_push = np.ascontiguousarray(wide), (mixed @ away[first])[:, None]
+        maps = drift[None], statistics.hessian[None]
+    else:
+        values, basis = np.linalg.eigh(drift)
+        weight = np.diagonal(basis.T @ statistics.hessian @ basis)
+        push, begin, modes = push @ basis, begin @ basis, p
+        scatter, scatter_push = np.zeros((p, 1, 0)), np.zeros((0, p, 1))
+        maps = values[:, None, None], weight[:, None, None]
+    push, begin = push.reshape(modes, -1), begin.reshape(modes, -1)
+    return Rounds(basis, maps[0], push, begin, maps[1], scatter, scatter_push, noise_factors)
 
 
 def _together(alike: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -253,7 +241,7 @@ def _by_answered(q: np.ndarray, shares: np.ndarray) -> AnswerMoments:
 
 
 @dataclass(frozen=True)
-class Moments:
+class ModelMoments:
     """Of one model, after r = 0 … R rounds.
 
     Attributes
@@ -277,7 +265,7 @@ def walk(
     kept: np.ndarray,
     average_new: bool,
     noise: np.ndarray,
-) -> tuple[Moments, Moments]:
+) -> tuple[ModelMoments, ModelMoments]:
     """Moments of the model and of its average.
 
     Parameters
@@ -348,8 +336,8 @@ class _Record:
         self._spread[row] = np.einsum("jmqr,mrq->j", cov, self._star.weight)
         self._variances[row] = np.einsum("pmq,jmqr,pmr->jp", self._columns, cov, self._columns)
 
-    def made(self) -> Moments:
+    def made(self) -> ModelMoments:
         for values in (self._mean, self._spread, self._variances):
             if not np.isfinite(values).all():
                 raise FloatingPointError("moments overflow: the steps are too long for these records")
-        return Moments(self._mean, self._spread, self._variances)
+        return ModelMoments(self._mean, self._spread, self._variances)

@@ -14,7 +14,6 @@ owner's share of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -282,31 +281,3 @@ class Dual:
         self.cross = np.swapaxes(new_cross, 1, 2).reshape(m, q, G * q)
         self.own = g2 * S / 4 + (1 - g2) * self.own
         self.both = np.einsum("g,mgqr->mqr", n * gamma / 4, S)
-
-
-def growth(star: LinearStar, most: int = 100_000, tolerance: float = 1e-10) -> float:
-    """By how much an answer multiplies second moments in the long run: mean-square stable below 1.
-
-    Largest eigenvalue of the map of Q, by power iteration; that map keeps positive matrices positive, so its largest
-    eigenvalue is real and the iteration from H > 0 finds it.
-
-    Parameters
-    ----------
-    star : LinearStar
-    most : int
-        Most iterations.
-    tolerance : float
-        Relative change at which the iteration ends.
-    """
-    dual: Any = Dual(star)
-    before = 0.0
-    for _ in range(most):
-        size = float(np.einsum("mqq->", dual.both) + np.sum(star.members * dual.traces()))
-        for name in ("both", "cross", "own", "others"):
-            setattr(dual, name, getattr(dual, name) / size)
-        if abs(size - before) <= tolerance * size:
-            break
-        before = size
-        dual.step()
-        dual.learner, dual.owner = np.zeros_like(dual.learner), np.zeros_like(dual.owner)
-    return size

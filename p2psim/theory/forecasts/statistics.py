@@ -8,13 +8,54 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 
+class Owners:
+    """Owners with records, of a frozen dataclass whose fields ``of_each`` have one row per owner.
+
+    Attributes
+    ----------
+    records : ndarray, shape (N,)
+        n_i > 0.
+    """
+
+    records: np.ndarray
+    #: Fields beside ``records`` with one row per owner.
+    of_each: ClassVar[tuple[str, ...]]
+    #: Those of them whose plain mean counts, not the one weighted by records.
+    unweighted: ClassVar[tuple[str, ...]] = ()
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """n_i/n, shape (N,)."""
+        return self.records / self.records.sum()
+
+    def alike(self, owners: int) -> Self:
+        """As many owners of equal size, each with the second moments of all records together.
+
+        Parameters
+        ----------
+        owners : int
+            Each has n/N records, so that the number of records grows with it.
+        """
+        repeated = {"records": np.full(owners, self.records.mean())}
+        for name in self.of_each:
+            values = getattr(self, name)
+            mean = values.mean(axis=0) if name in self.unweighted else np.tensordot(self.shares, values, 1)
+            repeated[name] = np.broadcast_to(mean, (owners, *np.shape(mean)))
+        return replace(self, **repeated)  # type: ignore[type-var]
+
+    def among(self, members: np.ndarray) -> Self:
+        """Some of the owners, by their numbers."""
+        rows = {name: getattr(self, name)[members] for name in ("records", *self.of_each)}
+        return replace(self, **rows)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(Owners):
     """Second moments of the owners' records, for squared loss ℓ = (θᵀx − y)² and g = l2·‖θ‖².
 
     Attributes
@@ -31,6 +72,8 @@ class Statistics:
         Positive.
     """
 
+    of_each = ("gram", "moment", "energy")
+
     records: np.ndarray
     gram: np.ndarray
     moment: np.ndarray
@@ -46,11 +89,6 @@ class Statistics:
     def dimension(self) -> int:
         """Length p of a model."""
         return self.moment.shape[1]
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """n_i/n, shape (N,)."""
-        return self.records / self.records.sum()
 
     @cached_property
     def hessian(self) -> np.ndarray:
@@ -77,32 +115,6 @@ class Statistics:
         """How far f lies above f(θ*), at models of shape (…, p): (θ − θ*)ᵀH(θ − θ*)."""
         away = theta - self.optimum
         return np.einsum("...p,pq,...q->...", away, self.hessian, away)
-
-    def alike(self, owners: int) -> Statistics:
-        """As many owners of equal size, each with the second moments of all records together.
-
-        Parameters
-        ----------
-        owners : int
-            Each has n/N records, so that the number of records grows with it.
-        """
-
-        def repeated(values: np.ndarray) -> np.ndarray:
-            mean = np.tensordot(self.shares, values, 1)
-            return np.broadcast_to(mean, (owners, *mean.shape))
-
-        records = np.full(owners, self.records.mean())
-        return Statistics(records, repeated(self.gram), repeated(self.moment), repeated(self.energy), self.l2)
-
-    def among(self, members: np.ndarray) -> Statistics:
-        """Statistics of some owners, by their numbers."""
-        return replace(
-            self,
-            records=self.records[members],
-            gram=self.gram[members],
-            moment=self.moment[members],
-            energy=self.energy[members],
-        )
 
 
 #: n times the sensitivity of those entries, when one of n records with ‖x‖₁ ≤ 1 and |y| ≤ 1 is replaced.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.theory.forecasts.linear_star import Quadratic
-from p2psim.theory.forecasts.rounds import Moments, Reweight, Rounds, rounds, walk
+from p2psim.theory.forecasts.rounds import ModelMoments, Reweight, Rounds, rounds, walk
 from p2psim.theory.forecasts.split import Split
 from p2psim.theory.star import Form
 
@@ -199,7 +199,7 @@ def _model(
     statistics: Quadratic,
     minimum: float,
     star: Rounds,
-    moments: Moments,
+    moments: ModelMoments,
     of_owner: np.ndarray,
     shares: np.ndarray,
 ) -> ModelForecast:
