@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from p2psim.analysis.forecasts.moment_recursions import answer_variances
-from p2psim.analysis.forecasts.star_setting import Setting, setting
+from p2psim.analysis.forecasts.forecast import setting
+from p2psim.analysis.forecasts.star_setting import Setting
+from p2psim.analysis.forecasts.variances import answer_variances
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace

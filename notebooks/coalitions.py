@@ -28,7 +28,7 @@ import seaborn as sns
 
 import p2psim
 from p2psim.analysis.forecasts.coalitions import Coalitions
-from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.forecast import setting
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.star import sampled_shapley
 

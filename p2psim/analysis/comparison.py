@@ -8,6 +8,7 @@ are those of independent samples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -219,15 +220,9 @@ def _row(one: pd.Series[float], other: pd.Series[float], paired: bool, confidenc
     return {
         "a": of_a,
         "b": of_b,
-        "difference": mean.estimate,
-        "low": mean.low,
-        "high": mean.high,
-        "median": median.estimate,
-        "median low": median.low,
-        "median high": median.high,
-        "ratio": ratio.estimate,
-        "ratio low": ratio.low,
-        "ratio high": ratio.high,
+        **dict(zip(("difference", "low", "high"), astuple(mean), strict=True)),
+        **dict(zip(("median", "median low", "median high"), astuple(median), strict=True)),
+        **dict(zip(("ratio", "ratio low", "ratio high"), astuple(ratio), strict=True)),
         "pairs": int(a.size if paired else min(a.size, b.size)),
         "not finite": lost,
         "correlation": correlation,

@@ -194,8 +194,7 @@ def _refuse(asked: argparse.Namespace, names: Sequence[str], other: str) -> None
 
 def export_statistics(scenario: "Scenario", asked: argparse.Namespace) -> int:
     """Write what owners would exchange, and say what it costs; returns the exit code."""
-    from p2psim.analysis.forecasts.disclosing import Disclosure, exported
-    from p2psim.analysis.forecasts.exchange import write_parties
+    from p2psim.analysis.forecasts.exchange import Disclosure, exported, write_parties
 
     if asked.statistics:
         raise InputError("--export-statistics takes the scenario's data, and --statistics does not: give one")

@@ -13,6 +13,7 @@ from p2psim.report import notes
 from p2psim.report.source import FITNESS, as_text, named
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from p2psim.analysis.forecasts.study import CellForecast
@@ -133,12 +134,17 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
         return style.save_all(figures, folder)
 
 
-def _run(cells: Sequence[DrawnForecast]) -> Figure:
-    """What is expected along the run, what is left of it without noise, local models, and pilot replicas."""
+def _canvas() -> tuple[Any, Figure, Axes]:
+    """The module of styles, which imports matplotlib, a new figure, and its axes."""
     from p2psim.report import style
 
     figure = style.new_figure()
-    axes = figure.subplots()
+    return style, figure, figure.subplots()
+
+
+def _run(cells: Sequence[DrawnForecast]) -> Figure:
+    """What is expected along the run, what is left of it without noise, local models, and pilot replicas."""
+    style, figure, axes = _canvas()
     metric, first, shown = cells[0].of.metric, cells[0].of.curve, cells[: style.COLOURS]
     of_learner = metric == FITNESS
     for number, cell in enumerate(shown):
@@ -181,10 +187,7 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
 
 def _owners(cell: DrawnForecast) -> Figure:
     """Share of the noise that is each owner's, in their order; of many, those with the largest shares."""
-    from p2psim.report import style
-
-    figure = style.new_figure()
-    axes = figure.subplots()
+    style, figure, axes = _canvas()
     names = [party.label for party in cell.of.parties]
     order = np.sort(np.argsort(-cell.of.noise, kind="stable")[:_BARS])
     share = 100 * cell.of.noise / cell.of.noise.sum()
@@ -203,10 +206,7 @@ def _owners(cell: DrawnForecast) -> Figure:
 
 def _partners(cell: DrawnForecast) -> Figure:
     """Expected ψ against the number of average owners at several ε, and what one reaches alone."""
-    from p2psim.report import style
-
-    figure = style.new_figure()
-    axes = figure.subplots()
+    style, figure, axes = _canvas()
     most = max(100, 4 * len(cell.of.parties))
     numbers = np.unique(np.geomspace(2, most, 14).round().astype(int))
     for number, factor in enumerate(FACTORS):
@@ -228,10 +228,7 @@ def _surface(cell: DrawnForecast) -> Figure:
     """Expected ψ over the number of average owners and ε, and where it is what one reaches alone."""
     from matplotlib.colors import LogNorm
 
-    from p2psim.report import style
-
-    figure = style.new_figure()
-    axes = figure.subplots()
+    style, figure, axes = _canvas()
     numbers = np.unique(np.geomspace(2, max(100, 4 * len(cell.of.parties)), 16).round().astype(int))
     epsilons = cell.of.alike.epsilon * np.geomspace(0.1, 10, 17)
     psi = np.array([[cell.of.alike.psi(int(N), float(epsilon)) for N in numbers] for epsilon in epsilons])
@@ -258,10 +255,7 @@ def _surface(cell: DrawnForecast) -> Figure:
 
 def _alone(cell: DrawnForecast) -> Figure:
     """What each owner reaches alone against its size; horizontal lines are what all reach together at several ε."""
-    from p2psim.report import style
-
-    figure = style.new_figure()
-    axes = figure.subplots()
+    style, figure, axes = _canvas()
     axes.plot(
         cell.of.forecast.setting.model.records,
         cell.of.forecast.alone,
@@ -287,10 +281,7 @@ def _alone(cell: DrawnForecast) -> Figure:
 
 def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
     """Expected ψ of several sets of partners against ε, and what the first owner reaches alone in each."""
-    from p2psim.report import style
-
-    figure = style.new_figure()
-    axes = figure.subplots()
+    style, figure, axes = _canvas()
     factors = np.geomspace(0.01, 100, 33)
     noisy = [cell for cell in cells if cell.of.noise.any()][: style.COLOURS]
     for number, cell in enumerate(noisy):
@@ -320,11 +311,8 @@ def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
 
 def _agents(cell: DrawnForecast) -> Figure:
     """Each agent's expected squared distance to its optimum together, against that alone; larger for more records."""
-    from p2psim.report import style
-
     made, records = cell.of.forecast, cell.of.forecast.setting.cell.problem.records
-    figure = style.new_figure()
-    axes = figure.subplots()
+    style, figure, axes = _canvas()
     shown = np.isfinite(made.apart_alone)
     alone, together = made.apart_alone[shown], made.apart[shown]
     sizes = 60 * records[shown] / records.max() + 5

@@ -39,8 +39,7 @@ def horizon_scales(sensitivity: float, horizon: int, records: ArrayLike, epsilon
         n_i (times ``scale_records``, if any) and ε_i; an infinite ε_i gives 0.
     """
     n, eps = np.broadcast_arrays(np.asarray(records, dtype=float), np.asarray(epsilon, dtype=float))
-    scales: Float = 2 * sensitivity * horizon / (n * eps)
-    return scales
+    return np.asarray(2 * sensitivity * horizon / (n * eps))
 
 
 def noise_floor(eigenvalues: ArrayLike, step: float, scale: float, owners: int) -> float:
@@ -264,8 +263,7 @@ class PowerLaw:
 
     def __call__(self, x: ArrayLike) -> NDArray[np.float64]:
         """Value at x > 0."""
-        value: NDArray[np.float64] = self.factor * np.asarray(x, dtype=float) ** self.slope
-        return value
+        return np.asarray(self.factor * np.asarray(x, dtype=float) ** self.slope)
 
 
 def fit_power_law(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> PowerLaw:

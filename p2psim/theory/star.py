@@ -71,14 +71,12 @@ def step_sizes(rho: float, horizon: int, l2: float, records: ArrayLike) -> Float
     ndarray, shape (N,)
     """
     n = np.asarray(records, dtype=float)
-    steps: Float = base_step(rho, horizon, l2) * len(n) * n / n.sum()
-    return steps
+    return np.asarray(base_step(rho, horizon, l2) * len(n) * n / n.sum())
 
 
 def steepness(steps: ArrayLike, curvatures: ArrayLike) -> Float:
     """h_i = lr_i·λ_max(H_i), from `step_sizes` and `largest_curvatures`; h = 1 converges fastest."""
-    h: Float = np.asarray(steps, dtype=float) * np.asarray(curvatures, dtype=float)
-    return h
+    return np.asarray(np.asarray(steps, dtype=float) * np.asarray(curvatures, dtype=float))
 
 
 def rho_for_h(h: float, horizon: int, l2: float, records: ArrayLike, curvatures: ArrayLike) -> float:

@@ -7,8 +7,7 @@ import pytest
 from star_cases import scenario
 
 from p2psim.analysis.forecasts.coalitions import Coalitions, market
-from p2psim.analysis.forecasts.forecast import forecast
-from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 from p2psim.simulation.workspace import Workspace

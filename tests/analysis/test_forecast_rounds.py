@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from star_cases import scenario as small_scenario
 
-from p2psim.analysis.forecasts.best import best, changed
+from p2psim.analysis.forecasts.best import best
 from p2psim.analysis.forecasts.collaboration import Alike, parties
-from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.analysis.forecasts.pilot import calibrate
-from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.star_setting import changed
 from p2psim.cli.main import main
 from p2psim.simulation.workspace import Workspace
 

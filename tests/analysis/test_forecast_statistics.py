@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from star_cases import scenario
 
-from p2psim.analysis.forecasts.disclosing import Disclosure, disclose, exported
-from p2psim.analysis.forecasts.exchange import case_of, read_parties, write_parties
-from p2psim.analysis.forecasts.forecast import forecast
-from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.exchange import (
+    Disclosure,
+    case_of,
+    disclose,
+    exported,
+    read_parties,
+    write_parties,
+)
+from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.analysis.forecasts.study import forecast_scenario
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError, MeaningError

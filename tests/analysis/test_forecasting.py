@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from star_cases import random_problem, scenario
 
-from p2psim.analysis.forecasts.best import best, changed
+from p2psim.analysis.forecasts.best import best
 from p2psim.analysis.forecasts.collaboration import Alike, parties
-from p2psim.analysis.forecasts.forecast import forecast
-from p2psim.analysis.forecasts.moment_recursions import answer_variances, overruns
+from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.analysis.forecasts.pilot import calibrate
-from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.star_setting import changed
 from p2psim.analysis.forecasts.study import forecast_scenario
+from p2psim.analysis.forecasts.variances import answer_variances, overruns
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError, MeaningError, SimulationError
 from p2psim.learning.losses import Logistic, Squared

@@ -9,8 +9,8 @@ from graph_cases import graph_scenario, problem_of, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.analysis.forecasts.graph_setting import moments_of
-from p2psim.analysis.forecasts.pilot import graph_calibrate, graph_forecast
+from p2psim.analysis.forecasts.graph_setting import recorded_moments
+from p2psim.analysis.forecasts.pilot import calibrate, forecast_of
 from p2psim.analysis.forecasts.study import forecast_scenario
 from p2psim.cli.main import main
 from p2psim.core.errors import MeaningError
@@ -81,7 +81,7 @@ def workspace(tmp_path):
 
 
 def made(one, workspace):
-    return graph_forecast(one, workspace.case(one, 0))
+    return forecast_of(one, workspace.case(one, 0))
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_an_exact_forecast_is_the_mean_of_runs(changes, workspace):
     one = of(changes)
     found = made(one, workspace)
     assert found.approximate == ()
-    measured, seconds = graph_calibrate(one, workspace, 150, found)
+    measured = calibrate(one, workspace, 150, found)
     assert np.abs(measured.z).max() < 4.5
     assert (measured.error[1:] > 0).all()
-    assert seconds > 0
+    assert measured.seconds > 0
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_orders_are_drawn_where_releases_end_or_wakes_are_known(spent, changes, 
     assert ["drawn orders" in reason for reason in found.approximate] == [True]
     assert found.orders >= 30
     assert (found.error[1:] > 0).all()
-    measured, _ = graph_calibrate(one, workspace, 150, found)
+    measured = calibrate(one, workspace, 150, found)
     assert np.abs(measured.z).max() < 4.5
-    assert found.gap == pytest.approx(made(one, workspace).gap, rel=0)
+    assert found.expected == pytest.approx(made(one, workspace).expected, rel=0)
 
 
 def test_a_private_start_is_averaged_over(workspace):
@@ -182,8 +182,8 @@ def test_a_private_start_is_averaged_over(workspace):
         assert len(found.approximate) == 1
         assert "quadratic model" in found.approximate[0]
         assert found.start[0] > 0
-        measured, _ = graph_calibrate(one, workspace, 100, found)
-        assert measured.mean == pytest.approx(found.gap, rel=0.25)
+        measured = calibrate(one, workspace, 100, found)
+        assert measured.mean == pytest.approx(found.expected, rel=0.25)
         assert abs(measured.z[0]) < 4
 
 
@@ -248,7 +248,9 @@ def test_what_has_no_forecast_is_refused(changes, key, message, workspace):
 
 def test_parts_add_up_and_gains_are_comparisons(workspace):
     found = made(of({}), workspace)
-    assert found.gap == pytest.approx(found.bias + found.optimisation + found.order + found.noise.sum(axis=1))
+    assert found.expected == pytest.approx(
+        found.bias + found.optimisation + found.order + found.noise.sum(axis=1)
+    )
     assert found.bias == 0
     assert (found.noise[1:] > 0).all()
     assert (found.gains == (found.apart < found.apart_alone)).all()
@@ -300,22 +302,22 @@ def test_of_many_agents_orders_are_drawn(workspace, monkeypatch):
     monkeypatch.setattr(module, "MOST_NUMBERS", 11)
     drawn = made(one, workspace)
     assert exact.orders == 0 < drawn.orders
-    assert (np.abs(drawn.gap - exact.gap)[1:] < 4.5 * drawn.error[1:]).all()
+    assert (np.abs(drawn.expected - exact.expected)[1:] < 4.5 * drawn.error[1:]).all()
     monkeypatch.setattr(module, "_LONGEST", 0.0)
     with pytest.raises(MeaningError, match="would take some"):
         made(one, workspace)
 
 
 def test_moments_are_where_runs_are_recorded():
-    at, steps = moments_of(10, 25, None, 6.0)
+    at, steps = recorded_moments(10, 25, None, 6.0)
     assert at.points.tolist() == [0, 10, 20, 25]
     assert at.chances.argmax(axis=1).tolist() == [0, 10, 20, 25]
     assert steps == 25
-    at, steps = moments_of(EveryTime(time=1.0), None, 2.5, 6.0)
+    at, steps = recorded_moments(EveryTime(time=1.0), None, 2.5, 6.0)
     assert at.points.tolist() == [0, 1, 2, 2.5]
     assert at.chances @ np.arange(at.most + 1) == pytest.approx([0, 6, 12, 15])
     assert steps == 15
-    at, _ = moments_of(EveryTime(time=1.0), 12, None, 6.0)
+    at, _ = recorded_moments(EveryTime(time=1.0), 12, None, 6.0)
     assert at.points.tolist() == [0, 1, 2]
     assert at.most == 12
     assert at.chances.sum(axis=1) == pytest.approx(np.ones(3))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from star_cases import scenario
 
-from p2psim.analysis.forecasts.graph_study import Curve
+from p2psim.analysis.forecasts.forecast import ForecastCurve
 from p2psim.cli.main import main
 from p2psim.report import style
 from p2psim.report.forecasts import DrawnForecast, draw_cells
@@ -96,7 +96,7 @@ def graph(label: str, notes: tuple[str, ...]) -> DrawnForecast:
     cell = SimpleNamespace(
         metric="objective_gap",
         calibration=None,
-        curve=Curve("commits", each, 1 / each, 0.5 / each, 0.3),
+        curve=ForecastCurve("commits", each, 1 / each, 0.5 / each, 0.3),
         forecast=made,
     )
     return DrawnForecast(label, notes, cell)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from star_cases import scenario
 
-from p2psim.analysis.forecasts.forecast import forecast
+from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.analysis.forecasts.pilot import calibrate
-from p2psim.analysis.forecasts.star_setting import setting
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.noise_floor import fit_power_law
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, answer_variances
-from p2psim.analysis.forecasts.star_setting import Setting
+from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting
+from p2psim.analysis.forecasts.variances import answer_variances
 from p2psim.core.errors import InputError, MeaningError, SimulationError
-from p2psim.simulation.algorithms.star import StarCell
 from p2psim.theory.star import MOST_EXACT, Shapley, exact_shapley, members_of, sampled_shapley
 
 #: Orders that are drawn where there are too many owners for all coalitions.
@@ -20,7 +19,7 @@ _LEAST, _MOST = 1e-4, 1e6
 
 
 @dataclass(frozen=True)
-class Reach:
+class CoalitionForecast:
     """What a coalition reaches.
 
     Attributes
@@ -75,12 +74,12 @@ class Coalitions:
             members = members_of(coalition)
             if len(members) == 0:
                 model = self.setting.model
-                found = float(model.optimum @ model.hessian @ model.optimum / model.minimum)
+                psi = float(model.optimum @ model.hessian @ model.optimum / model.minimum)
             elif len(members) == 1:
-                found = float(self.setting.model.isolated[members[0]])
+                psi = float(self.setting.model.isolated[members[0]])
             else:
-                found = self.psi_with(coalition, self.budgets)
-            self._psi[coalition] = found
+                psi = self.psi_with(coalition, self.budgets)
+            self._psi[coalition] = psi
         return self._psi[coalition]
 
     def psi_with(self, coalition: int, budgets: np.ndarray) -> float:
@@ -93,24 +92,11 @@ class Coalitions:
         """
         if coalition not in self._walks:
             among = self.setting.among(members_of(coalition))
-            self._walks[coalition] = among, among.walk(self._factor(among))
+            self._walks[coalition] = among, among.walk(among.factor_among(self.setting))
         among, walk = self._walks[coalition]
         plan = among.plan(budgets[members_of(coalition)])
         variances = answer_variances(plan, among.frequencies, among.answers)
         return float(walk.noiseless + walk.noise(variances).sum())
-
-    def _factor(self, among: Setting) -> float:
-        """By what the step is multiplied to keep the largest h_i."""
-        if not isinstance(self.setting.cell, StarCell):
-            return 1.0
-
-        def steepest(one: Setting) -> float:
-            peaks = np.linalg.eigvalsh(one.model.gram)[:, -1]
-            weighting = one.weighting.settled(one.frequencies)
-            weights = weighting.at_learner * weighting.at_owner
-            return float((len(peaks) * one.model.shares * peaks * weights).max())
-
-        return steepest(self.setting) / steepest(among)
 
     def worth(self, coalition: int) -> float:
         """By how much a coalition lowers ψ below the zero model's."""
@@ -165,7 +151,7 @@ class Coalitions:
             low, high = (middle, high) if worse(float(np.exp(middle))) else (low, middle)
         return float(np.exp(high))
 
-    def table(self) -> list[Reach]:
+    def table(self) -> list[CoalitionForecast]:
         """Every coalition of up to 12 owners, the best first.
 
         Raises
@@ -178,12 +164,12 @@ class Coalitions:
                 f"coalitions of at most {MOST_EXACT} owners are listed, got {self.owners}; "
                 "the Shapley values of more are sampled"
             )
-        labels, found = self.setting.cell.case.labels, []
+        labels, forecasts = self.setting.cell.case.labels, []
         for coalition in range(1, self.all + 1):
             members, psi = members_of(coalition), self.psi(coalition)
             gaining = int((psi < self.setting.model.isolated[members]).sum())
-            found.append(Reach(tuple(labels[i] for i in members), psi, gaining))
-        return sorted(found, key=lambda one: one.psi)
+            forecasts.append(CoalitionForecast(tuple(labels[i] for i in members), psi, gaining))
+        return sorted(forecasts, key=lambda forecast: forecast.psi)
 
 
 @dataclass(frozen=True)
@@ -214,7 +200,7 @@ class OwnerValue:
 class CoalitionReport:
     """Coalitions, the best first (none where there are more than 12 owners), and what each owner has in them."""
 
-    coalitions: list[Reach]
+    coalitions: list[CoalitionForecast]
     stakes: list[OwnerValue]
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from p2psim.analysis.forecasts.best import with_plan
 from p2psim.analysis.forecasts.forecast import Forecast
-from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, answer_variances
-from p2psim.analysis.forecasts.star_setting import Setting
+from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting
+from p2psim.analysis.forecasts.variances import answer_variances
 from p2psim.core.errors import MeaningError, SimulationError
 
 #: All budgets are multiplied by these.
@@ -83,7 +82,7 @@ def _break_even_factors(forecast: Forecast) -> list[float | None]:
     tried, noise = [], []
     for factor in FACTORS:
         try:
-            other = with_plan(setting, budgets=plan_made.budget * factor)
+            other = setting.with_plan(budgets=plan_made.budget * factor)
             noise.append(noise_at_the_end(forecast, other))
             tried.append(factor)
         except MeaningError:  # so much or so little noise that its scale is no number

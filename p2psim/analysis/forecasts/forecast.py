@@ -1,26 +1,51 @@
-"""The forecast of one cell: expected ψ along the run in its parts, and what each party gains."""
+"""The forecast of a learner in one cell: expected ψ along the run in its parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, answer_variances, overruns
-from p2psim.analysis.forecasts.star_setting import Setting
-from p2psim.simulation.algorithms.rounds import RoundsCell
-from p2psim.simulation.algorithms.star import StarCell
-from p2psim.theory import noise_floor as floors
+from p2psim.analysis.forecasts.learners import RoundsSetting, StarSetting
+from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting, refuse_unknown
+from p2psim.analysis.forecasts.variances import answer_variances, overruns
+from p2psim.core.errors import MeaningError
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.theory.forecasts.split import Split
 
-#: So many standard deviations around the mean are wanted inside the box.
-_INSIDE = 3.0
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.outcome import Series
+    from p2psim.simulation.prepared import PreparedData
 
-#: Probability that an owner runs out of answers, from which on it is told.
+#: Probability that an owner runs out of answers, from which on it is reported.
 _RUNS_OUT = 1e-3
 
 #: Points of a forecast where a scenario records by time.
 POINTS = 20
+
+
+@dataclass(frozen=True)
+class ForecastCurve:
+    """What is expected along a run.
+
+    Attributes
+    ----------
+    axis : {"step", "commits", "time"}
+    points, expected : ndarray, shape (moments,)
+        Moments, and what is expected then.
+    noiseless : ndarray, shape (moments,), or None
+        The same without noise.
+    alone : float or None
+        The same of local models.
+    """
+
+    axis: str
+    points: np.ndarray
+    expected: np.ndarray
+    noiseless: np.ndarray | None = None
+    alone: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +63,12 @@ class Forecast:
         Why it is not exact; empty where it is.
     """
 
+    metric: ClassVar[str] = "relative_fitness"
+    #: What tables and JSON call it.
+    symbol: ClassVar[str] = "ψ"
+    key: ClassVar[str] = "psi"
+    error: ClassVar[float] = 0.0
+
     setting: Setting
     walk: MomentRecursion
     parts: Split
@@ -49,16 +80,103 @@ class Forecast:
         return float(self.parts.psi[-1])
 
     @property
+    def pilot_every(self) -> int:
+        """Number of answers or rounds between records, of pilot replicas too."""
+        every = self.setting.cell.scenario.record.every
+        return every if isinstance(every, int) else max(1, self.setting.answers // POINTS)
+
+    @property
     def records(self) -> np.ndarray:
         """Numbers of answers or rounds at which the scenario records, and the last."""
-        every, T = self.setting.cell.scenario.record.every, self.setting.answers
-        length = every if isinstance(every, int) else max(1, T // POINTS)
-        return np.unique(np.append(np.arange(0, T + 1, length), T))
+        T = self.setting.answers
+        return np.unique(np.append(np.arange(0, T + 1, self.pilot_every), T))
+
+    @property
+    def piloted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points that pilot replicas are compared at, and what is expected there."""
+        at = np.arange(0, self.setting.answers + 1, self.pilot_every)
+        return at, self.parts.psi[at]
+
+    def held(self, series: Series) -> np.ndarray:
+        """A replica's values there: a run that ends early, as when all owners are spent, keeps its last model."""
+        return series.value[np.searchsorted(series.step, self.piloted[0], side="right") - 1]
 
     @property
     def alone(self) -> np.ndarray:
         """ψ of what each owner reaches alone, without noise, shape (N,)."""
         return self.setting.model.isolated
+
+    @property
+    def curve(self) -> ForecastCurve:
+        """What is expected along the run."""
+        at = self.records
+        return ForecastCurve("step", at, self.parts.psi[at], self.parts.noiseless[at])
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """The end in its parts: a line of a table."""
+        parts = self.parts
+        return {
+            "ψ": self.psi,
+            "bias": parts.bias,
+            "optimisation": float(parts.optimisation[-1]),
+            "order": float(parts.order[-1]),
+            "noise": float(parts.noise[-1].sum()),
+        }
+
+    def along(self, most: int) -> list[dict[str, Any]]:
+        """Lines of a table along the run."""
+        at, parts = self.records, self.parts
+        few = at[:: max(1, len(at) // most)].tolist()
+        return [
+            {
+                "answers or rounds": k,
+                "ψ": float(parts.psi[k]),
+                "without noise": float(parts.noiseless[k]),
+                "noise": float(parts.noise[k].sum()),
+            }
+            for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]
+        ]
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What else is forecast, as plain values."""
+        return {"bias": self.parts.bias}
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """All moments in their parts, as plain values."""
+        at, parts = self.records, self.parts
+        return {
+            "optimisation": parts.optimisation[at].tolist(),
+            "order": parts.order[at].tolist(),
+            "noise": parts.noise[at].sum(axis=1).tolist(),
+        }
+
+
+#: By the adapter of the algorithm.
+_SETTINGS: dict[str, type[StarSetting | RoundsSetting]] = {"star": StarSetting, "rounds": RoundsSetting}
+
+
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting:
+    """Take from a scenario (without a sweep) and its case what a forecast needs.
+
+    Raises
+    ------
+    MeaningError
+        If there is no forecast of such a scenario.
+    """
+    algorithm, loss = scenario.learning.algorithm, scenario.learning.loss
+    if not algorithm.star_exchanges:
+        raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {algorithm.kind}")
+    if not np.isfinite(loss.curvature):
+        raise MeaningError(
+            "learning.loss",
+            f"{loss.kind} has no curvature to forecast with; take logistic",
+        )
+    refuse_unknown(scenario.network)
+    cell: Any = adapter_of(scenario).cell(scenario, case, replica)
+    return _SETTINGS[algorithm.adapter].of(cell)
 
 
 def forecast(setting: Setting) -> Forecast:
@@ -79,49 +197,6 @@ def forecast(setting: Setting) -> Forecast:
     tail = overruns(plan, setting.frequencies, steps)
     if tail > _RUNS_OUT:
         reasons.append(f"an owner runs out of answers with probability {tail:.2g}, and is taken to go on")
-    if _leaves_the_box(setting, variances.max(axis=0)):
+    if setting.leaves_the_box(variances.max(axis=0)):
         reasons.append("models may leave the box, and are taken to: ψ saturates where this is forecast above")
     return Forecast(setting, walked, parts, tuple(reasons))
-
-
-def _leaves_the_box(setting: Setting, variances: np.ndarray) -> bool:
-    """Whether three standard deviations of what noise does to any model, once it is at rest, reach the boundary.
-
-    In the eigenvectors of the mean Hessian, as far as owners share them; of rounds, in the flattest direction.
-    """
-    if not isinstance(setting.cell, StarCell):
-        return _rounds_leave(setting, variances)
-    problem, model = setting.cell.problem, setting.model
-    star = setting.star(together=True)
-    room = problem.theta_max - np.abs(problem.optimum)
-    if (room <= 0).any():
-        return True
-    if not variances.any():
-        return False
-    _, basis = np.linalg.eigh(np.tensordot(model.shares, model.gram, 1))
-    own = np.maximum(np.einsum("pj,gpq,qj->gj", basis, np.eye(len(basis)) - star.own[0], basis), 0.0)
-    moments = floors.stationary_moments(
-        own[star.classes].T, star.noise_steps**2 * variances, setting.frequencies
-    )
-    if not (np.isfinite(moments.learner).all() and np.isfinite(moments.owners).all()):
-        return True
-    widest = np.maximum(moments.learner, moments.owners.max(axis=1))
-    deviations = np.sqrt(np.maximum(basis**2 @ widest, 0.0))
-    return bool((_INSIDE * deviations > room).any())
-
-
-def _rounds_leave(setting: Setting, variances: np.ndarray) -> bool:
-    cell = setting.cell
-    assert isinstance(cell, RoundsCell)
-    problem = cell.problem
-    if not cell.method.projects or not variances.any():
-        return False
-    one = (problem.shares**2 * variances).sum()
-    curve = 2 * float(np.linalg.eigvalsh(setting.model.hessian)[0])
-    # θ moves by (1 − s_k·H)z and noise of variance one·s_k²: the recursion of the flattest direction.
-    spread = largest = 0.0
-    for step in cell.method.steps:
-        spread = (1 - step * curve) ** 2 * spread + step**2 * one
-        largest = max(largest, spread)
-    room = problem.theta_max - np.abs(problem.optimum).max()
-    return bool(_INSIDE * np.sqrt(largest) > room)

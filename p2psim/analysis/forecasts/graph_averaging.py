@@ -3,56 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from p2psim.analysis.forecasts.graph_setting import GraphSetting, Moments, by_time, moments_of
+from p2psim.analysis.forecasts.graph_setting import (
+    MOST_NUMBERS,
+    GraphForecast,
+    GraphSetting,
+    by_time,
+    recorded_moments,
+    refuse_larger,
+)
 from p2psim.core.errors import MeaningError
-from p2psim.theory.forecasts.gossip import Averaging, exchanges
-from p2psim.theory.forecasts.gossip import AveragingPath, Contraction, averaging_path, contraction
+from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.spectrum import weight_matrix
+from p2psim.theory.forecasts.gossip import (
+    AveragingPath,
+    ContractionRates,
+    GossipStep,
+    Walk,
+    averaging,
+    averaging_path,
+    commits,
+    contraction,
+    exchanges,
+    partner_chances,
+)
 
 
 @dataclass(frozen=True)
-class AveragingForecast:
+class AveragingForecast(GraphForecast):
     """Expected models at all moments.
 
     Attributes
     ----------
-    setting : GraphSetting
-    moments : Moments
+    setting, moments
+        As in `GraphForecast`.
     spread : ndarray, shape (moments,)
         E of the mean of ‖x_i − x̄‖², x̄ the mean at that moment.
     drift : ndarray, shape (moments,)
         E‖x̄ − x̄₀‖², x̄₀ the mean of expected first models.
     bias : ndarray, shape (moments,)
         ‖E x̄ − x̄₀‖, at most.
-    rates : Contraction
+    rates : ContractionRates
         By which an exchange that leads to a commit contracts.
     """
 
     metric: ClassVar[str] = "consensus_distance"
-    noiseless: ClassVar[None] = None
-    alone: ClassVar[None] = None
+    approximate: ClassVar[tuple[str, ...]] = ()
+    error: ClassVar[float] = 0.0
     #: Nobody averages alone.
     agents: ClassVar[tuple[dict[str, Any], ...]] = ()
 
-    setting: GraphSetting
-    moments: Moments
     spread: np.ndarray
     drift: np.ndarray
     bias: np.ndarray
-    rates: Contraction
-
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """Why it is not exact: it is."""
-        return self.setting.approximate
-
-    @property
-    def error(self) -> np.ndarray:
-        """Standard error of what is expected: none, shape (moments,)."""
-        return np.zeros(len(self.spread))
+    rates: ContractionRates
 
     @property
     def expected(self) -> np.ndarray:
@@ -60,7 +67,7 @@ class AveragingForecast:
         return self.spread
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def end(self) -> dict[str, Any]:
         """The end in its parts: a line of a table."""
         return {
             "consensus distance": float(self.spread[-1]),
@@ -94,39 +101,45 @@ def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
     Raises
     ------
     MeaningError
-        If a run that ends with a number of updates is recorded by time.
+        If a run that ends with a number of updates is recorded by time, or there are too many agents.
     """
-    step, setup, n = setting.step, setting.cell.setup, len(setting.first)
-    assert isinstance(step, Averaging)
-    every = setting.cell.scenario.record.every
+    setup, n, every = setting.cell.setup, len(setting.first), setting.cell.scenario.record.every
+    refuse_larger(MOST_NUMBERS, "agents of averaging", n)
+    step = _step(setting)
+    rate = setting.rate * step.effective
     if setup.commits is not None and not isinstance(every, int):
         raise MeaningError(
             "record.every", "forecasts of averaging that ends with a number of commits need steps, not times"
         )
-    moments, _ = moments_of(every, setup.commits, setup.time, setting.rate * step.commits)
+    moments, _ = recorded_moments(every, setup.commits, setup.time, rate * step.commits)
+
+    def walked(steps: int, walk: Walk = commits) -> AveragingPath:
+        return averaging_path(step, setting.first, steps, setting.first_covariance, walk)
+
     if setup.commits is not None:
-        found = _walked(setting, step, moments.most).mixed(moments.chances)
+        path = walked(moments.most).mixed(moments.chances)
     else:
         # Both commits of an exchange fall in one moment, so that by a time there are whole exchanges alone.
-        by_exchange = by_time(
-            setting.rate * (moments.points if moments.axis == "time" else np.array([setup.time]))
-        )
-        found = _walked(setting, step, by_exchange.shape[1] - 1, whole=True).mixed(by_exchange)
+        times = moments.points if moments.axis == "time" else np.array([setup.time])
+        by_exchange = by_time(rate * times)
+        path = walked(by_exchange.shape[1] - 1, exchanges).mixed(by_exchange)
         if moments.axis == "commits":
-            before = _walked(setting, step, int(moments.points[-2]))[moments.points[:-1].astype(int)]
-            found = AveragingPath(
-                *(
-                    np.append(getattr(before, name), getattr(found, name))
-                    for name in ("spread", "drift", "bias")
-                )
-            )
-    return AveragingForecast(
-        setting, moments, found.spread / n, found.drift, found.bias, contraction(step, n)
-    )
+            steps = moments.points[:-1].astype(int)
+            before = walked(int(steps[-1]))
+            path = AveragingPath(*(np.append(a[steps], b) for a, b in zip(before, path, strict=True)))
+    return AveragingForecast(setting, moments, path.spread / n, path.drift, path.bias, contraction(step, n))
 
 
-def _walked(setting: GraphSetting, step: Averaging, steps: int, whole: bool = False) -> AveragingPath:
-    noise = setting.first_factor @ setting.first_factor.T
-    if whole:
-        return averaging_path(step, setting.first, steps, noise, exchanges)
-    return averaging_path(step, setting.first, steps, noise)
+def _step(setting: GraphSetting) -> GossipStep:
+    """What an exchange does, with the losses of each link and direction."""
+    cell = setting.cell
+    exchange, loss = cast(Any, cell.scenario.network.exchange), cell.scenario.network.channel.loss
+    links = weight_matrix(cell.links)
+    lost = np.zeros(links.shape)
+    if isinstance(loss, EdgeValue):
+        rows = np.repeat(np.arange(cell.links.agents), np.diff(cell.links.indptr))
+        lost[rows, cell.links.indices] = loss.column(cell.links, "network.channel.loss", 1.0)
+    else:
+        lost[:] = cast(float, loss)
+    chances = partner_chances(links, setting.frequencies, exchange.partner == "weight")
+    return averaging(exchange.mode, chances, lost)

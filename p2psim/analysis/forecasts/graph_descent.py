@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
-from dataclasses import dataclass
-from functools import partial
+import pickle
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from p2psim.analysis.forecasts.graph_setting import MOST_NUMBERS, GraphSetting, Moments, moments_of
-from p2psim.analysis.forecasts.moment_recursions import noise_at, release_variances, wants_orders
+from p2psim.analysis.forecasts.forecast import ForecastCurve
+from p2psim.analysis.forecasts.graph_setting import (
+    MOST_NUMBERS,
+    GraphForecast,
+    GraphSetting,
+    RecordedMoments,
+    recorded_moments,
+    refuse_larger,
+)
+from p2psim.analysis.forecasts.variances import noise_at, release_variances, wants_orders
 from p2psim.core.errors import MeaningError, SimulationError
-from p2psim.learning.graph.optimum import minimise_alone, minimise_together
-from p2psim.theory.forecasts.descent import LinearDescent
-from p2psim.theory.forecasts.descent_orders import Orders, sampled, vectors
+from p2psim.learning.batches import batch_of
+from p2psim.learning.graph.optimum import (
+    graph_balance,
+    graph_expansion,
+    minimise_alone,
+    minimise_together,
+)
+from p2psim.network.spectrum import weight_matrix
+from p2psim.simulation.algorithms.graph import GraphCell
+from p2psim.theory.forecasts.descent import LinearDescent, linear_descent
+from p2psim.theory.forecasts.descent_orders import GapMoments, Orders, sampled, vectors
 from p2psim.theory.forecasts.descent_path import DescentPath, distances, path
+
+#: Longest state of descent along drawn orders, which needs no squares of that.
+MOST_DRAWN = 20_000
 
 #: Orders of wakes that are drawn: so many, and fewer if they take longer than so many seconds.
 _ORDERS, _FEWEST, _SECONDS = 2_000, 30, 3.0
@@ -32,13 +50,13 @@ _ACCEPTED = 1e-7
 
 
 @dataclass(frozen=True)
-class DescentForecast:
+class DescentForecast(GraphForecast):
     """E[Q_L] − Q_L* at all moments: bias + optimisation + order + start + Σ noise.
 
     Attributes
     ----------
-    setting : GraphSetting
-    moments : Moments
+    setting, moments
+        As in `GraphForecast`.
     bias : float
         Of the models at which updates rest: 0 where no gradient is clipped there.
     optimisation : ndarray, shape (moments,)
@@ -65,8 +83,6 @@ class DescentForecast:
 
     metric: ClassVar[str] = "objective_gap"
 
-    setting: GraphSetting
-    moments: Moments
     bias: float
     optimisation: np.ndarray
     order: np.ndarray
@@ -82,14 +98,12 @@ class DescentForecast:
     @property
     def noiseless(self) -> np.ndarray:
         """Without any noise, shape (moments,)."""
-        found: np.ndarray = self.bias + self.optimisation + self.order
-        return found
+        return np.asarray(self.bias + self.optimisation + self.order)
 
     @property
-    def gap(self) -> np.ndarray:
+    def expected(self) -> np.ndarray:
         """E[Q_L] − Q_L*, shape (moments,)."""
-        found: np.ndarray = self.noiseless + self.start + self.noise.sum(axis=1)
-        return found
+        return np.asarray(self.noiseless + self.start + self.noise.sum(axis=1))
 
     @property
     def gains(self) -> np.ndarray:
@@ -97,15 +111,15 @@ class DescentForecast:
         return self.apart < self.apart_alone
 
     @property
-    def expected(self) -> np.ndarray:
-        """What is compared with runs."""
-        return self.gap
+    def curve(self) -> ForecastCurve:
+        """What is expected along the run."""
+        return replace(super().curve, noiseless=self.noiseless, alone=self.alone)
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def end(self) -> dict[str, Any]:
         """The end in its parts: a line of a table."""
         return {
-            "Q_L − Q_L*": float(self.gap[-1]),
+            "Q_L − Q_L*": float(self.expected[-1]),
             "bias": self.bias,
             "optimisation": float(self.optimisation[-1]),
             "order": float(self.order[-1]),
@@ -119,7 +133,7 @@ class DescentForecast:
     def parts_at(self, moment: int) -> dict[str, float]:
         """A moment of the run: a line of a table."""
         return {
-            "Q_L − Q_L*": float(self.gap[moment]),
+            "Q_L − Q_L*": float(self.expected[moment]),
             "without noise": float(self.noiseless[moment]),
             "noise": float(self.noise[moment].sum() + self.start[moment]),
         }
@@ -170,10 +184,9 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
     SimulationError
         If the forecast grows beyond all numbers.
     """
-    model, cell = setting.step, setting.cell
-    assert isinstance(model, LinearDescent)
+    cell, model = setting.cell, _model(setting)
     setup = cell.setup
-    moments, wakes = moments_of(cell.scenario.record.every, setup.commits, setup.time, setting.rate)
+    moments, wakes = recorded_moments(cell.scenario.record.every, setup.commits, setup.time, setting.rate)
     bias, optimum, alone = (
         model.gap(model.offset),
         minimise_together(cell.problem),
@@ -202,31 +215,13 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
         np.where(cell.problem.records > 0, ((alone - optimum) ** 2).sum(axis=1), np.nan),
         parts.orders,
         parts.error,
-        (*setting.approximate, *parts.reasons),
+        (*_reasons(cell), *([_DRAWN] if parts.orders else [])),
     )
 
 
-@dataclass(frozen=True)
-class _Parts:
-    noiseless: np.ndarray
-    mean_gap: np.ndarray
-    start: np.ndarray
-    noise: np.ndarray
-    apart: np.ndarray
-    orders: int
-    error: np.ndarray
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why these are not exact."""
-        if not self.orders:
-            return ()
-        return (
-            "releases end, budgets know all wakes, or agents are many: an average over drawn orders of wakes",
-        )
-
-
-def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
+def _of_orders(
+    setting: GraphSetting, model: LinearDescent, moments: RecordedMoments, wakes: int
+) -> GapMoments:
     cell = setting.cell
     plan, scenario = cell.setup.plan, cell.scenario
     how = Orders(
@@ -248,11 +243,12 @@ def _of_orders(setting: GraphSetting, model: LinearDescent, moments: Moments, wa
         minutes = seconds * _FEWEST / 60
         raise MeaningError("network.topology", f"the forecast would take some {minutes:.0f} minutes")
     orders = int(np.clip(_SECONDS / seconds, _FEWEST, _ORDERS))
-    found = sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
-    return _Parts(found.noiseless, found.mean_gap, found.start, found.noise, found.apart, orders, found.error)
+    return sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
 
 
-def _of_moments(setting: GraphSetting, model: LinearDescent, moments: Moments, wakes: int) -> _Parts:
+def _of_moments(
+    setting: GraphSetting, model: LinearDescent, moments: RecordedMoments, wakes: int
+) -> GapMoments:
     plan, nodes = setting.cell.setup.plan, _nodes(moments)
     # A short walk where its error does not matter, a full one where it may.
     for exact in (False, True):
@@ -263,38 +259,28 @@ def _of_moments(setting: GraphSetting, model: LinearDescent, moments: Moments, w
         if unknown <= _ACCEPTED * (walked.expected[-1] + noise[-1].sum()):
             break
     at = moments.chances
-    return _Parts(
+    return GapMoments(
         noiseless=at @ (walked.expected - walked.start_noise),
         mean_gap=at @ walked.mean_gap,
         start=at @ walked.start_noise,
         noise=_at_moments(moments, nodes, noise),
         apart=distances(model, variances[:wakes]),
-        orders=0,
         error=np.zeros(len(at)),
     )
 
 
-#: Walks of models, by all that they depend on: cells that differ in noise alone share one.
-_WALKS: OrderedDict[bytes, DescentPath] = OrderedDict()
-_KEPT_WALKS = 4
-
-
 def _kept_path(model: LinearDescent, wakes: int, exact: bool) -> DescentPath:
-    made = hashlib.blake2b(f"{wakes} {exact} {model.start.shape}".encode(), digest_size=16)
-    weights = model.weights.indptr, model.weights.indices, model.weights.data
-    own = model.chance, model.step, model.noise_step, model.blocks, model.objective
-    for array in (*weights, *own, model.start, model.offset, model.start_covariance):
-        made.update(np.ascontiguousarray(array).data)
-    key = made.digest()
-    if key not in _WALKS:
-        _WALKS[key] = path(model, wakes, exact)
-    _WALKS.move_to_end(key)
-    while len(_WALKS) > _KEPT_WALKS:
-        _WALKS.popitem(last=False)
-    return _WALKS[key]
+    """The walk of a model; cells that differ in noise alone share one."""
+    values = [getattr(model, field.name) for field in fields(model)]
+    return _path(pickle.dumps(values), wakes, exact)
 
 
-def _nodes(moments: Moments) -> np.ndarray:
+@lru_cache(maxsize=4)
+def _path(pickled: bytes, wakes: int, exact: bool) -> DescentPath:
+    return path(LinearDescent(*pickle.loads(pickled)), wakes, exact)
+
+
+def _nodes(moments: RecordedMoments) -> np.ndarray:
     """Numbers of wakes at which noise is wanted: all that are needed, or enough of them to draw a curve through."""
     needed = moments.needed
     if len(needed) <= _NODES:
@@ -304,7 +290,7 @@ def _nodes(moments: Moments) -> np.ndarray:
     return np.union1d(some, exact)
 
 
-def _at_moments(moments: Moments, nodes: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def _at_moments(moments: RecordedMoments, nodes: np.ndarray, noise: np.ndarray) -> np.ndarray:
     needed = moments.needed
     if len(nodes) >= len(needed) and np.isin(needed, nodes).all():
         return moments.chances[:, nodes] @ noise
@@ -312,3 +298,45 @@ def _at_moments(moments: Moments, nodes: np.ndarray, noise: np.ndarray) -> np.nd
 
     steps = np.arange(moments.most + 1)
     return np.asarray(moments.chances @ np.maximum(CubicSpline(nodes, noise)(steps), 0.0))
+
+
+def _model(setting: GraphSetting) -> LinearDescent:
+    cell, problem, rule = setting.cell, setting.cell.problem, setting.cell.rule
+    # Where clipped updates rest is computed from a matrix of that size.
+    most = MOST_NUMBERS if np.isfinite(rule.clip) else MOST_DRAWN
+    refuse_larger(most, "agents times coordinates", problem.agents * problem.dimension)
+    optimum = minimise_together(problem)
+    rest = graph_balance(problem, optimum, rule.clip, rule.order)
+    _, curvature = graph_expansion(problem, optimum)
+    jacobian = None
+    if np.isfinite(rule.clip):
+        _, jacobian = graph_expansion(problem, rest, rule.clip, rule.order)
+    return linear_descent(
+        weight_matrix(cell.links),
+        problem.pull,
+        problem.alpha,
+        curvature,
+        setting.first,
+        optimum,
+        setting.frequencies,
+        jacobian,
+        rest,
+        setting.first_covariance,
+    )
+
+
+def _reasons(cell: GraphCell) -> list[str]:
+    problem, lacking = cell.problem, []
+    if not problem.loss.is_squared_error:
+        lacking.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
+    if np.isfinite(cell.rule.clip):
+        lacking.append("gradients may be clipped: a linear model of those that are not")
+    if batch_of(cell.scenario.learning.algorithm).kind != "whole":
+        lacking.append("batches: the variance of sampling is not in it")
+    if cell.rule.grid is not None:
+        lacking.append("rounding to the grid is not in it")
+    return lacking
+
+
+#: Why moments are averages.
+_DRAWN = "releases end, budgets know all wakes, or agents are many: an average over drawn orders of wakes"

@@ -1,49 +1,40 @@
 """What a forecast of a graph takes from a scenario and its data, and the moments for which the forecast is made.
 
-`GraphSetting` holds the numbers, and the reasons why the forecast may not be exact. `Moments` holds the distribution
+`GraphSetting` holds the numbers. `RecordedMoments` holds the distribution
 of the number of steps at each moment of recording, and at the end of the run.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
+from p2psim.analysis.forecasts.forecast import POINTS, ForecastCurve
 from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
-from p2psim.learning.graph.algorithms import Averaging, CoordinateDescent
 from p2psim.learning.graph.optimum import (
-    graph_balance,
-    graph_expansion,
     minimise_alone,
-    minimise_together,
     propagate,
 )
 from p2psim.learning.steps import PrivateWarmStart
-from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.spectrum import weight_matrix
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.graph_setting import algorithm_of
 from p2psim.simulation.algorithms.graph_start import start_scales
-from p2psim.theory.forecasts import gossip
-from p2psim.theory.forecasts.descent import LinearDescent, linear_descent
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
+    from p2psim.simulation.outcome import Series
     from p2psim.simulation.prepared import PreparedData
 
 #: Longest state n·p of descent, and most agents of averaging, whose moments are squares of that.
 MOST_NUMBERS = 2_000
-
-#: Longest state of descent along drawn orders, which needs no squares of that.
-MOST_DRAWN = 20_000
 
 
 @dataclass(frozen=True)
@@ -53,27 +44,26 @@ class GraphSetting:
     Attributes
     ----------
     cell : GraphCell
-    step : LinearDescent or Averaging
-        What an update does.
     frequencies : ndarray, shape (n,)
         γ_i, the probability that a wake is agent i's.
     rate : float
-        Steps per unit of time: wakes that are not missed, and of averaging those that lead to a commit.
+        Wakes per unit of time that are not missed.
     first : ndarray, shape (n, p)
         Expected first models.
     first_factor : ndarray, shape (n, n)
         A square root of the covariance between the agents' noise of one coordinate of them: covariance = BBᵀ.
-    approximate : tuple of str
-        Why the forecast is not exact; empty where it is.
     """
 
     cell: GraphCell
-    step: LinearDescent | gossip.Averaging
     frequencies: np.ndarray
     rate: float
     first: np.ndarray
     first_factor: np.ndarray
-    approximate: tuple[str, ...]
+
+    @property
+    def first_covariance(self) -> np.ndarray:
+        """BBᵀ, shape (n, n)."""
+        return self.first_factor @ self.first_factor.T
 
 
 def graph_setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
@@ -84,74 +74,77 @@ def graph_setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> G
     MeaningError
         If there is no forecast of such a scenario.
     """
-    algorithm = scenario.learning.algorithm
     _check(scenario)
-    cell = adapter_of(scenario).cell(scenario, case, replica)
-    assert isinstance(cell, GraphCell)
-    network, problem = cell.setup.network, cell.problem
+    cell = cast("GraphCell", adapter_of(scenario).cell(scenario, case, replica))
+    network = cell.setup.network
     assert network.rates is not None
     frequencies, _ = long_run_frequencies(network)
-    wakes = float(network.rates @ network.shares())
-    first, factor = _first(cell)
-    if isinstance(algorithm, Averaging):
-        if problem.agents > MOST_NUMBERS:
-            raise _too_large(MOST_NUMBERS, "agents of averaging", problem.agents)
-        step = _averaging(cell, frequencies)
-        return GraphSetting(cell, step, frequencies, wakes * step.effective, first, factor, ())
-    # Where clipped updates rest is found from a matrix of that size.
-    most = MOST_NUMBERS if np.isfinite(cell.rule.clip) else MOST_DRAWN
-    if problem.agents * problem.dimension > most:
-        raise _too_large(most, "agents times coordinates", problem.agents * problem.dimension)
-    descent = _descent(cell, frequencies, first, factor @ factor.T)
-    return GraphSetting(cell, descent, frequencies, wakes, first, factor, tuple(_reasons(cell)))
+    return GraphSetting(cell, frequencies, float(network.rates @ network.shares()), *_first(cell))
 
 
-def _too_large(most: int, what: str, number: int) -> MeaningError:
-    return MeaningError("network.topology", f"forecasts take up to {most:,} {what}, got {number:,}")
+def refuse_larger(most: int, what: str, number: int) -> None:
+    """Refuse a graph with more of something than a forecast takes.
+
+    Raises
+    ------
+    MeaningError
+    """
+    if number > most:
+        raise MeaningError("network.topology", f"forecasts take up to {most:,} {what}, got {number:,}")
+
+
+#: By algorithm: the key of an exchange, the values that forecasts know, what they need, and whether all must arrive.
+_EXCHANGES = {
+    "coordinate-descent": (
+        "kind",
+        ("broadcast",),
+        "broadcast: otherwise neighbours know older models",
+        True,
+    ),
+    "averaging": ("mode", ("push", "pull", "push-pull"), "gossip: push, pull or push-pull", False),
+}
 
 
 def _check(scenario: Scenario) -> None:
     """Refuse what has no forecast: its steps would depend on the past."""
-    algorithm, network = scenario.learning.algorithm, scenario.network
+    network, kind = scenario.network, scenario.learning.algorithm.kind
     refuse_unknown(network)
-    exchange, channel, availability = network.exchange, network.channel, network.availability
-    if isinstance(algorithm, CoordinateDescent):
-        if not isinstance(exchange, Broadcast):
-            message = "forecasts of coordinate-descent need broadcast: otherwise neighbours know older models"
-            raise MeaningError("network.exchange", f"{message}; got {exchange.kind}")
-    elif isinstance(algorithm, Averaging):
-        if not isinstance(exchange, Gossip) or exchange.mode == "edge":
-            got = getattr(exchange, "mode", exchange.kind)
-            raise MeaningError(
-                "network.exchange", f"forecasts of averaging need gossip: push, pull or push-pull; got {got}"
-            )
-    else:
+    if kind not in _EXCHANGES:
         raise MeaningError(
             "learning.algorithm",
-            f"forecasts on graphs are of coordinate-descent and averaging; got {algorithm.kind}",
+            f"forecasts on graphs are of coordinate-descent and averaging; got {kind}",
         )
+    key, known, need, lossless = _EXCHANGES[kind]
+    channel, availability = network.channel, network.availability
+    value = getattr(network.exchange, key, network.exchange.kind)
     timeless = channel.latency == 0 and channel.airtime == 0 and channel.bandwidth is None
-    if not timeless:
-        raise MeaningError(
-            "network.channel",
+    conditions = [
+        (value in known, "exchange", f"forecasts of {kind} need {need}; got {value}"),
+        (
+            timeless,
+            "channel",
             "forecasts on graphs need messages that take no time: no latency, airtime or bandwidth",
-        )
-    if isinstance(algorithm, CoordinateDescent) and not channel.ideal:
-        raise MeaningError(
-            "network.channel.loss",
-            "forecasts of coordinate-descent need messages that all arrive: otherwise neighbours know older models",
-        )
-    if isinstance(channel.loss, GilbertElliott) or channel.retransmit.kind != "none":
-        raise MeaningError(
-            "network.channel",
+        ),
+        (
+            channel.ideal or not lossless,
+            "channel.loss",
+            f"forecasts of {kind} need messages that all arrive: otherwise neighbours know older models",
+        ),
+        (
+            channel.retransmit.kind == "none" and not isinstance(channel.loss, GilbertElliott),
+            "channel",
             "forecasts of averaging need losses that are independent, without retransmission",
-        )
-    if availability.kind not in ("always", "bernoulli"):
-        raise MeaningError(
-            "network.availability",
+        ),
+        (
+            availability.kind in ("always", "bernoulli"),
+            "availability",
             "forecasts on graphs need wakes that are missed independently, always or bernoulli; "
             f"got {availability.kind}",
-        )
+        ),
+    ]
+    for holds, place, message in conditions:
+        if not holds:
+            raise MeaningError(f"network.{place}", message)
 
 
 def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
@@ -167,58 +160,6 @@ def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
     return propagate(problem, alone), propagate(problem, np.eye(n)) * deviations
 
 
-def _averaging(cell: GraphCell, frequencies: np.ndarray) -> gossip.Averaging:
-    exchange, loss = cell.scenario.network.exchange, cell.scenario.network.channel.loss
-    assert isinstance(exchange, Gossip)
-    assert exchange.mode != "edge"
-    links = weight_matrix(cell.links)
-    lost = np.zeros(links.shape)
-    if isinstance(loss, EdgeValue):
-        rows = np.repeat(np.arange(cell.links.agents), np.diff(cell.links.indptr))
-        lost[rows, cell.links.indices] = loss.column(cell.links, "network.channel.loss", 1.0)
-    else:
-        assert not isinstance(loss, GilbertElliott)
-        lost[:] = loss
-    chances = gossip.partner_chances(links, frequencies, exchange.partner == "weight")
-    return gossip.averaging(exchange.mode, chances, lost)
-
-
-def _descent(cell: GraphCell, frequencies: np.ndarray, first: np.ndarray, noise: np.ndarray) -> LinearDescent:
-    problem, rule = cell.problem, cell.rule
-    optimum = minimise_together(problem)
-    rest = graph_balance(problem, optimum, rule.clip, rule.order)
-    _, curvature = graph_expansion(problem, optimum)
-    jacobian = None
-    if np.isfinite(rule.clip):
-        _, jacobian = graph_expansion(problem, rest, rule.clip, rule.order)
-    return linear_descent(
-        weight_matrix(cell.links),
-        problem.pull,
-        problem.alpha,
-        curvature,
-        first,
-        optimum,
-        frequencies,
-        jacobian,
-        rest,
-        noise,
-    )
-
-
-def _reasons(cell: GraphCell) -> list[str]:
-    problem, algorithm, found = cell.problem, cell.scenario.learning.algorithm, []
-    assert isinstance(algorithm, CoordinateDescent)
-    if not problem.loss.is_squared_error:
-        found.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
-    if np.isfinite(cell.rule.clip):
-        found.append("gradients may be clipped: a linear model of those that are not")
-    if algorithm.batch.kind != "whole":
-        found.append("batches: the variance of sampling is not in it")
-    if cell.rule.grid is not None:
-        found.append("rounding to the grid is not in it")
-    return found
-
-
 #: Most moments of recording that are shown.
 _MOST = 400
 
@@ -227,7 +168,7 @@ _TAIL = 1e-13
 
 
 @dataclass(frozen=True)
-class Moments:
+class RecordedMoments:
     """Moments of recording, and the end.
 
     Attributes
@@ -254,9 +195,9 @@ class Moments:
         return np.flatnonzero(self.chances.any(axis=0))
 
 
-def moments_of(
+def recorded_moments(
     every: int | EveryTime, commits: int | None, time: float | None, rate: float
-) -> tuple[Moments, int]:
+) -> tuple[RecordedMoments, int]:
     """Moments at which a run is recorded, and the number of steps that it is expected to have.
 
     Parameters
@@ -277,11 +218,11 @@ def moments_of(
         chances = by_time(rate * points, commits)
         if commits is not None:
             chances[-1] = _exactly(np.array([commits]), chances.shape[1])[0]
-        return Moments("time", points, chances), expected
+        return RecordedMoments("time", points, chances), expected
     steps = np.arange(0, expected, every)[:: _stride(expected / every)]
     last = _exactly(np.array([expected]), expected + 1) if commits is not None else by_time(np.array([mean]))
     width = last.shape[1]
-    return Moments(
+    return RecordedMoments(
         "commits", np.append(steps, mean), np.concatenate([_exactly(steps, width), last])
     ), expected
 
@@ -301,10 +242,71 @@ def by_time(means: np.ndarray, most: int | None = None) -> np.ndarray:
 
 
 def _exactly(steps: np.ndarray, width: int) -> np.ndarray:
-    made = np.zeros((len(steps), width))
-    made[np.arange(len(steps)), steps] = 1.0
-    return made
+    return np.asarray(np.arange(width) == steps[:, None], dtype=float)
 
 
 def _stride(points: float) -> int:
     return max(1, int(np.ceil(points / _MOST)))
+
+
+@dataclass(frozen=True)
+class GraphForecast(ABC):
+    """What a cell on a graph will reach.
+
+    Attributes
+    ----------
+    setting : GraphSetting
+    moments : RecordedMoments
+    """
+
+    metric: ClassVar[str]
+
+    setting: GraphSetting
+    moments: RecordedMoments
+
+    @property
+    @abstractmethod
+    def expected(self) -> np.ndarray:
+        """What is compared with runs, shape (moments,)."""
+
+    @abstractmethod
+    def parts_at(self, moment: int) -> dict[str, float]:
+        """A moment of the run: a line of a table."""
+
+    @property
+    def symbol(self) -> str:
+        """What tables call it."""
+        return self.metric
+
+    @property
+    def key(self) -> str:
+        """What JSON calls it."""
+        return self.metric
+
+    @property
+    def curve(self) -> ForecastCurve:
+        """What is expected along the run."""
+        return ForecastCurve(self.moments.axis, self.moments.points, self.expected)
+
+    def along(self, most: int) -> list[dict[str, Any]]:
+        """Lines of a table along the run."""
+        axis, points = self.moments.axis, self.moments.points
+        some = np.unique(np.linspace(0, len(points) - 1, most).round().astype(int))
+        return [{axis: float(points[k]), **self.parts_at(k)} for k in some.tolist()]
+
+    @property
+    def pilot_every(self) -> int | EveryTime:
+        """Where pilot replicas record: by time if they end by time, since others are not like those that reach k."""
+        every, time = self.setting.cell.scenario.record.every, self.setting.cell.setup.time
+        return EveryTime(time=time / POINTS) if time is not None and isinstance(every, int) else every
+
+    @property
+    def piloted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points that pilot replicas are compared at, and what is expected there."""
+        return self.moments.points, self.expected
+
+    def held(self, series: Series) -> np.ndarray:
+        """A replica's values there; the last is the run's last, wherever that is."""
+        when = series.time if self.moments.axis == "time" else series.step
+        at = np.searchsorted(when, self.moments.points[:-1] * (1 + 1e-12), side="right") - 1
+        return np.append(series.value[at], series.value[-1])

@@ -1,4 +1,4 @@
-"""Pilot replicas beside a forecast: how right it is, and of graphs what a replica costs."""
+"""Pilot replicas beside a forecast: how right it is, and what a replica costs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.analysis.forecasts.forecast import POINTS, Forecast, forecast
-from p2psim.analysis.forecasts.graph_averaging import AveragingForecast, averaging_forecast
-from p2psim.analysis.forecasts.graph_descent import DescentForecast, descent_forecast
+from p2psim.analysis.forecasts.forecast import Forecast, forecast, setting
+from p2psim.analysis.forecasts.graph_averaging import averaging_forecast
+from p2psim.analysis.forecasts.graph_descent import descent_forecast
 from p2psim.analysis.forecasts.graph_setting import graph_setting
-from p2psim.analysis.forecasts.star_setting import setting
 from p2psim.network.topologies import is_redrawn
-from p2psim.scenario.record import EveryTime
 from p2psim.simulation.simulate import simulate
-from p2psim.theory.forecasts.descent import LinearDescent
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
@@ -26,34 +23,55 @@ if TYPE_CHECKING:
 #: Relative standard errors below this are of rounding.
 _ROUNDING = 1e-12
 
+#: Forecasts on graphs, by algorithm.
+_ON_GRAPHS = {"coordinate-descent": descent_forecast, "averaging": averaging_forecast}
+
+
+def forecast_of(scenario: Scenario, case: PreparedData, replica: int = 0) -> Any:
+    """Forecast a scenario: `Forecast` of a learner, `DescentForecast` or `AveragingForecast` on a graph.
+
+    Raises
+    ------
+    MeaningError
+        If there is no forecast of such a scenario.
+    """
+    algorithm = scenario.learning.algorithm
+    if algorithm.star_exchanges:
+        return forecast(setting(scenario, case, replica))
+    numbers = graph_setting(scenario, case, replica)
+    return _ON_GRAPHS[algorithm.kind](numbers)
+
 
 @dataclass(frozen=True)
 class Calibration:
-    """Forecasts and means of pilot replicas, at the recorded numbers of answers.
+    """Forecasts and means of pilot replicas, along the run.
 
     Where every replica draws its data anew, each has a forecast of its own.
 
     Attributes
     ----------
-    steps : ndarray of int, shape (records,)
+    steps : ndarray, shape (records,)
+        Numbers of answers, rounds or commits, or times where runs end by time.
     forecast, mean : ndarray, shape (records,)
-        Expected ψ, and its mean over the replicas.
+        What is expected, and the mean over the replicas.
     error : ndarray, shape (records,)
         Standard error of their difference; 0 where all replicas differ alike from their forecasts.
+    seconds : float
+        Of a replica; the first, which may compile, left out.
     """
 
     steps: np.ndarray
     forecast: np.ndarray
     mean: np.ndarray
     error: np.ndarray
+    seconds: float
 
     @property
     def z(self) -> np.ndarray:
         """Difference in standard errors, shape (records,); 0 where all replicas are the same but for rounding."""
         away = self.mean - self.forecast
         vary = self.error > _ROUNDING * np.abs(self.mean)
-        found: np.ndarray = np.divide(away, self.error, out=np.zeros_like(away), where=vary)
-        return found
+        return np.asarray(np.divide(away, self.error, out=np.zeros_like(away), where=vary))
 
     @property
     def off(self) -> float:
@@ -84,7 +102,7 @@ class Calibration:
 
 
 def calibrate(
-    scenario: Scenario, workspace: Workspace, replicas: int, made: Forecast | None = None
+    scenario: Scenario, workspace: Workspace, replicas: int, first: Any | None = None
 ) -> Calibration:
     """Run the first replicas of a scenario (without a sweep) beside their forecasts.
 
@@ -94,93 +112,27 @@ def calibrate(
     workspace : Workspace
     replicas : int
         At least 2.
-    made : Forecast, optional
-        Of replica 0.
+    first : optional
+        Of replica 0, by `forecast_of`.
     """
-    T = made.setting.answers if made is not None else setting(scenario, workspace.case(scenario, 0)).answers
-    record = scenario.record
-    length = record.every if isinstance(record.every, int) else max(1, T // POINTS)
-    pilot = scenario.model_copy(
-        update={"record": record.model_copy(update={"metrics": ["relative_fitness"], "every": length})}
-    )
-    expected, measured, steps = [], [], np.zeros(0, np.int64)
-    for replica in range(replicas):
-        if made is None or (replica and scenario.data.redrawn):
-            made = forecast(setting(scenario, workspace.case(scenario, replica), replica))
-        series = simulate(pilot, replica, workspace).series[0]
-        # A run that ends early, as when all owners are spent, keeps its last model.
-        wanted = np.arange(0, T + 1, length)
-        held = np.searchsorted(series.step, wanted, side="right") - 1
-        measured.append(series.value[held])
-        expected.append(made.parts.psi[wanted])
-        steps = wanted
-    away = np.array(measured) - np.array(expected)
-    error = away.std(axis=0, ddof=1) / np.sqrt(replicas)
-    return Calibration(steps, np.mean(expected, axis=0), np.mean(measured, axis=0), error)
-
-
-GraphForecast = DescentForecast | AveragingForecast
-
-
-def graph_forecast(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphForecast:
-    """Forecast a scenario on a graph.
-
-    Raises
-    ------
-    MeaningError
-        If there is no forecast of such a scenario.
-    """
-    made = graph_setting(scenario, case, replica)
-    return descent_forecast(made) if isinstance(made.step, LinearDescent) else averaging_forecast(made)
-
-
-def graph_calibrate(
-    scenario: Scenario, workspace: Workspace, replicas: int, made: GraphForecast
-) -> tuple[Calibration, float]:
-    """Run the first replicas of a scenario (without a sweep) beside their forecasts.
-
-    Runs that end by time are compared at times: those that reach a number of commits are not like the others.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    workspace : Workspace
-    replicas : int
-        At least 2.
-    made : DescentForecast or AveragingForecast
-        Of replica 0.
-
-    Returns
-    -------
-    Calibration
-        Its ``steps`` are times where runs end by time.
-    float
-        Seconds of a replica; the first, which may compile, left out.
-    """
-    setup, record, metric = made.setting.cell.setup, scenario.record, made.metric
-    every = record.every
-    if setup.time is not None and isinstance(every, int):
-        every = EveryTime(time=setup.time / POINTS)
-    pilot = scenario.model_copy(
-        update={"record": record.model_copy(update={"metrics": [metric], "per_agent": [], "every": every})}
-    )
+    now = forecast_of(scenario, workspace.case(scenario, 0)) if first is None else first
+    record, every, metric = scenario.record, now.pilot_every, now.metric
+    changes = {"metrics": [metric], "per_agent": [], "every": every}
+    pilot = scenario.model_copy(update={"record": record.model_copy(update=changes)})
     anew = scenario.data.redrawn or is_redrawn(scenario.network.topology)
+    if every != record.every and not isinstance(now, Forecast):
+        now = forecast_of(pilot, workspace.case(scenario, 0))
     expected, measured, seconds = [], [], []
-    at = made if every == record.every else graph_forecast(pilot, workspace.case(scenario, 0))
     for replica in range(replicas):
         if replica and anew:
-            at = graph_forecast(pilot, workspace.case(scenario, replica), replica)
+            now = forecast_of(pilot, workspace.case(scenario, replica), replica)
         began = time.perf_counter()
-        found = [one for one in simulate(pilot, replica, workspace).series if one.metric == metric]
+        recorded = simulate(pilot, replica, workspace).series
         seconds.append(time.perf_counter() - began)
-        series = next(one for one in found if one.model == "main" and one.agent is None)
-        moments = at.moments
-        when = series.time if moments.axis == "time" else series.step
-        # The last is the run's last, wherever that is.
-        held = np.searchsorted(when, moments.points[:-1] * (1 + 1e-12), side="right") - 1
-        measured.append(np.append(series.value[held], series.value[-1]))
-        expected.append(at.expected)
+        of_all = (series for series in recorded if series.metric == metric and series.agent is None)
+        measured.append(now.held(next(series for series in of_all if series.model == "main")))
+        expected.append(now.piloted[1])
     away = np.array(measured) - np.array(expected)
-    error = np.hypot(away.std(axis=0, ddof=1) / np.sqrt(replicas), at.error)
-    calibration = Calibration(moments.points, np.mean(expected, axis=0), np.mean(measured, axis=0), error)
-    return calibration, float(np.mean(seconds[1:]))
+    error = np.hypot(away.std(axis=0, ddof=1) / np.sqrt(replicas), now.error)
+    means = np.mean(expected, axis=0), np.mean(measured, axis=0)
+    return Calibration(now.piloted[0], *means, error, float(np.mean(seconds[1:])))

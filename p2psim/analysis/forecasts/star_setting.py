@@ -1,43 +1,88 @@
 """What a forecast of a central learner takes from a scenario and its data, and why the forecast may not be exact.
 
-The module holds the numbers of the setting, how often owners answer, the quadratic model of a cell's owners, and the
-list of what the cell contains and the forecast leaves out.
+The module holds the numbers of the setting, the quadratic model of a cell's owners, and the list of what the cell
+contains and the forecast leaves out. `StarSetting` and `RoundsSetting` say what answers or rounds make of them.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from p2psim.analysis.forecasts.exchange import EXCHANGED
-from p2psim.analysis.forecasts.moment_recursions import MomentRecursion, RoundsWalk, StarWalk
-from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.core.errors import MeaningError
 from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
-from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.learning.star.expansion import balance, expansion
-from p2psim.learning.steps import Weighting, inverse_frequencies
+from p2psim.learning.steps import Weighting
 from p2psim.privacy.section import Limit
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.agents import answering, long_run_frequencies
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, plan_answers
-from p2psim.simulation.algorithms.rounds import RoundsCell
-from p2psim.simulation.algorithms.star import StarCell
-from p2psim.simulation.algorithms.star_setting import StarAlgorithm, star_algorithm
-from p2psim.theory.forecasts.linear_star import LinearStar, LocalModel, linear_star
-from p2psim.theory.forecasts.star_path import path
+from p2psim.simulation.algorithms.star_setting import star_algorithm
+from p2psim.theory.forecasts.linear_star import LocalModel
 
 if TYPE_CHECKING:
     from p2psim.network.section import NetworkSection
+    from p2psim.privacy.allocations import Allocation
     from p2psim.privacy.plan import Plan
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+    from p2psim.theory.forecasts.split import Split
+
+#: So many standard deviations around the mean are wanted inside the box.
+INSIDE = 3.0
+
+
+class MomentRecursion(Protocol):
+    """A run whose noise is still open. All in units of f(θ*)."""
+
+    @property
+    def noiseless(self) -> float:
+        """E[ψ] at the end without noise."""
+
+    def split(self, variances: np.ndarray) -> Split:
+        """E[ψ] along the run under noise of these variances, shape (answers or rounds, N)."""
+
+    def noise(self, variances: np.ndarray) -> np.ndarray:
+        """What each owner's noise adds at the end, shape (N,)."""
+
+
+class Choice(NamedTuple):
+    """A horizon, the parameter ρ or c₁, an allocation, and the E[ψ] that they reach."""
+
+    horizon: int
+    parameter: float
+    allocation: Allocation
+    psi: float
+
+
+#: Allocations that are tried at a horizon, and the variances that they give.
+Plans = Callable[[int], Iterator[tuple["Allocation", np.ndarray]]]
+
+
+def changed(
+    scenario: Scenario,
+    allocation: object | None = None,
+    budgets: np.ndarray | None = None,
+    **algorithm: object | None,
+) -> Scenario:
+    """The scenario with another allocation, budget of each owner, horizon, ρ or c₁."""
+    privacy: dict[str, object] = {} if allocation is None else {"allocation": allocation}
+    if budgets is not None:
+        privacy["epsilon"] = {str(i): float(budget) for i, budget in enumerate(budgets)}
+    learning = scenario.learning
+    given = {key: value for key, value in algorithm.items() if value is not None}
+    other = learning.model_copy(update={"algorithm": learning.algorithm.model_copy(update=given)})
+    return scenario.model_copy(
+        update={"learning": other, "privacy": scenario.privacy.model_copy(update=privacy)}
+    )
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(ABC):
     """A learner and its owners as a forecast sees them.
 
     Attributes
@@ -66,31 +111,25 @@ class Setting:
         """T."""
         return self.cell.horizon
 
+    @classmethod
+    @abstractmethod
+    def of(cls, cell: Any) -> Self:
+        """Take from a cell what a forecast needs."""
+
+    #: Whether a budget is planned for the owners' frequencies, or for an answer of each in every step.
+    by_frequency: ClassVar[bool]
+
     @property
+    @abstractmethod
     def answers(self) -> int:
         """Number of steps of the learner: T answers, or T − 1 rounds."""
-        return self.horizon if isinstance(self.cell, StarCell) else self.horizon - 1
 
     @property
-    def algorithm(self) -> StarAlgorithm:
-        """What the scenario says of it."""
-        return star_algorithm(self.cell.scenario)
+    @abstractmethod
+    def parameter(self) -> str:
+        """Key of the step parameter, ``rho`` or ``c1``."""
 
-    def star(self, factor: float = 1.0, together: bool = False) -> LinearStar:
-        """The asynchronous star, its step multiplied by a factor."""
-        assert isinstance(self.cell, StarCell)
-        assert isinstance(self.algorithm, AsyncStar)
-        weighting = self.weighting.settled(self.frequencies)
-        return linear_star(
-            self.model,
-            self.cell.method.step * factor,
-            self.algorithm.form,
-            self.frequencies,
-            weighting.at_learner * weighting.at_owner,
-            weighting.at_learner,
-            together=together,
-        )
-
+    @abstractmethod
     def walk(self, factor: float = 1.0) -> MomentRecursion:
         """A run whose noise is still open, all steps multiplied by a factor.
 
@@ -99,29 +138,29 @@ class Setting:
         SimulationError
             If it grows beyond all numbers.
         """
-        try:
-            if isinstance(self.cell, StarCell):
-                return StarWalk(path(self.star(factor), self.horizon), self.model.minimum)
-            algorithm = self.algorithm
-            assert isinstance(self.cell, RoundsCell)
-            assert not isinstance(algorithm, AsyncStar)
-            made = RoundsWalk(
-                self.model,
-                factor * (algorithm.c1 if algorithm.kind == "synchronous-averaging" else algorithm.rho),
-                self.horizon,
-                self.cell.method.averages,
-                algorithm.form,
-                self.frequencies * self.arrival,
-                # Estimated frequencies tend to the known ones.
-                "known" if algorithm.reweight == "estimated" else algorithm.reweight,
-            )
-            _ = made.noiseless
-            return made
-        except FloatingPointError:
-            raise SimulationError(
-                "the expected fitness grows beyond all numbers: the step is unstable; lower "
-                f"learning.algorithm.{'c1' if self.algorithm.kind == 'synchronous-averaging' else 'rho'}"
-            ) from None
+
+    @abstractmethod
+    def leaves_the_box(self, variances: np.ndarray) -> bool:
+        """Whether `INSIDE` standard deviations of what noise of these variances does reach the boundary, (N,)."""
+
+    @abstractmethod
+    def choices(self, horizons: list[int], plans: Plans) -> Iterator[Choice]:
+        """Steps that are tried, with each horizon and allocation; the forecast may be a rough one."""
+
+    def psi_of(self, choice: Choice, plans: Plans) -> float:
+        """The forecast of a choice."""
+        return choice.psi
+
+    def factor_among(self, everybody: Setting) -> float:
+        """By what the step is multiplied for some of the owners to keep the largest h_i that it has among all."""
+        return 1.0
+
+    def with_plan(self, **changes: Any) -> Self:
+        """The setting under other budgets, allocation or horizon; its model is kept."""
+        cell = self.cell
+        scenario = changed(cell.scenario, rho=getattr(cell, "rho", None), **changes)
+        other: Any = adapter_of(scenario).cell(scenario, cell.case, 0)
+        return replace(self, cell=other)
 
     def plan(self, budgets: np.ndarray) -> Plan:
         """Plan of releases of these owners under other budgets, shape (N,)."""
@@ -134,11 +173,11 @@ class Setting:
             cell.bound,
             records,
             cell.problem.dimension,
-            self.frequencies if isinstance(cell, StarCell) else np.ones(len(records)),
+            self.frequencies if self.by_frequency else np.ones(len(records)),
             self.weighting,
         )
 
-    def alike(self, owners: int) -> Setting:
+    def alike(self, owners: int) -> Self:
         """As many owners of equal size, each with the second moments of all records together."""
         return self._of(
             self.model.alike(owners),
@@ -146,11 +185,11 @@ class Setting:
             np.full(owners, self.arrival.mean()),
         )
 
-    def among(self, members: np.ndarray) -> Setting:
+    def among(self, members: np.ndarray) -> Self:
         """Some of the owners alone; what they reach is measured on the records of all."""
         return self._of(self.model.among(members), self.frequencies[members], self.arrival[members])
 
-    def first(self) -> Setting:
+    def first(self) -> Self:
         """The first of owners that are alike, with the part that it has among them."""
         return replace(
             self,
@@ -160,49 +199,10 @@ class Setting:
             weighting=Weighting.equal(1),
         )
 
-    def _of(self, model: LocalModel, frequencies: np.ndarray, arrival: np.ndarray) -> Setting:
+    def _of(self, model: LocalModel, frequencies: np.ndarray, arrival: np.ndarray) -> Self:
         ones = np.ones(len(frequencies))
-        equal = Weighting(ones, ones, self.weighting.estimated)
-        if isinstance(self.cell, RoundsCell):
-            return replace(self, model=model, frequencies=frequencies, arrival=arrival, weighting=equal)
-        assert isinstance(self.algorithm, AsyncStar)
-        gamma, weighting = frequencies / frequencies.sum(), equal
-        if self.algorithm.reweight == "known":
-            weights = inverse_frequencies(gamma)
-            at_owner = self.algorithm.reweight_at == "owner"
-            weighting = Weighting(equal.at_owner, weights) if at_owner else Weighting(weights, equal.at_owner)
-        return replace(self, model=model, frequencies=gamma, arrival=arrival, weighting=weighting)
-
-
-def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting:
-    """Take from a scenario (without a sweep) and its case what a forecast needs.
-
-    Raises
-    ------
-    MeaningError
-        If there is no forecast of such a scenario.
-    """
-    kind, loss = scenario.learning.algorithm.kind, scenario.learning.loss
-    if not scenario.learning.algorithm.star_exchanges:
-        raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {kind}")
-    if not np.isfinite(loss.curvature):
-        raise MeaningError(
-            "learning.loss",
-            f"{loss.kind} has no curvature to forecast with; take logistic",
-        )
-    refuse_unknown(scenario.network)
-    cell = adapter_of(scenario).cell(scenario, case, replica)
-    assert isinstance(cell, LearnerCell)
-    found = list(reasons(cell))
-    if isinstance(cell, StarCell):
-        frequencies, known = long_run_frequencies(cell.setup.network)
-        arrival = np.ones(frequencies.size)
-    else:
-        frequencies, arrival, known, more = arrivals(cell)
-        found += more
-    if not known:
-        found.append("how often owners are there is not known beforehand: taken as always")
-    return Setting(cell, model_of(cell), frequencies, arrival, cell.weighting, tuple(found))
+        weighting = Weighting(ones, ones, self.weighting.estimated)
+        return replace(self, model=model, frequencies=frequencies, arrival=arrival, weighting=weighting)
 
 
 def refuse_unknown(network: NetworkSection) -> None:
@@ -223,98 +223,53 @@ def refuse_unknown(network: NetworkSection) -> None:
             raise MeaningError("network.availability", f"{known} availability {part.kind}")
 
 
-def arrivals(cell: LearnerCell) -> tuple[np.ndarray, np.ndarray, bool, list[str]]:
-    """Probabilities that an owner answers, and that its answer is used, shape (N,) both.
-
-    And whether it is known how often owners are there, and why the rest is not exact.
-    """
-    network = cell.setup.network
-    found = answering(network)
-    reasons = list(found.lacking)
-    if found.draws:
-        reasons.append(f"who answers in time is counted in {found.draws:,} draws")
-    has_deadline = getattr(network.exchange, "deadline", None) is not None
-    if has_deadline and cell.scenario.privacy.allocation.kind != "horizon":
-        reasons.append("answers after the deadline count as given")
-    return found.heard, found.used, found.known, reasons
-
-
 def model_of(cell: LearnerCell) -> LocalModel:
     """Exact from sums where neither clipping nor the box acts on squared loss, else expanded."""
     problem, rule = cell.problem, cell.rule
     if problem.loss.is_squared_error and (cell.case.problem_id == EXCHANGED or rule.how == FROM_SUMS):
         # Sums over the records are all there is to know.
-        return LocalModel(
-            problem.records.astype(float),
-            problem.gram,
-            problem.moment,
-            problem.l2,
-            problem.optimum,
-            np.tensordot(problem.shares, problem.gram, 1) + problem.l2 * np.eye(problem.dimension),
-            problem.minimum,
-            problem.relative_fitness(problem.isolated_optima),
-        )
-    clip = np.inf if rule.how == FROM_SUMS else rule.clip
-    at = balance(problem, clip, rule.order)
-    gradients, jacobians = expansion(problem, at, clip, rule.order)
-    curves = jacobians
-    if np.isfinite(clip):
-        _, curves = expansion(problem, problem.optimum, np.inf)
+        gram, moment = problem.gram, problem.moment
+        half_hessian = np.tensordot(problem.shares, gram, 1)
+    else:
+        clip = np.inf if rule.how == FROM_SUMS else rule.clip
+        at = balance(problem, clip, rule.order)
+        gradients, jacobians = expansion(problem, at, clip, rule.order)
+        curves = expansion(problem, problem.optimum, np.inf)[1] if np.isfinite(clip) else jacobians
+        gram, moment = jacobians / 2, jacobians @ at / 2 - gradients / 2
+        half_hessian = np.tensordot(problem.shares, curves, 1) / 2
     return LocalModel(
         problem.records.astype(float),
-        jacobians / 2,
-        jacobians @ at / 2 - gradients / 2,
+        gram,
+        moment,
         problem.l2,
         problem.optimum,
-        np.tensordot(problem.shares, curves, 1) / 2 + problem.l2 * np.eye(problem.dimension),
+        half_hessian + problem.l2 * np.eye(problem.dimension),
         problem.minimum,
         problem.relative_fitness(problem.isolated_optima),
     )
 
 
-def reasons(cell: LearnerCell) -> list[str]:
-    """Everything that a cell has and its forecast has not."""
+def reasons(cell: LearnerCell, more: list[str]) -> tuple[str, ...]:
+    """Everything that a cell has and its forecast has not, with what its algorithm adds."""
     scenario, problem, algorithm = cell.scenario, cell.problem, star_algorithm(cell.scenario)
-    sensitivity, found = scenario.privacy.sensitivity, []
+    sensitivity, lacking = scenario.privacy.sensitivity, []
     if not problem.loss.is_squared_error:
-        found.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
+        lacking.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
     if cell.case.problem_id == EXCHANGED:
-        found += cell.case.warnings
+        lacking += cell.case.warnings
         if sensitivity is not None and sensitivity.kind == "clip":
-            found.append("statistics do not show which gradients are clipped: none is taken to be")
+            lacking.append("statistics do not show which gradients are clipped: none is taken to be")
     elif cell.rule.how != FROM_SUMS and np.isfinite(cell.rule.clip):
-        found.append("gradients may be clipped: a linear model of those that are not")
+        lacking.append("gradients may be clipped: a linear model of those that are not")
     if problem.box_is_active:
-        found.append("the box acts on the minimiser")
-    found += _of_star(cell) if isinstance(cell, StarCell) else _of_rounds(cell)
+        lacking.append("the box acts on the minimiser")
+    lacking += more
     if algorithm.batch.kind != "whole":
-        found.append("batches: the variance of sampling is not in it")
+        lacking.append("batches: the variance of sampling is not in it")
     if algorithm.reweight == "estimated":
-        found.append("estimated frequencies count as known")
+        lacking.append("estimated frequencies count as known")
     if cell.setup.plan.clairvoyant:
-        found.append(f"{scenario.privacy.allocation.kind}: budgets as expected before the run")
+        lacking.append(f"{scenario.privacy.allocation.kind}: budgets as expected before the run")
     if cell.rule.grid is not None:
-        found.append("rounding to the grid is not in it")
-    return found
-
-
-def _of_star(cell: LearnerCell) -> list[str]:
-    network, exchange, found = cell.setup.network, cell.scenario.network.exchange.kind, []
-    if exchange != "request":
-        found.append(f"{exchange}: answers to older models, and not by independent owners")
-    elif not network.channel.ideal:
-        found.append("the channel is not ideal: which owner answers depends on the past")
-    if not network.availability.ideal:
-        found.append("owners are away: their frequencies are right, but their answers come in bursts")
-    algorithm = star_algorithm(cell.scenario)
-    assert isinstance(algorithm, AsyncStar)
-    if algorithm.staleness.kind != "none" and exchange != "request":
-        found.append("all answers count as fresh")
-    return found
-
-
-def _of_rounds(cell: LearnerCell) -> list[str]:
-    availability = cell.setup.network.availability
-    if availability.ideal or availability.kind == "bernoulli":
-        return []
-    return ["owners are away: their frequencies are right, but they miss rounds in a row"]
+        lacking.append("rounding to the grid is not in it")
+    return tuple(lacking)

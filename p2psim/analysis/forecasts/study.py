@@ -1,23 +1,22 @@
-"""Forecasts of all cells of a scenario, as plain values."""
+"""Forecasts of all cells of a scenario, as plain values and as tables."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from p2psim.analysis.forecasts.best import Best, best, with_plan
+from p2psim.analysis.forecasts.best import Best, best
 from p2psim.analysis.forecasts.coalitions import CoalitionReport, market
 from p2psim.analysis.forecasts.collaboration import Alike, JoinDecision, noise_at_the_end, parties
 from p2psim.analysis.forecasts.exchange import Party, case_of, check_algorithm
-from p2psim.analysis.forecasts.forecast import Forecast, forecast
-from p2psim.analysis.forecasts.graph_study import Curve, GraphCellForecast, of_graph_cell
-from p2psim.analysis.forecasts.pilot import Calibration, calibrate
-from p2psim.analysis.forecasts.star_setting import setting
+from p2psim.analysis.forecasts.forecast import ForecastCurve
+from p2psim.analysis.forecasts.pilot import Calibration, calibrate, forecast_of
 from p2psim.core.errors import InputError, MeaningError, P2PSimError
 from p2psim.runs.pilot import refuse_excess
 from p2psim.scenario.cells import cells
@@ -27,44 +26,150 @@ if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
 
 
-@dataclass(frozen=True)
-class StarCellForecast:
-    """All that is said of one cell of a central learner.
+@dataclass(frozen=True, kw_only=True)
+class CellForecast:
+    """All that is said of one cell.
 
     Attributes
     ----------
     cell : Cell
-    forecast : Forecast
+    forecast : Forecast, DescentForecast or AveragingForecast
+    calibration : Calibration or None
+    seconds : float
+        That the forecast took.
+    best : Best or None
+    coalitions : CoalitionReport or None
+        Both of owners of a learner alone.
+    """
+
+    cell: Cell
+    forecast: Any
+    calibration: Calibration | None
+    seconds: float
+    best: Best | None = None
+    coalitions: CoalitionReport | None = None
+
+    #: What the table of agents shows: its title, and columns by the names of plain values.
+    agents_title: ClassVar[str] = "the noise that each agent adds, and how far it is from its optimum"
+    agent_columns: ClassVar[Mapping[str, str]] = {
+        "agent": "label",
+        "records": "records",
+        "ε": "epsilon",
+        "its noise": "noise",
+        "share of the noise": "share",
+        "‖θ − θ*‖² together": "together",
+        "alone": "alone",
+        "closer": "gains",
+    }
+
+    @property
+    def metric(self) -> str:
+        """What is forecast: its name among recorded metrics."""
+        return str(self.forecast.metric)
+
+    @property
+    def symbol(self) -> str:
+        """What tables call it."""
+        return str(self.forecast.symbol)
+
+    @property
+    def curve(self) -> ForecastCurve:
+        """What is expected along the run."""
+        curve: ForecastCurve = self.forecast.curve
+        return curve
+
+    @property
+    def agent_values(self) -> list[dict[str, Any]]:
+        """What each agent adds and gains, as plain values; none of averaging, which nobody does alone."""
+        return list(self.forecast.agents)
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        row = {"cell": self.cell.index, **self.cell.swept, **self.forecast.end}
+        row |= {"exact": not self.forecast.approximate, **self._joining()}
+        return row if self.calibration is None else row | self._pilots(self.calibration)
+
+    def _joining(self) -> dict[str, Any]:
+        return {}
+
+    def _pilots(self, calibration: Calibration) -> dict[str, Any]:
+        return {
+            "pilots": float(calibration.mean[-1]),
+            **calibration.end,
+            "forecast s": self.seconds,
+            "1,000 replicas s": 1000 * calibration.seconds,
+        }
+
+    def along(self, most: int) -> list[dict[str, Any]]:
+        """Lines of a table along the run."""
+        return [{"cell": self.cell.index, **row} for row in self.forecast.along(most)]
+
+    def agents(self) -> list[dict[str, Any]]:
+        """Lines of a table of agents."""
+        return [
+            {"cell": self.cell.index, **{column: agent[key] for column, key in self.agent_columns.items()}}
+            for agent in self.agent_values
+        ]
+
+    def others(self, number: int) -> str:
+        """How a table of agents that leaves some out says so."""
+        return "more agents"
+
+    def as_tree(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        forecast, curve, key = self.forecast, self.curve, self.forecast.key
+        tree: dict[str, Any] = {
+            "cell": self.cell.index,
+            "swept": dict(self.cell.swept),
+            "exact": not forecast.approximate,
+            "approximate": list(forecast.approximate),
+            key: float(curve.expected[-1]),
+            **forecast.more,
+            "run": {curve.axis: curve.points.tolist(), key: curve.expected.tolist(), **forecast.run},
+            **self._agents_tree(),
+        }
+        for name, value in (("best", self.best), ("coalitions", self.coalitions)):
+            if value is not None:
+                tree[name] = asdict(value)
+        return (
+            tree if self.calibration is None else tree | {"calibration": self._pilots_tree(self.calibration)}
+        )
+
+    def _agents_tree(self) -> dict[str, Any]:
+        return {"agents": self.agent_values} if self.agent_values else {}
+
+    def _pilots_tree(self, calibration: Calibration) -> dict[str, Any]:
+        return calibration.tree | {"seconds": {"forecast": self.seconds, "replica": calibration.seconds}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StarCellForecast(CellForecast):
+    """All that is said of one cell of a central learner.
+
+    Attributes
+    ----------
     parties : list of JoinDecision
     alike : Alike
         The same with any number of average owners.
     break_even : int or None
         Least number of average owners with which it pays; None where there is none up to 10,000.
-    best : Best or None
-    calibration : Calibration or None
-    coalitions : CoalitionReport or None
     """
 
-    cell: Cell
-    forecast: Forecast
     parties: list[JoinDecision]
     alike: Alike
     break_even: int | None
-    best: Best | None
-    calibration: Calibration | None
-    coalitions: CoalitionReport | None = None
 
-    #: What is forecast: its name among recorded metrics, and in tables.
-    metric: ClassVar[str] = "relative_fitness"
-    symbol: ClassVar[str] = "ψ"
-    #: What its table of agents shows.
     agents_title: ClassVar[str] = "what each owner reaches alone and together"
-
-    @property
-    def curve(self) -> Curve:
-        """What is expected along the run."""
-        at, parts = self.forecast.records, self.forecast.parts
-        return Curve("step", at, parts.psi[at], parts.noiseless[at])
+    agent_columns: ClassVar[Mapping[str, str]] = {
+        "owner": "label",
+        "records": "records",
+        "ε": "epsilon",
+        "ψ alone": "alone",
+        "ψ together": "together",
+        "of that its noise": "noise",
+        "gains": "gains",
+        "ε to break even": "break_even",
+    }
 
     @property
     def noise(self) -> np.ndarray:
@@ -73,104 +178,35 @@ class StarCellForecast:
 
     def psi_at(self, factor: float) -> float:
         """E[ψ] at the end with all budgets multiplied; infinite where noise has no scale that is a number."""
-        made = self.forecast
+        given = self.forecast.setting
         try:
-            other = with_plan(made.setting, budgets=made.setting.cell.setup.plan.budget * factor)
-            return float(made.parts.noiseless[-1] + noise_at_the_end(made, other))
+            other = given.with_plan(budgets=given.cell.setup.plan.budget * factor)
+            return float(self.forecast.parts.noiseless[-1] + noise_at_the_end(self.forecast, other))
         except MeaningError:
             return float("inf")
 
-    def row(self) -> dict[str, Any]:
-        """One line of a table."""
-        parts, made = self.forecast.parts, self.forecast
-        row: dict[str, Any] = {
-            "cell": self.cell.index,
-            **self.cell.swept,
-            "ψ": made.psi,
-            "bias": parts.bias,
-            "optimisation": float(parts.optimisation[-1]),
-            "order": float(parts.order[-1]),
-            "noise": float(parts.noise[-1].sum()),
-            "exact": not made.approximate,
-            "who gains": f"{sum(one.gains for one in self.parties)} of {len(self.parties)}",
-            "N to gain": self.break_even,
-        }
-        if self.calibration is not None:
-            row |= {
-                "pilot ψ": float(self.calibration.mean[-1]),
-                **self.calibration.end,
-                "pilot/forecast − 1": self.calibration.off,
-            }
-        return row
+    @property
+    def agent_values(self) -> list[dict[str, Any]]:
+        """What each owner reaches and gains, as plain values."""
+        return [{**asdict(party), "gains": party.gains} for party in self.parties]
 
-    def along(self, most: int) -> list[dict[str, Any]]:
-        """Lines of a table along the run."""
-        at, parts = self.forecast.records, self.forecast.parts
-        few = at[:: max(1, len(at) // most)].tolist()
-        return [
-            {
-                "cell": self.cell.index,
-                "answers or rounds": k,
-                "ψ": float(parts.psi[k]),
-                "without noise": float(parts.noiseless[k]),
-                "noise": float(parts.noise[k].sum()),
-            }
-            for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]
-        ]
+    def _joining(self) -> dict[str, Any]:
+        gaining = sum(party.gains for party in self.parties)
+        return {"who gains": f"{gaining} of {len(self.parties)}", "N to gain": self.break_even}
 
-    def agents(self) -> list[dict[str, Any]]:
-        """Lines of a table of owners."""
-        return [
-            {
-                "cell": self.cell.index,
-                "owner": party.label,
-                "records": party.records,
-                "ε": party.epsilon,
-                "ψ alone": party.alone,
-                "ψ together": party.together,
-                "of that its noise": party.noise,
-                "gains": party.gains,
-                "ε to break even": party.break_even,
-            }
-            for party in self.parties
-        ]
+    def _pilots(self, calibration: Calibration) -> dict[str, Any]:
+        mean = float(calibration.mean[-1])
+        return {"pilot ψ": mean, **calibration.end, "pilot/forecast − 1": calibration.off}
 
     def others(self, number: int) -> str:
         """How a table of owners that leaves some out says so."""
         return f"up to {number} more owners in each cell"
 
-    def as_tree(self) -> dict[str, Any]:
-        """Everything as plain values."""
-        made, parts = self.forecast, self.forecast.parts
-        at = made.records
-        tree: dict[str, Any] = {
-            "cell": self.cell.index,
-            "swept": dict(self.cell.swept),
-            "exact": not made.approximate,
-            "approximate": list(made.approximate),
-            "psi": made.psi,
-            "bias": parts.bias,
-            "run": {
-                "step": at.tolist(),
-                "psi": parts.psi[at].tolist(),
-                "optimisation": parts.optimisation[at].tolist(),
-                "order": parts.order[at].tolist(),
-                "noise": parts.noise[at].sum(axis=1).tolist(),
-            },
-            "parties": [{**asdict(one), "gains": one.gains} for one in self.parties],
-            "break_even_owners": self.break_even,
-        }
-        if self.best is not None:
-            tree["best"] = asdict(self.best)
-        if self.coalitions is not None:
-            tree["coalitions"] = asdict(self.coalitions)
-        if self.calibration is not None:
-            tree["calibration"] = self.calibration.tree
-        return tree
+    def _agents_tree(self) -> dict[str, Any]:
+        return {"parties": self.agent_values, "break_even_owners": self.break_even}
 
-
-#: Both offer what tables and figures need: `metric`, `symbol`, `curve`, `row`, `along`, `agents`, `as_tree`.
-CellForecast: TypeAlias = StarCellForecast | GraphCellForecast
+    def _pilots_tree(self, calibration: Calibration) -> dict[str, Any]:
+        return calibration.tree
 
 
 def forecast_scenario(
@@ -207,19 +243,19 @@ def forecast_scenario(
         raise InputError(f"pilot replicas must be 0 or at least 2, got {replicas}")
     if replicas and statistics:
         raise InputError("pilot replicas need the records; calibrate where the data is")
-    found: list[CellForecast] = []
+    forecasts: list[CellForecast] = []
     grid = cells(scenario, confirm_cells=confirm_cells)
     refuse_excess(scenario, grid, confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
         workspace = Workspace(Path(directory))
         for cell in grid:
             try:
-                found.append(_of_cell(cell, workspace, replicas, search, coalitions, statistics))
+                forecasts.append(_of_cell(cell, workspace, replicas, search, coalitions, statistics))
             except InputError as error:
                 raise InputError(*(scenario.locate(fault) for fault in error.faults)) from error
             except P2PSimError as error:
                 raise type(error)(f"cell {cell.index}: {error}") from error
-    return found
+    return forecasts
 
 
 def _of_cell(
@@ -230,24 +266,29 @@ def _of_cell(
     coalitions: bool,
     statistics: Sequence[Party],
 ) -> CellForecast:
+    scenario, of_learner = cell.scenario, bool(cell.scenario.learning.algorithm.star_exchanges)
     if statistics:
-        check_algorithm(cell.scenario)
-    if not cell.scenario.learning.algorithm.star_exchanges:
-        if search:
-            raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
-        if coalitions:
-            raise InputError(f"cell {cell.index}: coalitions are of owners of a learner, not of graphs")
-        return of_graph_cell(cell, workspace, replicas)
-    case = case_of(cell.scenario, statistics) if statistics else workspace.case(cell.scenario, 0)
-    made = forecast(setting(cell.scenario, case))
-    alike = Alike(made.setting)
+        check_algorithm(scenario)
+    if search and not of_learner:
+        raise InputError(f"cell {cell.index}: the best choice is searched for stars, not for graphs")
+    if coalitions and not of_learner:
+        raise InputError(f"cell {cell.index}: coalitions are of owners of a learner, not of graphs")
+    case = case_of(scenario, statistics) if statistics else workspace.case(scenario, 0)
+    began = time.perf_counter()
+    forecast = forecast_of(scenario, case)
+    seconds = time.perf_counter() - began
+    if not of_learner:
+        calibration = calibrate(scenario, workspace, replicas, forecast) if replicas else None
+        return CellForecast(cell=cell, forecast=forecast, calibration=calibration, seconds=seconds)
+    alike = Alike(forecast.setting)
     return StarCellForecast(
-        cell,
-        made,
-        parties(made),
-        alike,
-        alike.break_even(),
-        best(made.setting) if search else None,
-        calibrate(cell.scenario, workspace, replicas, made) if replicas else None,
-        market(made.setting) if coalitions else None,
+        cell=cell,
+        forecast=forecast,
+        parties=parties(forecast),
+        alike=alike,
+        break_even=alike.break_even(),
+        best=best(forecast.setting) if search else None,
+        calibration=calibrate(scenario, workspace, replicas, forecast) if replicas else None,
+        seconds=seconds,
+        coalitions=market(forecast.setting) if coalitions else None,
     )

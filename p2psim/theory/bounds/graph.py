@@ -38,8 +38,7 @@ def contraction_rate(strong_convexity: float, lipschitz: ArrayLike, agents: int 
 
 def convergence_bound(gap: float, rate: float, steps: ArrayLike) -> Float:
     """C^T·(Q(0) − Q*), at least E[Q(T) − Q*] without noise or delay (B, Proposition 1), for each number of steps T."""
-    bound: Float = gap * rate ** np.asarray(steps, dtype=float)
-    return bound
+    return np.asarray(gap * rate ** np.asarray(steps, dtype=float))
 
 
 def utility_bound(

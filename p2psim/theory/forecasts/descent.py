@@ -132,14 +132,12 @@ class LinearDescent:
         """Σ_j W_ij·X_bj for some pairs of b and i, shape (…, n, p, m) by b to (pairs, p, m)."""
         near, weights = self._near[0][agents], self._near[1][agents]
         around = X[rows[:, None], near].reshape(*near.shape, -1)
-        found: np.ndarray = (weights[:, None, :] @ around)[:, 0].reshape(len(rows), *X.shape[2:])
-        return found
+        return np.asarray((weights[:, None, :] @ around)[:, 0].reshape(len(rows), *X.shape[2:]))
 
     def gaps(self, away: np.ndarray) -> np.ndarray:
         """Half of vᵀ·H·v of each column v, shape (n, p, m) to (m,)."""
         flat = away.reshape(self.size, -1)
-        found: np.ndarray = np.einsum("sm,sm->m", flat, self._times(self.objective, flat)) / 2
-        return found
+        return np.asarray(np.einsum("sm,sm->m", flat, self._times(self.objective, flat)) / 2)
 
     def gap(self, away: np.ndarray) -> float:
         """Q_L − Q_L* at Θ* + away, shape (n, p)."""
@@ -147,8 +145,7 @@ class LinearDescent:
 
     def traces(self, matrix: np.ndarray) -> np.ndarray:
         """Traces of the diagonal blocks, shape (n,)."""
-        found: np.ndarray = matrix.diagonal().reshape(self.start.shape).sum(axis=1)
-        return found
+        return np.asarray(matrix.diagonal().reshape(self.start.shape).sum(axis=1))
 
     def dual(self, Q: np.ndarray) -> np.ndarray:
         """Σ γ_i·A_iᵀQA_i = Q − KX − (KX)ᵀ, with X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii).

@@ -173,8 +173,7 @@ class _Batch:
     def apart(self) -> np.ndarray:
         """‖θ_i − θ*_i‖², noise averaged over, as it is now, shape (orders, n)."""
         means = ((self._X[..., 0] - self._optimum) ** 2).sum(axis=2)
-        found: np.ndarray = means + (self._X[..., 1:] ** 2).sum(axis=(2, 3))
-        return found
+        return np.asarray(means + (self._X[..., 1:] ** 2).sum(axis=(2, 3)))
 
     def _look(self, orders: np.ndarray, rows: np.ndarray) -> None:
         """Note the gap's parts, of some orders for some moments."""

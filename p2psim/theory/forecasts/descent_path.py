@@ -251,8 +251,7 @@ def known_wakes_noise(
             for i, of_one in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
                 for row, k in enumerate(at.tolist()):
                     found[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_one[:, :k])
-    made: np.ndarray = found * variances * model.chance * model.noise_step**2
-    return made
+    return np.asarray(found * variances * model.chance * model.noise_step**2)
 
 
 def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, some: np.ndarray) -> np.ndarray:

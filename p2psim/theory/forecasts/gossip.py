@@ -59,8 +59,7 @@ class Hears:
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx times the probability that it happens, shape (n, p)."""
-        moved: np.ndarray = self.total * x + (self._chance @ x - self._rows[:, None] * x) / 2
-        return moved
+        return np.asarray(self.total * x + (self._chance @ x - self._rows[:, None] * x) / 2)
 
     def square(self, M: np.ndarray) -> np.ndarray:
         """E WMWᵀ times the probability that it happens, shape (n, n)."""
@@ -92,8 +91,7 @@ class Meet:
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx times the probability that it happens, shape (n, p)."""
-        moved: np.ndarray = self.total * x - (self._degrees[:, None] * x - self._both @ x) / 2
-        return moved
+        return np.asarray(self.total * x - (self._degrees[:, None] * x - self._both @ x) / 2)
 
     def square(self, M: np.ndarray) -> np.ndarray:
         """E WMWᵀ times the probability that it happens, shape (n, n)."""
@@ -250,8 +248,7 @@ def spread(part: Part, M: np.ndarray) -> np.ndarray:
 
 def centred(M: np.ndarray) -> np.ndarray:
     """CMC with C = I − 11ᵀ/n: what is left when everybody's mean is taken off."""
-    made: np.ndarray = M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean()
-    return made
+    return np.asarray(M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean())
 
 
 def _matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int) -> Any:

@@ -20,40 +20,12 @@ eigenvectors, the coordinates along them do not mix: p modes of models with one 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from p2psim.theory.forecasts.statistics import Owners
+from p2psim.theory.forecasts.statistics import Owners, Statistics
 from p2psim.theory.star import Form, learner_weight
-
-
-class Quadratic(Protocol):
-    """What a linear star is made of; `Statistics` are one, exactly, and `LocalModel` another."""
-
-    @property
-    def shares(self) -> np.ndarray:
-        """n_i/n, shape (N,)."""
-
-    @property
-    def gram(self) -> np.ndarray:
-        """A_i: an owner answers 2(A_iθ − b_i), shape (N, p, p)."""
-
-    @property
-    def moment(self) -> np.ndarray:
-        """b_i, shape (N, p)."""
-
-    @property
-    def l2(self) -> float:
-        """Weight of g."""
-
-    @property
-    def optimum(self) -> np.ndarray:
-        """θ*, shape (p,)."""
-
-    @property
-    def hessian(self) -> np.ndarray:
-        """H: f(θ) − f(θ*) is (θ − θ*)ᵀH(θ − θ*), shape (p, p)."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +80,9 @@ class LocalModel(Owners):
             - self.gram @ self.optimum,
         )
 
+
+#: What a linear star is made of: exact for squared loss, or near the minimiser of any smooth fitness.
+Quadratic: TypeAlias = Statistics | LocalModel
 
 #: Off the diagonal, relative to the largest entry, up to which matrices count as diagonal: rounding.
 _DIAGONAL = 1e-12

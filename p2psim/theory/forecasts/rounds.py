@@ -79,8 +79,7 @@ class Rounds:
         if G == 0:
             return np.zeros_like(cov)
         each = (cov @ self.scatter).reshape(J, m, q, G, q)
-        found: np.ndarray = self.scatter @ np.swapaxes(each, 2, 3).reshape(J, m, G * q, q)
-        return found
+        return np.asarray(self.scatter @ np.swapaxes(each, 2, 3).reshape(J, m, G * q, q))
 
     def thrown(self, z: np.ndarray) -> np.ndarray:
         """Σ_l (G_l·z + g_l)(G_l·z + g_l)ᵀ, shape (m, q, q)."""

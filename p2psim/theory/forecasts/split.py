@@ -36,8 +36,7 @@ def geometric_variances(first: np.ndarray, ratio: float, frequencies: np.ndarray
     """
     growth = 1 - frequencies + frequencies / ratio**2
     with np.errstate(over="raise"):
-        found: np.ndarray = first * growth ** np.arange(steps)[:, None]
-    return found
+        return np.asarray(first * growth ** np.arange(steps)[:, None])
 
 
 def average_variances(by_answer: np.ndarray, frequencies: np.ndarray, steps: int) -> np.ndarray:
@@ -94,14 +93,12 @@ class Split:
     def noiseless(self) -> np.ndarray:
         """E[ψ] without privacy noise, shape (T + 1,)."""
         bias = 0.0 if np.isnan(self.bias) else self.bias
-        found: np.ndarray = bias + self.optimisation + self.order
-        return found
+        return np.asarray(bias + self.optimisation + self.order)
 
     @property
     def psi(self) -> np.ndarray:
         """E[ψ], shape (T + 1,)."""
-        found: np.ndarray = self.noiseless + self.noise.sum(axis=1)
-        return found
+        return np.asarray(self.noiseless + self.noise.sum(axis=1))
 
 
 def split(path: Path, variances: np.ndarray, minimum: float) -> Split:

@@ -155,8 +155,7 @@ def mean_limit(star: LinearStar) -> np.ndarray:
     right = star.decay * np.einsum("g,mgq->mq", share, pushed) + star.learner_shift
     if not _mean_is_stable(star):
         return np.full((m, q), np.nan)
-    limit: np.ndarray = np.linalg.solve(system, right[..., None])[..., 0]
-    return limit
+    return np.asarray(np.linalg.solve(system, right[..., None])[..., 0])
 
 
 def _mean_is_stable(star: LinearStar) -> bool:
@@ -232,8 +231,7 @@ class Dual:
 
     def traces(self) -> np.ndarray:
         """Tr Q_ii of an owner of each class, shape (G,)."""
-        traces: np.ndarray = np.einsum("mgqq->g", self.own)
-        return traces
+        return np.asarray(np.einsum("mgqq->g", self.own))
 
     def step(self) -> None:
         """From V_k to V_{k+1}."""

@@ -40,8 +40,7 @@ def descent_steps(rho: float, horizon: int, form: Form = "corrected") -> np.ndar
 
 def averaging_steps(c1: float, horizon: int) -> np.ndarray:
     """s_k = c₁/√k of Algorithm 2, k = 1 … T − 1."""
-    steps: np.ndarray = c1 / np.sqrt(np.arange(1, horizon, dtype=float))
-    return steps
+    return np.asarray(c1 / np.sqrt(np.arange(1, horizon, dtype=float)))
 
 
 def average_kept(horizon: int, form: Form = "corrected") -> np.ndarray:
@@ -54,8 +53,7 @@ def average_kept(horizon: int, form: Form = "corrected") -> np.ndarray:
     form : {"printed", "corrected"}
     """
     k, e = np.arange(1, horizon, dtype=float), 1 / np.sqrt(horizon)
-    kept: np.ndarray = (k - 1) / (k + e) if form == "printed" else k / (k + 1 + e)
-    return kept
+    return np.asarray((k - 1) / (k + e) if form == "printed" else k / (k + 1 + e))
 
 
 @dataclass(frozen=True)

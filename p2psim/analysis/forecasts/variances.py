@@ -1,9 +1,8 @@
-"""What noise adds in a forecast: its variance before the run, and recursions of moments in which it is still open."""
+"""The variance of noise before a run, as forecasts expect it, and what it adds on a graph."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,115 +12,11 @@ from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.shares import UNLIMITED, Releases
 from p2psim.theory.forecasts.descent import LinearDescent
 from p2psim.theory.forecasts.descent_path import DescentPath, known_wakes_noise, unconditional_variances
-from p2psim.theory.forecasts.linear_star import LocalModel
-from p2psim.theory.forecasts.rounds import Reweight
-from p2psim.theory.forecasts.split import Split, average_variances, geometric_variances, split
-from p2psim.theory.forecasts.star_path import Path
-from p2psim.theory.forecasts.synchronous import synchronous_averaging, synchronous_descent
-from p2psim.theory.star import Form
+from p2psim.theory.forecasts.split import average_variances, geometric_variances
 
 if TYPE_CHECKING:
     from p2psim.privacy.plan import Plan
     from p2psim.simulation.algorithms.replay import ReplaySetup
-
-
-class MomentRecursion(Protocol):
-    """A run whose noise is still open. All in units of f(θ*)."""
-
-    @property
-    def noiseless(self) -> float:
-        """E[ψ] at the end without noise."""
-
-    def split(self, variances: np.ndarray) -> Split:
-        """E[ψ] along the run under noise of these variances, shape (answers or rounds, N)."""
-
-    def noise(self, variances: np.ndarray) -> np.ndarray:
-        """What each owner's noise adds at the end, shape (N,)."""
-
-
-@dataclass(frozen=True)
-class StarWalk:
-    """Of the asynchronous star."""
-
-    path: Path
-    minimum: float
-
-    @property
-    def noiseless(self) -> float:
-        """E[ψ] at the end without noise."""
-        return float(self.path.expected[-1] / self.minimum)
-
-    def split(self, variances: np.ndarray) -> Split:
-        """E[ψ] along the run."""
-        return split(self.path, variances, self.minimum)
-
-    def noise(self, variances: np.ndarray) -> np.ndarray:
-        """What each owner's noise adds at the end, shape (N,)."""
-        found: np.ndarray = np.einsum("kn,kn->n", self.path.gain[::-1], variances) / self.minimum
-        return found
-
-
-@dataclass(frozen=True)
-class RoundsWalk:
-    """Of synchronous rounds.
-
-    Attributes
-    ----------
-    model : LocalModel
-    parameter : float
-        ρ or c₁.
-    horizon : int
-        T: T − 1 rounds.
-    averages : bool
-        Whether the model is the average of the iterates (W Algorithm 2).
-    form : {"printed", "corrected"}
-    present : ndarray, shape (N,)
-        Probability that an owner's answer is in a round.
-    reweight : {"none", "known", "answered"}
-    """
-
-    model: LocalModel
-    parameter: float
-    horizon: int
-    averages: bool
-    form: Form
-    present: np.ndarray
-    reweight: Reweight
-    _unit: list[Split] = field(default_factory=list, repr=False)
-
-    @property
-    def noiseless(self) -> float:
-        """E[ψ] at the end without noise."""
-        return float(self._of_unit_noise().noiseless[-1])
-
-    def split(self, variances: np.ndarray) -> Split:
-        """E[ψ] along the run."""
-        arguments = (
-            self.model,
-            self.model.minimum,
-            self.parameter,
-            self.horizon,
-            variances,
-            self.form,
-            self.present,
-            self.reweight,
-        )
-        with np.errstate(over="raise", invalid="raise"):
-            if self.averages:
-                return synchronous_averaging(*arguments).average.parts
-            return synchronous_descent(*arguments).parts
-
-    def noise(self, variances: np.ndarray) -> np.ndarray:
-        """What each owner's noise adds at the end, shape (N,)."""
-        if (variances == variances[:1]).all():
-            found: np.ndarray = self._of_unit_noise().noise[-1] * variances[0]
-            return found
-        return self.split(variances).noise[-1]
-
-    def _of_unit_noise(self) -> Split:
-        if not self._unit:
-            self._unit.append(self.split(np.ones((self.horizon - 1, len(self.present)))))
-        return self._unit[0]
 
 
 def answer_variances(plan: Plan, frequencies: np.ndarray, steps: int) -> np.ndarray:
@@ -185,14 +80,19 @@ def variances_of(plan: Plan, scales: np.ndarray) -> np.ndarray:
     return variances
 
 
-def overruns(plan: Plan, frequencies: np.ndarray, steps: int) -> float:
-    """Largest probability that an owner is asked for more answers than it may give."""
-    from scipy.stats import binom
+def overruns(plan: Plan, frequencies: np.ndarray, steps: float, in_time: bool = False) -> float:
+    """Largest probability that an owner is queried for more answers than it may give.
+
+    Of a number of steps; in a time the steps are Poisson, and ``steps`` is their mean.
+    """
+    from scipy.stats import binom, poisson
 
     limited = plan.releases != UNLIMITED
     if not limited.any():
         return 0.0
-    return float(binom.sf(plan.releases[limited], steps, frequencies[limited]).max())
+    most, shares = plan.releases[limited], frequencies[limited]
+    tails = poisson.sf(most, steps * shares) if in_time else binom.sf(most, steps, shares)
+    return float(tails.max())
 
 
 #: Numbers that are moved for noise that knows all wakes, up to which it is forecast exactly.
@@ -247,11 +147,9 @@ def noise_at(
 
 def wants_orders(model: LinearDescent, plan: Plan, setup: ReplaySetup, rate: float) -> bool:
     """Whether moments do not close: releases may end, or scales depend on wakes in ways that are too much to walk."""
-    if setup.commits is None:
-        tail = _overruns_in_time(plan, rate * model.chance * float(setup.time or 0.0))
-    else:
-        tail = overruns(plan, model.chance, setup.commits)
-    if tail > RUNS_OUT:
+    ends_in_time = setup.commits is None
+    steps = rate * float(setup.time or 0.0) if setup.commits is None else setup.commits
+    if overruns(plan, model.chance, steps, ends_in_time) > RUNS_OUT:
         return True
     if not plan.clairvoyant:
         return False
@@ -282,13 +180,3 @@ def _ratio(plan: Plan) -> float:
     both = Releases(np.zeros(2, np.int64), np.zeros(2, np.int64), np.arange(2))
     weights = plan.allocation.logarithms(both, plan.forecast, plan.mechanism.power)
     return float(np.exp(weights[0] - weights[1]))
-
-
-def _overruns_in_time(plan: Plan, expected: np.ndarray) -> float:
-    """Largest probability that an agent wakes more often than it may release, its wakes Poisson of these means."""
-    from scipy.stats import poisson
-
-    limited = plan.releases != UNLIMITED
-    if not limited.any():
-        return 0.0
-    return float(poisson.sf(plan.releases[limited], expected[limited]).max())

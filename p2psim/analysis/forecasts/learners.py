@@ -1,0 +1,340 @@
+"""What forecasts know of the algorithms of a learner: the asynchronous star, and synchronous rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from p2psim.analysis.forecasts.star_setting import INSIDE, Choice, Plans, Setting, model_of, reasons
+from p2psim.core.errors import SimulationError
+from p2psim.learning.steps import Weighting, inverse_frequencies
+from p2psim.simulation.algorithms import rounds, star
+from p2psim.simulation.algorithms.agents import answering, long_run_frequencies
+from p2psim.theory import noise_floor as floors
+from p2psim.theory.forecasts.linear_star import LinearStar, LocalModel, linear_star
+from p2psim.theory.forecasts.rounds import Reweight
+from p2psim.theory.forecasts.split import Split, split
+from p2psim.theory.forecasts.star_path import Path, path
+from p2psim.theory.forecasts.synchronous import synchronous_averaging, synchronous_descent
+from p2psim.theory.star import Form
+
+#: Largest h_i of the steps that are tried, all sure to be stable.
+STEEPNESS = np.geomspace(2.0, 0.005, 10)
+
+#: Why the forecast is not exact where it cannot be said how often owners are online.
+UNKNOWN = "how often owners are there is not known beforehand: taken as always"
+
+
+@dataclass(frozen=True)
+class StarWalk:
+    """Of the asynchronous star."""
+
+    path: Path
+    minimum: float
+
+    @property
+    def noiseless(self) -> float:
+        """E[ψ] at the end without noise."""
+        return float(self.path.expected[-1] / self.minimum)
+
+    def split(self, variances: np.ndarray) -> Split:
+        """E[ψ] along the run."""
+        return split(self.path, variances, self.minimum)
+
+    def noise(self, variances: np.ndarray) -> np.ndarray:
+        """What each owner's noise adds at the end, shape (N,)."""
+        return np.asarray(np.einsum("kn,kn->n", self.path.gain[::-1], variances) / self.minimum)
+
+
+@dataclass(frozen=True)
+class StarSetting(Setting):
+    """Owners whose answers are applied one at a time."""
+
+    cell: star.StarCell
+
+    by_frequency: ClassVar[bool] = True
+    parameter: ClassVar[str] = "rho"
+
+    @classmethod
+    def of(cls, cell: star.StarCell) -> Self:
+        """See `Setting.of`."""
+        frequencies, known = long_run_frequencies(cell.setup.network)
+        lacking = reasons(cell, _reasons(cell)) + (() if known else (UNKNOWN,))
+        return cls(cell, model_of(cell), frequencies, np.ones(frequencies.size), cell.weighting, lacking)
+
+    @property
+    def answers(self) -> int:
+        """See `Setting.answers`."""
+        return self.horizon
+
+    def star(self, factor: float = 1.0, together: bool = False) -> LinearStar:
+        """The linear star, its step multiplied by a factor."""
+        weighting = self.weighting.settled(self.frequencies)
+        return linear_star(
+            self.model,
+            self.cell.method.step * factor,
+            star.algorithm_of(self.cell.scenario).form,
+            self.frequencies,
+            weighting.at_learner * weighting.at_owner,
+            weighting.at_learner,
+            together=together,
+        )
+
+    def walk(self, factor: float = 1.0) -> StarWalk:
+        """See `Setting.walk`."""
+        try:
+            return StarWalk(path(self.star(factor), self.horizon), self.model.minimum)
+        except FloatingPointError:
+            raise SimulationError(unstable(self.parameter)) from None
+
+    def leaves_the_box(self, variances: np.ndarray) -> bool:
+        """See `Setting.leaves_the_box`: in the eigenvectors of the mean Hessian, as far as owners share them."""
+        problem, model, linear = self.cell.problem, self.model, self.star(together=True)
+        room = problem.theta_max - np.abs(problem.optimum)
+        if (room <= 0).any():
+            return True
+        if not variances.any():
+            return False
+        _, basis = np.linalg.eigh(np.tensordot(model.shares, model.gram, 1))
+        own = np.maximum(np.einsum("pj,gpq,qj->gj", basis, np.eye(len(basis)) - linear.own[0], basis), 0.0)
+        moments = floors.stationary_moments(
+            own[linear.classes].T, linear.noise_steps**2 * variances, self.frequencies
+        )
+        if not (np.isfinite(moments.learner).all() and np.isfinite(moments.owners).all()):
+            return True
+        widest = np.maximum(moments.learner, moments.owners.max(axis=1))
+        deviations = np.sqrt(np.maximum(basis**2 @ widest, 0.0))
+        return bool((INSIDE * deviations > room).any())
+
+    def choices(self, horizons: list[int], plans: Plans) -> Iterator[Choice]:
+        """See `Setting.choices`.
+
+        A path depends on the step alone, not on the horizon or the budgets, so one serves all of these. Owners' second
+        moments are taken along the eigenvectors of all together.
+        """
+        shares, weighting = self.model.shares, self.weighting
+        # α of h = 1.
+        peaks = np.linalg.eigvalsh(2 * self.model.gram)[:, -1]
+        unit = 1 / float((len(shares) * shares * peaks * weighting.at_learner * weighting.at_owner).max())
+        planned = [(T, *plan) for T in horizons for plan in plans(T)]
+        rough = replace(self, model=self.model.diagonal())
+        for h in STEEPNESS:
+            step = float(h * unit)
+            try:
+                walked = path(rough.star(step / self.cell.method.step), horizons[-1])
+            except FloatingPointError:
+                continue
+            for T, allocation, variances in planned:
+                noise = np.einsum("kn,kn->", walked.gain[:T][::-1], variances)
+                psi = float((walked.expected[T] + noise) / self.model.minimum)
+                yield Choice(T, step * T**2 * 2 * self.model.l2, allocation, psi)
+
+    def psi_of(self, choice: Choice, plans: Plans) -> float:
+        """See `Setting.psi_of`: anew, with all of the owners' second moments."""
+        step = choice.parameter / (choice.horizon**2 * 2 * self.model.l2)
+        walked = StarWalk(path(self.star(step / self.cell.method.step), choice.horizon), self.model.minimum)
+        variances = next(v for allocation, v in plans(choice.horizon) if allocation == choice.allocation)
+        return float(walked.noiseless + walked.noise(variances).sum())
+
+    def factor_among(self, everybody: Setting) -> float:
+        """See `Setting.factor_among`."""
+
+        def steepest(setting: Setting) -> float:
+            peaks = np.linalg.eigvalsh(setting.model.gram)[:, -1]
+            weighting = setting.weighting.settled(setting.frequencies)
+            weights = weighting.at_learner * weighting.at_owner
+            return float((len(peaks) * setting.model.shares * peaks * weights).max())
+
+        return steepest(everybody) / steepest(self)
+
+    def _of(self, model: LocalModel, frequencies: np.ndarray, arrival: np.ndarray) -> Self:
+        gamma, algorithm = frequencies / frequencies.sum(), star.algorithm_of(self.cell.scenario)
+        other = super()._of(model, gamma, arrival)
+        if algorithm.reweight != "known":
+            return other
+        ones, weights = np.ones(len(gamma)), inverse_frequencies(gamma)
+        at_owner = algorithm.reweight_at == "owner"
+        return replace(other, weighting=Weighting(ones, weights) if at_owner else Weighting(weights, ones))
+
+
+def unstable(parameter: str) -> str:
+    """Message about a step with which the forecast grows beyond all numbers."""
+    return (
+        "the expected fitness grows beyond all numbers: the step is unstable; lower "
+        f"learning.algorithm.{parameter}"
+    )
+
+
+def _reasons(cell: star.StarCell) -> list[str]:
+    network, exchange, lacking = cell.setup.network, cell.scenario.network.exchange.kind, []
+    if exchange != "request":
+        lacking.append(f"{exchange}: answers to older models, and not by independent owners")
+    elif not network.channel.ideal:
+        lacking.append("the channel is not ideal: which owner answers depends on the past")
+    if not network.availability.ideal:
+        lacking.append("owners are away: their frequencies are right, but their answers come in bursts")
+    if star.algorithm_of(cell.scenario).staleness.kind != "none" and exchange != "request":
+        lacking.append("all answers count as fresh")
+    return lacking
+
+
+@dataclass(frozen=True)
+class RoundsWalk:
+    """Of synchronous rounds.
+
+    Attributes
+    ----------
+    model : LocalModel
+    parameter : float
+        ρ or c₁.
+    horizon : int
+        T: T − 1 rounds.
+    averages : bool
+        Whether the model is the average of the iterates (W Algorithm 2).
+    form : {"printed", "corrected"}
+    present : ndarray, shape (N,)
+        Probability that an owner's answer is in a round.
+    reweight : {"none", "known", "answered"}
+    """
+
+    model: LocalModel
+    parameter: float
+    horizon: int
+    averages: bool
+    form: Form
+    present: np.ndarray
+    reweight: Reweight
+
+    @property
+    def noiseless(self) -> float:
+        """E[ψ] at the end without noise."""
+        return float(self._of_unit_noise.noiseless[-1])
+
+    def split(self, variances: np.ndarray) -> Split:
+        """E[ψ] along the run."""
+        arguments = (
+            self.model,
+            self.model.minimum,
+            self.parameter,
+            self.horizon,
+            variances,
+            self.form,
+            self.present,
+            self.reweight,
+        )
+        with np.errstate(over="raise", invalid="raise"):
+            if self.averages:
+                return synchronous_averaging(*arguments).average.parts
+            return synchronous_descent(*arguments).parts
+
+    def noise(self, variances: np.ndarray) -> np.ndarray:
+        """What each owner's noise adds at the end, shape (N,)."""
+        if (variances == variances[:1]).all():
+            return np.asarray(self._of_unit_noise.noise[-1] * variances[0])
+        return self.split(variances).noise[-1]
+
+    @cached_property
+    def _of_unit_noise(self) -> Split:
+        return self.split(np.ones((self.horizon - 1, len(self.present))))
+
+
+@dataclass(frozen=True)
+class RoundsSetting(Setting):
+    """Owners who are asked in rounds."""
+
+    cell: rounds.RoundsCell
+
+    by_frequency: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, cell: rounds.RoundsCell) -> Self:
+        """See `Setting.of`: with the probabilities that owners answer, and that their answers are used."""
+        network = cell.setup.network
+        response, availability = answering(network), network.availability
+        away = [] if availability.ideal or availability.kind == "bernoulli" else [_BURSTS]
+        lacking = [*reasons(cell, away), *response.lacking]
+        if response.draws:
+            lacking.append(f"who answers in time is counted in {response.draws:,} draws")
+        has_deadline = getattr(network.exchange, "deadline", None) is not None
+        if has_deadline and cell.scenario.privacy.allocation.kind != "horizon":
+            lacking.append("answers after the deadline count as given")
+        if not response.known:
+            lacking.append(UNKNOWN)
+        model = model_of(cell)
+        return cls(cell, model, response.heard, response.used, cell.weighting, tuple(lacking))
+
+    @property
+    def answers(self) -> int:
+        """See `Setting.answers`."""
+        return self.horizon - 1
+
+    @property
+    def parameter(self) -> str:
+        """See `Setting.parameter`."""
+        return "c1" if self.cell.method.averages else "rho"
+
+    @property
+    def _step(self) -> float:
+        return float(getattr(self.cell.scenario.learning.algorithm, self.parameter))
+
+    def walk(self, factor: float = 1.0) -> RoundsWalk:
+        """See `Setting.walk`."""
+        algorithm = rounds.algorithm_of(self.cell.scenario)
+        walk = RoundsWalk(
+            self.model,
+            factor * self._step,
+            self.horizon,
+            self.cell.method.averages,
+            algorithm.form,
+            self.frequencies * self.arrival,
+            # Estimated frequencies tend to the known ones.
+            "known" if algorithm.reweight == "estimated" else algorithm.reweight,
+        )
+        try:
+            _ = walk.noiseless
+        except FloatingPointError:
+            raise SimulationError(unstable(self.parameter)) from None
+        return walk
+
+    def leaves_the_box(self, variances: np.ndarray) -> bool:
+        """See `Setting.leaves_the_box`: in the flattest direction."""
+        cell, problem = self.cell, self.cell.problem
+        if not cell.method.projects or not variances.any():
+            return False
+        of_noise = (problem.shares**2 * variances).sum()
+        curvature = 2 * float(np.linalg.eigvalsh(self.model.hessian)[0])
+        # θ moves by (1 − s_k·H)z and noise of variance of_noise·s_k²: the recursion of the flattest direction.
+        spread = largest = 0.0
+        for step in cell.method.steps:
+            spread = (1 - step * curvature) ** 2 * spread + step**2 * of_noise
+            largest = max(largest, spread)
+        room = problem.theta_max - np.abs(problem.optimum).max()
+        return bool(INSIDE * np.sqrt(largest) > room)
+
+    def choices(self, horizons: list[int], plans: Plans) -> Iterator[Choice]:
+        """See `Setting.choices`.
+
+        Steps depend on the horizon as well, so each pair has a run of its own. `STEEPNESS` is the first step times the
+        largest curvature, and in Algorithm 1 times the condition number as well, since its steps fall as 1/k.
+        """
+        curvatures = 2 * np.linalg.eigvalsh(self.model.hessian)
+        spread = 1.0 if self.cell.method.averages else curvatures[-1] / curvatures[0]
+        for T in horizons:
+            other = self.with_plan(horizon=T)
+            planned = list(plans(T))
+            for h in STEEPNESS * spread:
+                factor = float(h / curvatures[-1] / other.cell.method.steps[0])
+                try:
+                    walked = other.walk(factor)
+                except SimulationError:
+                    continue
+                for allocation, variances in planned:
+                    psi = float(walked.noiseless + walked.noise(variances).sum())
+                    yield Choice(T, factor * self._step, allocation, psi)
+
+
+_BURSTS = "owners are away: their frequencies are right, but they miss rounds in a row"
