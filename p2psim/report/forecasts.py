@@ -65,13 +65,14 @@ def cell_labels(found: Sequence[CellForecast]) -> list[str]:
     ]
 
 
-def cell_notes(one: CellForecast) -> tuple[str, ...]:
+def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
     """Whether the forecast is exact, and what a run of the cell would say under its figures, as far as it is known."""
     from p2psim.privacy.releases import Violations
 
-    made, scenario = one.forecast, one.cell.scenario
-    cell = made.setting.cell
-    told = [f"Approximate: {reason}." for reason in made.approximate] or ["Exact: no approximation was made."]
+    scenario, cell = forecast.cell.scenario, forecast.forecast.setting.cell
+    told = [f"Approximate: {reason}." for reason in forecast.forecast.approximate] or [
+        "Exact: no approximation was made."
+    ]
     caveats = cell.caveats(Violations.none(len(cell.setup.plan.budget)))
     if not (cell.setup.plan.mechanism.is_private and np.isfinite(cell.setup.plan.budget).all()):
         told.append(f"{notes.FLAGS['not_private']}.")
@@ -119,10 +120,8 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
         for number, cell in enumerate(stars[:_MOST]):
             ending = f"-{number}" if len(stars) > 1 else ""
             if cell.of.noise.any():
-                figures[f"forecast-owners{ending}"] = _owners(cell)
-                figures[f"forecast-partners{ending}"] = _partners(cell)
-                figures[f"forecast-surface{ending}"] = _surface(cell)
-                figures[f"forecast-alone{ending}"] = _alone(cell)
+                draw = {"owners": _owners, "partners": _partners, "surface": _surface, "alone": _alone}
+                figures |= {f"forecast-{name}{ending}": figure(cell) for name, figure in draw.items()}
         if any(cell.of.noise.any() for cell in stars):
             figures["forecast-budgets"] = _budgets(stars)
         for metric in dict.fromkeys(cell.of.metric for cell in graphs):
@@ -140,6 +139,16 @@ def _canvas() -> tuple[Any, Figure, Axes]:
 
     figure = style.new_figure()
     return style, figure, figure.subplots()
+
+
+def _finished(figure: Figure, axes: Axes, title: str, remarks: Sequence[str]) -> Figure:
+    """The figure with title, legend and footnote."""
+    from p2psim.report import style
+
+    style.add_title(axes, title)
+    style.add_legend(figure, axes)
+    style.add_footnote(figure, remarks)
+    return figure
 
 
 def _run(cells: Sequence[DrawnForecast]) -> Figure:
@@ -175,14 +184,12 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
         ylabel="expected ψ (dimensionless)" if of_learner else style.metric_label(metric),
         yscale="log",
     )
-    style.add_title(axes, f"Expected {metric.replace('_', ' ')} along the run")
-    style.add_legend(figure, axes)
     remark = f"Thick: {'E[ψ]' if of_learner else 'what is expected'}"
     remark += "; thin: without noise." if first.noiseless is not None else "."
     if any(cell.of.calibration is not None for cell in shown):
         remark += " Points: pilots, ± 2 standard errors."
-    style.add_footnote(figure, [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)])
-    return figure
+    title = f"Expected {metric.replace('_', ' ')} along the run"
+    return _finished(figure, axes, title, [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)])
 
 
 def _owners(cell: DrawnForecast) -> Figure:
@@ -217,11 +224,9 @@ def _partners(cell: DrawnForecast) -> Figure:
     axes.axhline(cell.of.alike.alone, color="black", linestyle=":", label="alone, without noise")
     axes.set(xlabel="owners N, all alike", ylabel="expected ψ (dimensionless)", yscale="log")
     style.log_ticks(axes)
-    style.add_title(axes, f"Does it pay to join?{notes.of(cell.label)}")
-    style.add_legend(figure, axes)
     remark = "E[ψ] at the end of N owners like the average one; dotted: mean ψ of the optimum of one's own records."
-    style.add_footnote(figure, [remark, *cell.notes])
-    return figure
+    title, remarks = f"Does it pay to join?{notes.of(cell.label)}", [remark, *cell.notes]
+    return _finished(figure, axes, title, remarks)
 
 
 def _surface(cell: DrawnForecast) -> Figure:
@@ -272,11 +277,9 @@ def _alone(cell: DrawnForecast) -> Figure:
             axes.axhline(psi, color=look["color"], linestyle=look["linestyle"], label=label)
     axes.set(xlabel="records of the owner (number)", ylabel="ψ (dimensionless)", yscale="log")
     style.log_ticks(axes)
-    style.add_title(axes, f"Who gains: owners above a line{notes.of(cell.label)}")
-    style.add_legend(figure, axes)
     remark = "Point: ψ of the optimum of an owner's own records, without noise. Line: E[ψ] of all owners at the end"
-    style.add_footnote(figure, [f"{remark}; all budgets are multiplied alike.", *cell.notes])
-    return figure
+    title = f"Who gains: owners above a line{notes.of(cell.label)}"
+    return _finished(figure, axes, title, [f"{remark}; all budgets are multiplied alike.", *cell.notes])
 
 
 def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
@@ -301,12 +304,12 @@ def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
         yscale="log",
     )
     style.log_ticks(axes)
-    style.add_title(axes, "From which budget on it pays")
-    style.add_legend(figure, axes)
     remark = "Line: E[ψ] of all owners at the end. Dotted, in its colour: ψ of the optimum of the first owner's records"
     more = sum(bool(cell.of.noise.any()) for cell in cells) - len(noisy)
-    style.add_footnote(figure, [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)])
-    return figure
+    title = "From which budget on it pays"
+    return _finished(
+        figure, axes, title, [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)]
+    )
 
 
 def _agents(cell: DrawnForecast) -> Figure:
@@ -325,10 +328,10 @@ def _agents(cell: DrawnForecast) -> Figure:
         xscale="log",
         yscale="log",
     )
-    style.add_title(axes, f"Who comes closer to its optimum by joining: below the line{notes.of(cell.label)}")
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, ["The area of a circle grows with the agent's records.", *cell.notes])
-    return figure
+    title = f"Who comes closer to its optimum by joining: below the line{notes.of(cell.label)}"
+    return _finished(
+        figure, axes, title, ["The area of a circle grows with the agent's records.", *cell.notes]
+    )
 
 
 def budget(epsilon: float) -> str:

@@ -43,7 +43,7 @@ def test_coalitions_keep_the_largest_h(game):
 
     for coalition in (3, 5, 6):
         among = game.setting.among(np.flatnonzero([coalition >> i & 1 for i in range(3)]))
-        assert steepest(among, game._factor(among)) == pytest.approx(steepest(game.setting, 1.0))
+        assert steepest(among, among.factor_among(game.setting)) == pytest.approx(steepest(game.setting, 1.0))
 
 
 def test_shapley_values_share_what_all_are_worth(game):

@@ -159,7 +159,7 @@ def test_the_best_choice_reaches_what_it_promises(changes, workspace):
         key, _, number = value.partition("=")
         written[key] = float(number)
     allocation = scenario({**ROUNDS, "privacy.allocation": written}).privacy.allocation
-    again = made(changed(one, choice.horizon, choice.rho, choice.c1, allocation), workspace)
+    again = made(changed(one, allocation, horizon=choice.horizon, rho=choice.rho, c1=choice.c1), workspace)
     assert again.psi == pytest.approx(choice.psi, rel=1e-9)
     assert choice.psi < found.psi
 

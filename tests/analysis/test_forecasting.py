@@ -235,7 +235,7 @@ def test_the_best_choice_reaches_what_it_promises(workspace):
     written = scenario(
         {**LINEAR, "privacy.allocation": {"kind": kind, key: float(number)}}
     ).privacy.allocation
-    again = made(changed(one, choice.horizon, choice.rho, allocation=written), workspace)
+    again = made(changed(one, written, horizon=choice.horizon, rho=choice.rho), workspace)
     assert again.psi == pytest.approx(choice.psi, rel=1e-9)
     assert choice.psi < found.psi
 
