@@ -93,17 +93,17 @@ def check_exchange(part: Exchange) -> Iterator[str]:
         except P2PSimError as error:
             yield f"with all messages lost: {error}"
             continue
-        if bool(commits) == part.needs_delivery(updates):
-            said = part.needs_delivery(updates)
-            yield f"needs_delivery({updates!r}) is {said}, and {commits} commits are made without a delivery"
+        needs_delivery = part.needs_delivery(updates)
+        if bool(commits) == needs_delivery:
+            yield f"needs_delivery({updates!r}) is {needs_delivery}, and {commits} commits are made without a delivery"
     try:
         events = _play(_network(part))
     except P2PSimError:
         return  # named above
     if not (events["kind"] == COMMIT).any():
         yield f"no commit is made within {TIME:g} clock periods"
-    told = events[(events["kind"] == SEND) & (events["agent"] >= 0) & (events["release"] >= 0)]
-    if not part.needs_learner and told.size and (told["peer"] == NEIGHBOURS).all() != part.sends_to_all:
+    sent = events[(events["kind"] == SEND) & (events["agent"] >= 0) & (events["release"] >= 0)]
+    if not part.needs_learner and sent.size and (sent["peer"] == NEIGHBOURS).all() != part.sends_to_all:
         yield f"sends_to_all is {part.sends_to_all}, and releases are sent to {'one' if part.sends_to_all else 'all'}"
     rounds = events[(events["kind"] == COMMIT) & (events["agent"] < 0)]
     if part.needs_learner and rounds.size and (rounds["peer"] == NEIGHBOURS).all() != part.in_rounds:
@@ -159,12 +159,12 @@ def check_availability(part: Availability) -> Iterator[str]:
     if ((known < 0) | (known > 1)).any():
         yield f"shares must be {AGENTS} numbers between 0 and 1, or NaN; got {shares}"
     network = _network(exchange, Channel(latency=0.2), part)
-    found = list(_runs("delays", network))
-    if found and exchange.kind == "broadcast":
+    faults = list(_runs("delays", network))
+    if faults and exchange.kind == "broadcast":
         network = _network(Request(), Channel(latency=0.2), part)
-        found = list(_runs("delays", network)) and found
-    yield from found
-    if found:
+        faults = list(_runs("delays", network)) and faults
+    yield from faults
+    if faults:
         return
     events, always = _play(network), _play(_network(network.exchange, network.channel))
     if not part.has_spans and (events["kind"] == LEAVE).any():

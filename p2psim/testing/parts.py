@@ -88,10 +88,11 @@ def _compiled(
     except P2PSimError as error:
         yield f"{error}"
         return
-    found_values, found_slopes = _evaluate(form, z, y)
-    for name, found, expected in (("value", found_values, values), ("slope", found_slopes, slopes)):
-        if not np.allclose(found, expected, rtol=1e-9, atol=1e-12):
-            worst = np.abs(found - expected).max()
+    for name, compiled, expected in zip(
+        ("value", "slope"), _evaluate(form, z, y), (values, slopes), strict=True
+    ):
+        if not np.allclose(compiled, expected, rtol=1e-9, atol=1e-12):
+            worst = np.abs(compiled - expected).max()
             yield f"the compiled {name} differs from the one in NumPy by up to {worst:.2g}"
 
 
@@ -198,10 +199,10 @@ def check_accountant(part: Accountant) -> Iterator[str]:
     for noise in (LAPLACE, GAUSSIAN, PURE, DISCRETE_LAPLACE):
         if not part.supports(noise):
             continue
-        one, two = Charges.of(noise, [0.3], [10]), Charges.of(noise, [0.3], [20])
+        ten, twenty = Charges.of(noise, [0.3], [10]), Charges.of(noise, [0.3], [20])
         last = np.inf
         for delta in (1e-9, 1e-5, 1e-2):
-            epsilon, more = float(part.epsilon(one, delta)[0]), float(part.epsilon(two, delta)[0])
+            epsilon, more = float(part.epsilon(ten, delta)[0]), float(part.epsilon(twenty, delta)[0])
             if epsilon > last:
                 yield f"of {noise.name} noise ε grows with δ"
             if more < epsilon:
@@ -211,7 +212,7 @@ def check_accountant(part: Accountant) -> Iterator[str]:
                 noise.delta(np.array(0.3), np.array(epsilon))
             ):
                 yield f"of {noise.name} noise 10 releases have a smaller δ at ε = {epsilon:g} than one has"
-            if np.isfinite(epsilon) and not 0 <= float(part.delta(one, epsilon)[0]) <= 1:
+            if np.isfinite(epsilon) and not 0 <= float(part.delta(ten, epsilon)[0]) <= 1:
                 yield f"of {noise.name} noise δ is no probability"
 
 
@@ -304,35 +305,28 @@ def _faults(links: Graph, number: int) -> Iterator[str]:
     if links.agents != number:
         yield f"the graph has {links.agents} agents, and {number} were asked for"
         return
-    row = np.repeat(np.arange(number), np.diff(links.indptr))
-    pairs = set(zip(row.tolist(), links.indices.tolist(), strict=True))
-    if (
-        links.indptr[0] != 0
-        or links.indptr[-1] != links.indices.size
-        or links.weights.size != links.indices.size
-    ):
+    if links.indptr[0] != 0 or not links.indptr[-1] == links.indices.size == links.weights.size:
         yield "indptr, indices and weights do not belong together"
         return
-    if any(a == b for a, b in pairs):
-        yield "an agent is linked with itself"
-    if len(pairs) != row.size:
-        yield "two agents are linked twice"
-    if any((b, a) not in pairs for a, b in pairs):
-        yield "a link goes one way only"
-    if any(np.any(np.diff(links.of(agent)) <= 0) for agent in range(number)):
-        yield "the neighbours of an agent are not in rising order"
-    weights = dict(
-        zip(zip(row.tolist(), links.indices.tolist(), strict=True), links.weights.tolist(), strict=True)
-    )
-    if not all(np.isfinite(weight) and weight > 0 for weight in weights.values()):
-        yield "a weight is not a positive number"
-    if any(weights.get((b, a), weight) != weight for (a, b), weight in weights.items()):
-        yield "a link has another weight in the other direction"
+    agents = np.repeat(np.arange(number), np.diff(links.indptr))
+    pairs = list(zip(agents.tolist(), links.indices.tolist(), strict=True))
+    weights = dict(zip(pairs, links.weights.tolist(), strict=True))
+    faults = {
+        "an agent is linked with itself": any(a == b for a, b in pairs),
+        "two agents are linked twice": len(weights) != len(pairs),
+        "a link goes one way only": any((b, a) not in weights for a, b in pairs),
+        "the neighbours of an agent are not in rising order": any(
+            np.any(np.diff(links.of(agent)) <= 0) for agent in range(number)
+        ),
+        "a weight is not a positive number": not all(np.isfinite(w) and w > 0 for w in weights.values()),
+        "a link has another weight in the other direction": any(
+            weights.get((b, a), weight) != weight for (a, b), weight in weights.items()
+        ),
+    }
+    yield from (fault for fault, holds in faults.items() if holds)
 
 
 def _same(a: Graph, b: Graph) -> bool:
-    return (
-        np.array_equal(a.indptr, b.indptr)
-        and np.array_equal(a.indices, b.indices)
-        and np.array_equal(a.weights, b.weights)
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("indptr", "indices", "weights")
     )
