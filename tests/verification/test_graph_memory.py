@@ -16,10 +16,10 @@ pytestmark = pytest.mark.verification
 EDGE = {"kind": "gossip", "mode": "edge"}
 #: Algorithm, exchange, and commits of the shorter run: enough for all buffers to have their size.
 CASES = {
-    "descent, broadcast": ({"kind": "coordinate-descent"}, "broadcast", 8_000),
-    "descent, push-pull": ({"kind": "coordinate-descent"}, {"kind": "gossip", "mode": "push-pull"}, 8_000),
-    "propagation, pull": ({"kind": "model-propagation"}, {"kind": "gossip", "mode": "pull"}, 3_500),
-    "admm": ({"kind": "gossip-admm", "inner": 1}, EDGE, 3_000),
+    "descent, broadcast": ({"kind": "coordinate-descent"}, "broadcast", 16_000),
+    "descent, push-pull": ({"kind": "coordinate-descent"}, {"kind": "gossip", "mode": "push-pull"}, 16_000),
+    "propagation, pull": ({"kind": "model-propagation"}, {"kind": "gossip", "mode": "pull"}, 7_000),
+    "admm": ({"kind": "gossip-admm", "inner": 1}, EDGE, 6_000),
 }
 
 
