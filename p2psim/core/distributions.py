@@ -170,13 +170,11 @@ class Distribution(OneOf):
     def _exactly_one(self) -> Self:
         given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(
-                f"give exactly one of {', '.join(type(self).model_fields)}; got {given or 'none'}"
-            )
-        if self.uniform is not None and self.uniform[0] > self.uniform[1]:
-            raise ValueError(
-                f"uniform: the lower end {self.uniform[0]} is above the upper end {self.uniform[1]}"
-            )
+            known = ", ".join(type(self).model_fields)
+            raise ValueError(f"give exactly one of {known}; got {given or 'none'}")
+        low, high = self.uniform or (0.0, 0.0)
+        if low > high:
+            raise ValueError(f"uniform: the lower end {low} is above the upper end {high}")
         return self
 
     @property

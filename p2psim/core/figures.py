@@ -192,10 +192,7 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "targets": (
         "share of the replicas that have reached a target",
         "metric and target",
-        {
-            "keys": frozenset({"target"}),
-            "requires": {"target": "", "metric": "what is to reach the target"},
-        },
+        {"keys": frozenset({"target"}), "requires": {"target": "", "metric": "what is to reach the target"}},
     ),
     "paired": (
         "differences of all cells from a reference cell, paired by replica",
@@ -225,18 +222,10 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 
-#: Modules of figures whose name is not that of their own.
-_HOMES = {
-    "agents": "bands",
-    "collaboration": "alone",
-    "curves": "bands",
-    "epsilon": "power",
-    "fitness": "bands",
-    "groups": "bands",
-    "load": "network",
-    "paired": "finals",
-    "size": "power",
-}
+#: Modules of the figures that have none of their name.
+_HOMES = dict.fromkeys(("agents", "curves", "fitness", "groups"), "bands")
+_HOMES |= dict.fromkeys(("epsilon", "size"), "power")
+_HOMES |= {"collaboration": "alone", "load": "network", "paired": "finals"}
 
 
 def _figure(name: str) -> type[Figure]:
@@ -247,15 +236,8 @@ def _figure(name: str) -> type[Figure]:
 
     meaning, needs, facts = _OWN[name]
     keys = {key for key, names in (("quantile", WITH_QUANTILES), ("log", WITH_LOG)) if name in names}
-    known = {
-        "name": name,
-        "__doc__": meaning,
-        "meaning": meaning,
-        "needs": needs,
-        "along_the_run": name in ALONG_THE_RUN,
-        "against_a_key": name in AGAINST_A_KEY,
-        "draw": staticmethod(draw),
-    }
+    known = {"name": name, "__doc__": meaning, "meaning": meaning, "needs": needs, "draw": staticmethod(draw)}
+    known |= {"along_the_run": name in ALONG_THE_RUN, "against_a_key": name in AGAINST_A_KEY}
     return type(name, (Figure,), known | facts | {"keys": facts.get("keys", frozenset()) | keys})
 
 

@@ -6,7 +6,7 @@ so that adding a component takes one new file and one line.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -57,30 +57,12 @@ Few = Annotated[int, Field(ge=1, le=INT32)]
 Whole = Annotated[int, Field(ge=-INT64, le=INT64)]
 
 
-def _expand_name(value: Any) -> Any:
-    """``poll`` means ``{kind: poll}``."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 #: Put in the metadata of a union of parts, so that a bare name stands for the part with its defaults.
-BY_NAME = BeforeValidator(_expand_name)
-
-
-def _expand_single(value: Any) -> Any:
-    """One entry means a list of it."""
-    return [value] if isinstance(value, str | dict | BaseModel) else value
-
-
+BY_NAME = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
 #: Put in the metadata of a list of names or parts, so that a single one needs no list.
-AS_LIST = BeforeValidator(_expand_single)
-
-
-def _immutable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
+AS_LIST = BeforeValidator(lambda value: [value] if isinstance(value, str | dict | BaseModel) else value)
 #: Put in the metadata of a tuple, which a scenario writes as a list.
-AS_TUPLE = BeforeValidator(_immutable)
+AS_TUPLE = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 
 
 def _text_keys(value: Any) -> Any:
@@ -100,21 +82,19 @@ def _scalar_or_mapping(value: Any) -> str:
 NUMBER_OR_MAPPING = Discriminator(_scalar_or_mapping)
 
 
+_Number = TypeVar("_Number")
 _Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
+_PerAgent = Annotated[
+    Annotated[_Number, Tag("number")] | Annotated[dict[str, _Number], Tag("mapping")],
+    NUMBER_OR_MAPPING,
+    BeforeValidator(_text_keys),
+]
 
 #: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.
-PerAgent = Annotated[
-    Annotated[_Unbounded, Tag("number")] | Annotated[dict[str, _Unbounded], Tag("mapping")],
-    NUMBER_OR_MAPPING,
-    BeforeValidator(_text_keys),
-]
+PerAgent = _PerAgent[_Unbounded]
 
 #: A number from 0 to 1 for all agents, or a mapping from agent (index or label) or group to one.
-SharePerAgent = Annotated[
-    Annotated[Fraction, Tag("number")] | Annotated[dict[str, Fraction], Tag("mapping")],
-    NUMBER_OR_MAPPING,
-    BeforeValidator(_text_keys),
-]
+SharePerAgent = _PerAgent[Fraction]
 
 
 def per_agent(

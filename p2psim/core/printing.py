@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 #: Rows of a table that a person is shown.
 MOST_ROWS = 40
@@ -29,13 +29,9 @@ def plain(value: Any) -> Any:
 
 def show(value: Any) -> str:
     """A table's entry: four significant digits of a number, nothing for nothing."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def counted(number: int, what: str) -> str:
@@ -102,8 +98,9 @@ def _print_ruled(
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for i in kept:
         least = max(len(line[i]) for line in lines) if numeric[i] else 1
-        align: Literal["right", "left"] = "right" if numeric[i] else "left"
-        table.add_column(Text(head[i]), justify=align, overflow="fold", min_width=least)
+        table.add_column(
+            Text(head[i]), justify="right" if numeric[i] else "left", overflow="fold", min_width=least
+        )
     for line in lines:
         table.add_row(*(Text(line[i]) for i in kept))
     if title:

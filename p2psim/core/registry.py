@@ -13,7 +13,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, TypeVar, Union
@@ -75,14 +75,12 @@ def register(part: _T) -> _T:
         If it is no part, has no name, lacks what its base class wants of it, or a part of this kind and name exists.
     """
     kind, name = kind_of(part), name_of(part)
-    known = _PARTS[kind].get(name)
+    known, what = _PARTS[kind].get(name), f"the {kind} {name!r} of {package_of(part)}"
     if known is not None and not _same(known, part):
-        mine, other = package_of(part), package_of(known)
-        raise InputError(
-            f"the {kind} {name!r} of {mine} cannot be registered: {other} has one of this name; call it otherwise"
-        )
+        other = package_of(known)
+        raise InputError(f"{what} cannot be registered: {other} has one of this name; call it otherwise")
     if lacking := _lacking(part if isinstance(part, type) else type(part)):
-        raise InputError(f"the {kind} {name!r} of {package_of(part)} lacks {', '.join(lacking)}")
+        raise InputError(f"{what} lacks {', '.join(lacking)}")
     with registering():
         _PARTS[kind][name] = part
     return part
@@ -141,15 +139,14 @@ def parts(kind: str) -> Mapping[str, Any]:
 
 def modules() -> list[str]:
     """Modules from outside p2psim that have registered parts."""
-    names = (_module(part) for named in _PARTS.values() for part in named.values())
-    return list(dict.fromkeys(module for module in names if module.partition(".")[0] != "p2psim"))
+    others = (part for named in _PARTS.values() for part in named.values() if package_of(part) != "p2psim")
+    return list(dict.fromkeys(map(_module, others)))
 
 
 def place_of(part: Any) -> str | None:
     """``module:OBJECT`` of a part from outside p2psim; None of one of its own."""
-    module = _module(part)
     name = getattr(part, "__qualname__", type(part).__qualname__)
-    return None if module.partition(".")[0] == "p2psim" else f"{module}:{name}"
+    return None if package_of(part) == "p2psim" else f"{_module(part)}:{name}"
 
 
 def kind_of(part: Any) -> str:
@@ -262,17 +259,12 @@ def load_parts(*names: str) -> None:
 
 def loaded() -> tuple[str, ...]:
     """Names of the modules that have been let in or have registered parts; other processes load them by these."""
-    return tuple(dict.fromkeys([*_LOADED, *_registered()]))
-
-
-def _registered() -> list[str]:
-    """Modules that have registered parts and were not let in by name; not the main script, which is no module."""
-    return [
-        module
-        for module in modules()
-        if module not in ("__main__", "__mp_main__")
-        and not any(f"{module}.".startswith(f"{name}.") for name in _LOADED)
-    ]
+    # The main script is no module, and those inside of modules that have been let in come with them.
+    registered = (module for module in modules() if module not in ("__main__", "__mp_main__"))
+    return (
+        *_LOADED,
+        *(module for module in registered if not any(_belongs(module, name) for name in _LOADED)),
+    )
 
 
 def missing_of(made_by: Mapping[str, Any]) -> list[str]:
@@ -294,15 +286,16 @@ def origins(used: Iterable[str]) -> dict[str, dict[str, Any]]:
         By module: ``package`` and ``version`` where it belongs to an installed package, ``sha256`` of its file, and
         ``used``, the parts of it that the study uses.
     """
-    modules_in = loaded()
-    named = sorted(set(used)) if modules_in else []
+    let_in = loaded()
+    named = sorted(set(used)) if let_in else []
     return {
         module: {**_origin(module), "used": [name for name in named if _belongs(name, module)]}
-        for module in modules_in
+        for module in let_in
     }
 
 
 def _belongs(name: str, module: str) -> bool:
+    """Whether a module, or ``module:OBJECT``, is a module or inside of it."""
     return f"{name.partition(':')[0]}.".startswith(f"{module}.")
 
 
@@ -322,11 +315,8 @@ def version_of(module: str) -> tuple[str | None, str | None]:
 @cache
 def failures() -> tuple[str, ...]:
     """Load what installed packages declare, once; returns why modules could not be imported."""
-    # Here and not above: most studies name no such part.
-    from importlib.metadata import entry_points
-
     messages = []
-    for point in entry_points(group=GROUP):
+    for point in metadata.entry_points(group=GROUP):
         try:
             load_parts(point.module)
         except InputError as error:
@@ -348,8 +338,6 @@ def _imported(name: str) -> ModuleType:
 
 
 def _origin(name: str) -> dict[str, str | None]:
-    from importlib import metadata
-
     packages = _packages(tuple(sys.path)).get(name.partition(".")[0], [])
     package = packages[0] if packages else None
     file = getattr(sys.modules[name], "__file__", None)
@@ -363,6 +351,4 @@ def _origin(name: str) -> dict[str, str | None]:
 @lru_cache(maxsize=1)
 def _packages(path: tuple[str, ...]) -> Mapping[str, list[str]]:
     """Packages on ``path``, which is `sys.path`, by the modules they install: all their lists of files are read."""
-    from importlib import metadata
-
     return metadata.packages_distributions()

@@ -15,6 +15,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -111,11 +112,8 @@ def shown(value: object, most: int = 40) -> str:
 
 def opened(place: Path) -> IO[bytes]:
     """Open a file, decompressed if its name ends in .gz, .bz2, .xz or .zip (a single file inside)."""
-    return _OPENERS.get(place.suffix.lower(), _plain)(place)
-
-
-def _plain(place: Path) -> IO[bytes]:
-    return place.open("rb")
+    stream: IO[bytes] = _OPENERS.get(place.suffix.lower(), partial(open, mode="rb"))(place)
+    return stream
 
 
 def _member(place: Path) -> IO[bytes]:
@@ -126,12 +124,8 @@ def _member(place: Path) -> IO[bytes]:
     return archive.open(names[0])
 
 
-_OPENERS: dict[str, Callable[[Any], Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zip": _member,
-}
+_OPENERS: dict[str, Callable[[Any], Any]]
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zip": _member}
 
 
 def lines_of(place: Path, key: str, delimiter: str = ",", skip: int = 0) -> Iterator[tuple[int, list[str]]]:
@@ -213,8 +207,7 @@ def refuse_repeated(names: Sequence[str], key: str, place: object) -> None:
     ------
     MeaningError
     """
-    again = repeated(names)
-    if again is not None:
+    if (again := repeated(names)) is not None:
         raise MeaningError(key, f"{place}: two columns are called {names[again]!r}")
 
 
@@ -259,8 +252,7 @@ def matrix_of(place: Path, key: str) -> "np.ndarray":
     import numpy as np
 
     rows = rows_of(place, key)
-    first = next(rows, None)
-    if first is None:
+    if (first := next(rows, None)) is None:
         raise MeaningError(key, f"{place} is empty")
     numbers = []
     for line, cells in as_wide(itertools.chain([first], rows), len(first[1]), place, key):

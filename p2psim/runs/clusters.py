@@ -79,19 +79,14 @@ def _work_remotely(
         mine = _versions(options.parts)
     except InputError as error:
         return BatchResult(None, stopped=SimulationError(f"worker {platform.node()}: {error}"))
-    others = [
-        f"{name} {version} there, {parent.get(name)} here"
-        for name, version in mine.items()
-        if parent.get(name) != version
-    ]
-    if others:
-        said = f"worker {platform.node()} has other versions: {', '.join(others)}; install the same ones"
-        return BatchResult(None, stopped=SimulationError(said))
+    differ = [name for name in mine if parent.get(name) != mine[name]]
+    if differ:
+        others = ", ".join(f"{name} {mine[name]} there, {parent.get(name)} here" for name in differ)
+        message = f"worker {platform.node()} has other versions: {others}; install the same ones"
+        return BatchResult(None, stopped=SimulationError(message))
     if other := differing(kernels):
-        said = (
-            f"part of the results was made by workers with other arithmetic, and differs by rounding: {other}"
-        )
-        options = replace(options, warnings=(said,))
+        message = "part of the results was made by workers with other arithmetic, and differs by rounding"
+        options = replace(options, warnings=(f"{message}: {other}",))
     result = run_batch(cells, items, _workspace(study), options, prepare=True)
     return replace(result, worker=f"{platform.node()}:{result.worker}")
 

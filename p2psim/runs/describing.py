@@ -162,9 +162,8 @@ def describe_failures(
     ordered = sorted(failed.items(), key=lambda entry: (numbers[entry[0][0]].index, entry[0][1]))
     for (content, replica), text in ordered[:most]:
         cell = numbers[content]
-        swept = key_values(cell.swept)
-        last = text.strip().splitlines()[-1]
-        lines.append(f"  cell {cell.index}{f' ({swept})' if swept else ''}, replica {replica}: {last}")
+        swept = f" ({key_values(cell.swept)})" if cell.swept else ""
+        lines.append(f"  cell {cell.index}{swept}, replica {replica}: {text.strip().splitlines()[-1]}")
         alone = f"--cell {cell.index} --replica {replica}"
         lines.append(f"    alone: p2psim run {folder / store.SCENARIO} --out {folder} {alone}")
     if len(failed) > most:
@@ -212,9 +211,9 @@ def _leaves(tree: Any, free: tuple[str, ...], key: str = "") -> Iterator[tuple[s
         return
     if not isinstance(tree, dict) or not tree:
         yield key, tree
-        return
-    for name, value in tree.items():
-        yield from _leaves(value, free, f"{key}.{name}".removeprefix("."))
+    else:
+        for name, value in tree.items():
+            yield from _leaves(value, free, f"{key}.{name}".removeprefix("."))
 
 
 def _shown(values: dict[str, Any], key: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from p2psim.core.errors import InputError
 from p2psim.core.options import Index, Options
 from p2psim.runs.parts import tables_of
-from p2psim.runs.tables import rank
+from p2psim.runs.tables import SWEPT_TABLES, rank
 from p2psim.scenario.cells import cells
 from p2psim.scenario.faults import given
 from p2psim.simulation import simulate as simulation
@@ -123,8 +123,8 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     ...         "regularizer": {"l2": 0.01},
     ...     },
     ... )
-    >>> one = p2psim.simulate(scenario)
-    >>> int((one.events["kind"] == "commit").sum()), len(one.ledger)
+    >>> simulated = p2psim.simulate(scenario)
+    >>> int((simulated.events["kind"] == "commit").sum()), len(simulated.ledger)
     (40, 3)
     """
     from threadpoolctl import threadpool_limits
@@ -138,27 +138,14 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     # BLAS sums in an order that depends on its number of threads: one, as in a run.
     with threadpool_limits(limits=1):
         outcome = simulation.simulate(whole, chosen.replica, _workspace())
-    assert outcome.noise is not None
     tables = {}
     for name, pieces in tables_of([outcome]).items():
         table = pieces[0].to_pandas()
         where: dict[str, Any] = {"cell": chosen.cell, "replica": chosen.replica}
-        if name in ("metrics", "ledger"):
+        if name in SWEPT_TABLES:
             where = which.swept | where
         columns = sorted(table, key=partial(rank, name)) if name in ("ledger", "agents") else list(table)
         tables[name] = table.assign(**where)[[*where, *columns]]
-    metrics = tables["metrics"].astype({"agent": "Int32"})
-    return Simulation(
-        which.scenario,
-        chosen.cell,
-        chosen.replica,
-        which.swept,
-        outcome.ended,
-        metrics,
-        tables["ledger"],
-        tables["agents"],
-        tables["events"],
-        outcome.noise,
-        outcome.models,
-        outcome.warnings,
-    )
+    tables["metrics"] = tables["metrics"].astype({"agent": "Int32"})
+    results = {name: getattr(outcome, name) for name in ("ended", "noise", "models", "warnings")}
+    return Simulation(which.scenario, chosen.cell, chosen.replica, which.swept, **tables, **results)

@@ -395,6 +395,5 @@ def _meant(folder: Path) -> str:
         beside = [entry.name for entry in folder.parent.iterdir() if (entry / manifests.NAME).is_file()]
     except OSError:
         return ""
-    return "".join(
-        f"; did you mean {folder.parent / name}?" for name in get_close_matches(folder.name, beside, 1)
-    )
+    meant = get_close_matches(folder.name, beside, 1)
+    return "".join(f"; did you mean {folder.parent / name}?" for name in meant)

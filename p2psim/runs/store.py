@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,15 +124,14 @@ def lock(folder: Path) -> Iterator[None]:
             f"{folder}: cannot be written to ({error.strerror}); choose another --out"
         ) from None
     with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FolderError(
-                f"{folder}: another run is writing into it; wait for it, or choose another --out"
-            ) from None
-        except OSError:
-            # The file system has no locks: better to run without than not to run.
-            pass
+        # A file system may have no locks: better to run without than not to run.
+        with contextlib.suppress(OSError):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(
+                    f"{folder}: another run is writing into it; wait for it, or choose another --out"
+                ) from None
         yield
 
 
@@ -231,9 +231,8 @@ class Content:
     def warnings(self) -> dict[str, Warned]:
         """All warnings, with counts and cells."""
         total = dict(self.manifest.warnings)
-        for part in self.parts:
-            for message, warned in part.warnings.items():
-                total[message] = total[message] + warned if message in total else warned
+        for message, warned in chain.from_iterable(part.warnings.items() for part in self.parts):
+            total[message] = total[message] + warned if message in total else warned
         return total
 
 
@@ -312,10 +311,8 @@ def add_part(
                 write_archive(stream, sorted(arrays(problem).items()))
     cell, replica = part.runs[0]
     name = f"{cell[:16]}-{replica}"
-    path, again = folder / PARTS / name, 0
-    while path.exists():
-        again += 1
-        path = folder / PARTS / f"{name}-{again}"
+    names = chain([name], (f"{name}-{again}" for again in count(1)))
+    path = next(path for path in map((folder / PARTS).joinpath, names) if not path.exists())
     files.write_directory(path, part.files)
 
 

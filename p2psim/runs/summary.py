@@ -69,15 +69,14 @@ def _privacy(ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> list[dict[
     ]
     flags = [name for name in FLAGS if name in ledger]
     rows = []
-    for number in sorted(set(ledger["cell"].tolist())):
-        group = ledger[ledger["cell"] == number]
+    for number, group in ledger.groupby("cell", sort=True):
         raised = [name for name in flags if group[name].fillna(False).astype(bool).any()]
         rows.append(
             {
                 "cell": number,
                 "epsilon spent": float(group[epsilons].max().max()) if epsilons else float("nan"),
                 "budget": float(group["budget"].max()),
-                "flags": ", ".join((*raised, *notes[number])),
+                "flags": ", ".join((*raised, *notes[group["cell"].iloc[0]])),
             }
         )
     return rows
@@ -96,11 +95,7 @@ def wide(metrics: pd.DataFrame) -> pd.DataFrame:
 
 _LATEX = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
-    | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 )
 
 
@@ -108,13 +103,10 @@ def latex(table: pd.DataFrame) -> str:
     """Write a table in LaTeX, in the style of booktabs: text to the left, numbers with four digits to the right."""
 
     def cell(value: Any) -> str:
-        if isinstance(value, float):
-            return (
-                f"{value:.4g}"
-                if np.isfinite(value)
-                else {np.inf: r"$\infty$", -np.inf: r"$-\infty$"}.get(value, "--")
-            )
-        return str(value).translate(_LATEX)
+        if not isinstance(value, float):
+            return str(value).translate(_LATEX)
+        beyond = {np.inf: r"$\infty$", -np.inf: r"$-\infty$"}
+        return f"{value:.4g}" if np.isfinite(value) else beyond.get(value, "--")
 
     columns = "".join("r" if pd.api.types.is_numeric_dtype(kind) else "l" for kind in table.dtypes)
     cells = [list(table.columns), *table.to_numpy(dtype=object).tolist()]

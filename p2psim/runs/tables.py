@@ -233,7 +233,7 @@ _LAST = {
 #: Columns of numbers that stand before the others.
 _NUMBERS = (("cell", pa.int32()), ("replica", pa.int32()))
 #: Tables that begin with the swept columns.
-_SWEPT_TABLES = ("metrics", "ledger")
+SWEPT_TABLES = ("metrics", "ledger")
 
 
 def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: Path) -> bool:
@@ -259,7 +259,7 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     if not held:
         return False
     body, dictionaries = _body(name, list({id(run.source): run.source for run, _ in held}.values()))
-    columns = _swept_columns(swept) if name in _SWEPT_TABLES else {}
+    columns = _swept_columns(swept) if name in SWEPT_TABLES else {}
     metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
     if name == "events":
         metadata[KEY.decode()] = str(FORMAT_VERSION)

@@ -11,8 +11,9 @@ of the replicas alone, so it is the same for any number of workers and after any
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from p2psim.runs.batches import BatchResult, Item
 from p2psim.scenario.record import Sequential, Until
 
 if TYPE_CHECKING:
+    from p2psim.runs.parts import RunKey
     from p2psim.runs.store import Content
     from p2psim.scenario.model import Cell, Scenario
 
@@ -60,13 +62,12 @@ class Work:
         rule = scenario.replicas
         self._rule = rule if isinstance(rule, Sequential) and only is None else None
         self.verdicts: dict[str, Verdict] = {}
-        self._values: dict[str, dict[int, float]] = {}
-        self._failed: dict[str, set[int]] = {}
+        self._values = defaultdict[str, dict[int, float]](dict)
+        self._failed = defaultdict[str, set[int]](set)
         if self._rule is not None:
             until = self._rule.until
             held = values_of_content(content, until.metric, until.model) if content is not None else {}
-            for cell, replica in self._done:
-                self._values.setdefault(cell, {})[replica] = held.get((cell, replica), math.nan)
+            self._take_in_values(self._done, held)
             self.items = self.more()
         else:
             replicas = range(rule) if isinstance(rule, int) else range(0)
@@ -86,7 +87,7 @@ class Work:
         for cell in self._grid:
             verdict = self.verdicts.get(cell.content)
             if verdict is None or not verdict.why:
-                values, failed = self._values.get(cell.content, {}), self._failed.get(cell.content, set())
+                values, failed = self._values[cell.content], self._failed[cell.content]
                 verdict = self.verdicts[cell.content] = judge(self._rule, values, failed)
             if not verdict.why:
                 missing = set(range(verdict.replicas)) - values.keys() - failed
@@ -102,11 +103,13 @@ class Work:
             return
         if result.part is not None:
             until = self._rule.until
-            held = values_of_part(result.part, until.metric, until.model)
-            for cell, replica in result.part.runs:
-                self._values.setdefault(cell, {})[replica] = held.get((cell, replica), math.nan)
+            self._take_in_values(result.part.runs, values_of_part(result.part, until.metric, until.model))
         for cell, replica in result.failed:
-            self._failed.setdefault(cell, set()).add(replica)
+            self._failed[cell].add(replica)
+
+    def _take_in_values(self, runs: Iterable[RunKey], values: Mapping[RunKey, float]) -> None:
+        for cell, replica in runs:
+            self._values[cell][replica] = values.get((cell, replica), math.nan)
 
     def stopped(self) -> dict[str, dict[str, Any]]:
         """Why each cell stopped, for the manifest; nothing where the number of replicas was given."""
@@ -117,11 +120,8 @@ class Work:
         for content, verdict in self.verdicts.items():
             reasons[content] = {"why": verdict.why, "replicas": verdict.replicas, "look": verdict.look}
             if verdict.interval is not None and verdict.interval.known:
-                reasons[content] |= {
-                    "estimate": verdict.interval.estimate,
-                    "low": verdict.interval.low,
-                    "high": verdict.interval.high,
-                    "confidence": 1 - share_of(verdict.look, error),
+                reasons[content] |= asdict(verdict.interval) | {
+                    "confidence": 1 - share_of(verdict.look, error)
                 }
         return reasons
 
