@@ -35,7 +35,7 @@ _LARGE = 600.0
 
 
 @dataclass(frozen=True)
-class Curve:
+class PrivacyProfile:
     """δ(ε) of one agent near some ε: a polygon in e^ε.
 
     Attributes
@@ -93,7 +93,7 @@ class Curve:
 
 
 #: What says nothing.
-NOTHING = Curve(np.empty(0), np.empty(0), np.empty(0), 0.0, 0.0, 1.0)
+NOTHING = PrivacyProfile(np.empty(0), np.empty(0), np.empty(0), 0.0, 0.0, 1.0)
 
 
 class Tilted:
@@ -163,7 +163,7 @@ def _normalised(exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return weights / sums, (peaks + np.log(sums))[:, 0]
 
 
-def curve(tilted: Tilted) -> Curve:
+def curve(tilted: Tilted) -> PrivacyProfile:
     """δ(ε) of the sum, in a window that holds the tilted sum; nowhere below the exact one of the discretised laws."""
     from scipy.fft import next_fast_len
 
@@ -187,7 +187,9 @@ def curve(tilted: Tilted) -> Curve:
     moved = tilted.tilt * tilted.centre * h
     cumulant = tilted.cumulant + moved + 4 * _UNIT * (tilted.rough_size + abs(moved))
     share = rounding / -np.expm1(-tilted.tilt * h)
-    return Curve((tilted.centre + steps) * h, values, np.exp(-h) * V, tilted.tilt, cumulant, lost, share)
+    return PrivacyProfile(
+        (tilted.centre + steps) * h, values, np.exp(-h) * V, tilted.tilt, cumulant, lost, share
+    )
 
 
 def _convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:

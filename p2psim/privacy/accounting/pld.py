@@ -18,7 +18,7 @@ import numpy as np
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import HIGHEST, LOWEST
-from p2psim.privacy.accounting.convolution import NOTHING, Curve, Tilted
+from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted
 from p2psim.privacy.accounting.convolution import curve as of_sum
 from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import (
@@ -112,7 +112,7 @@ def _rows(own: Charges) -> list[tuple[Noise, float]]:
     return [(own.noises[k], loss) for k, loss in zip(own.kind, own.loss.tolist(), strict=True)]
 
 
-def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | None = None) -> Curve:
+def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | None = None) -> PrivacyProfile:
     """δ(ε) around the ε at which a Rényi bound with the given objective is best.
 
     The spacing is chosen by what discretisation adds: splitting raises K by no more than λ(λ + 1)h²/8 a release, while
