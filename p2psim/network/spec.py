@@ -16,11 +16,10 @@ from p2psim.network.members import Members
 if TYPE_CHECKING:
     import simpy
 
+    from p2psim.network.simpy_engine.timers import Message
+
 #: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
 Ended = Callable[[int, int, int, int, int], None]
-
-#: A message at one receiver: sender, receiver, seq of the send, version, release, and whom to call at its end.
-HeldMessage = tuple[int, int, int, int, int, Ended, Ended]
 
 
 class Attendance(Protocol):
@@ -185,23 +184,11 @@ class RunningNetwork(Protocol):
 
     # For channels
 
-    def arrive(
-        self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
-    ) -> None:
+    def arrive(self, message: Message, receiver: int) -> None:
         """Deliver a message, hold it, or drop it if the receiver is offline."""
 
-    def fail(
-        self,
-        sender: int,
-        receiver: int,
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        outcome: int,
-    ) -> None:
+    def fail(self, message: Message, receiver: int, outcome: int) -> None:
         """Drop a message on its way to one receiver."""
 
-    def retry(self, sender: int, receiver: int, version: int, cause: int, release: int, outcome: int) -> None:
+    def retry(self, message: Message, receiver: int, outcome: int) -> None:
         """Write that a message is sent again to one receiver, and why."""

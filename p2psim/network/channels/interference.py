@@ -8,77 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from p2psim.core.events import LEARNER
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Message
+from p2psim.network.simpy_engine.timers import Message, Reception
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
 
 
-class Received(Protocol):
-    """What a receiver needs of a transmission; see `Reception`."""
-
-    sender: int
-    end: float
-    before: tuple[int, ...]
-    others: tuple[int, ...]
-
-
-class Reception:
-    """A transmission as it is received at one place.
-
-    Attributes
-    ----------
-    sender : int
-    end : float
-    before, others : tuple of int
-        Other senders, at most two of them, that were on the air when it began, and in all. Two are enough to know
-        whether there is one beside any receiver, who does not disturb itself.
-    """
-
-    __slots__ = ("before", "end", "others", "sender")
-
-    def __init__(self, sender: int):
-        self.sender = sender
-        self.end = 0.0
-        self.before: tuple[int, ...] = ()
-        self.others: tuple[int, ...] = ()
-
-
-class Transmission(Message):
-    """A message on the air, or waiting for it, which is also the event of what comes next: its beginning or its end.
-
-    Attributes
-    ----------
-    length : float
-        Airtime.
-    fates : list of (float, bool), optional
-        For each receiver: how long the message travels after its airtime, and whether it is lost on its way. None where
-        it arrives everywhere at the end of its airtime.
-    tries : int
-        How often the sender has found the medium busy.
-    slot : int
-        Number of the slot that it takes, where there are slots.
-    lane : int
-        As in `Medium.carry`.
-    start, end : float
-        When it is on the air, once it is.
-    before, others : tuple of int
-        As in `Reception`, where everybody hears the same.
-    at_places : mapping from receiver to Reception, optional
-        How it is received at each place, where that differs.
-    """
-
-    # What most transmissions leave as it is stands here: a message is made faster so.
-    tries = slot = lane = 0
-    length = start = end = 0.0
-    fates: list[tuple[float, bool]] | None = None
-    before: tuple[int, ...] = ()
-    others: tuple[int, ...] = ()
-    at_places: dict[int, Reception] | None = None
+Received = Reception | Message
 
 
 def other_than(receiver: int, senders: tuple[int, ...]) -> bool:
@@ -215,7 +155,7 @@ class Interference:
         self._capture = capture
         self._luck = Draws(world, "capture")
 
-    def begin(self, one: Transmission) -> None:
+    def begin(self, one: Message) -> None:
         """Put a transmission on the air, now."""
         if self._slotted:
             start = float(one.slot)
@@ -239,7 +179,7 @@ class Interference:
             kept = [span for span in self._own.get(one.sender, ()) if span[1] > recent]
             self._own[one.sender] = [*kept, (start, end)]
 
-    def _begin_apart(self, one: Transmission, start: float, end: float) -> None:
+    def _begin_apart(self, one: Message, start: float, end: float) -> None:
         sender, wanted = one.sender, set(one.receivers)
         made = {}
         for place in self._near(sender):
@@ -269,7 +209,7 @@ class Interference:
         """Whether everybody hears the same, so that all have heard a transmission that met no other."""
         return self._common is not None and not self._half_duplex
 
-    def hears(self, one: Transmission, receiver: int) -> bool:
+    def hears(self, one: Message, receiver: int) -> bool:
         """Whether a receiver has heard a transmission, which ends now; to be asked once."""
         if self._half_duplex and self._was_sending(receiver, one.start, one.end):
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -14,7 +14,8 @@ from p2psim.network.channels.draws import Draws
 from p2psim.network.channels.medium import Endpoint, Medium
 
 if TYPE_CHECKING:
-    from p2psim.network.spec import Ended, RunningNetwork
+    from p2psim.network.simpy_engine.timers import Message
+    from p2psim.network.spec import RunningNetwork
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -65,93 +66,55 @@ class Retransmission:
         self._world, self._limit = world, options.limit
         self._backoffs = Draws(world, "retransmit", options.backoff)
         self._loses_some = options.acknowledge > 0
-        self._acknowledge, self._luck = options.acknowledge, Draws(world, "acknowledgement")
+        self._acknowledge, self._draws = options.acknowledge, Draws(world, "acknowledgement")
         # Of messages that were sent again, by (seq, receiver): how often, and whether they have arrived.
         self._again: dict[tuple[int, int], tuple[int, bool]] = {}
         self._medium = make(self)
 
-    def carry(
-        self,
-        sender: int,
-        receivers: Sequence[int],
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        lane: int = 0,
-    ) -> None:
+    def carry(self, message: Message) -> None:
         """Send for the first time."""
-        self._medium.carry(sender, receivers, seq, version, release, heard, lost, lane)
+        self._medium.carry(message)
 
-    def arrive(
-        self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
-    ) -> None:
+    def arrive(self, message: Message, receiver: int) -> None:
         """Take in a message, once; send it again if its acknowledgement is lost."""
         if not self._world.presence.takes_in(receiver):
-            self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
+            self.fail(message, receiver, OFFLINE)
             return
-        tries, had = self._again.pop((seq, receiver), (0, False))
+        tries, had = self._again.pop((message.seq, receiver), (0, False))
         if not had:
-            self._world.arrive(sender, receiver, seq, version, release, heard, lost)
-        if self._loses_some and next(self._luck.of(sender)) < self._acknowledge and tries < self._limit:
-            self._again[seq, receiver] = tries, True
-            self._try_again(sender, receiver, seq, version, release, heard, lost, UNACKNOWLEDGED)
+            self._world.arrive(message, receiver)
+        if (
+            self._loses_some
+            and next(self._draws.of(message.sender)) < self._acknowledge
+            and tries < self._limit
+        ):
+            self._again[message.seq, receiver] = tries, True
+            self._try_again(message, receiver, UNACKNOWLEDGED)
 
-    def fail(
-        self,
-        sender: int,
-        receiver: int,
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        outcome: int,
-    ) -> None:
+    def fail(self, message: Message, receiver: int, outcome: int) -> None:
         """Send again, or give up."""
-        tries, had = self._again.get((seq, receiver), (0, False))
+        tries, had = self._again.get((message.seq, receiver), (0, False))
         if tries < self._limit:
-            self._again[seq, receiver] = tries, had
-            self._try_again(sender, receiver, seq, version, release, heard, lost, outcome)
+            self._again[message.seq, receiver] = tries, had
+            self._try_again(message, receiver, outcome)
         else:
-            self._give_up(sender, receiver, seq, version, release, heard, lost, outcome)
+            self._give_up(message, receiver, outcome)
 
-    def _try_again(
-        self,
-        sender: int,
-        receiver: int,
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        outcome: int,
-    ) -> None:
-        world = self._world
+    def _try_again(self, message: Message, receiver: int, outcome: int) -> None:
+        world, sender = self._world, message.sender
 
         def send() -> None:
             if not world.present[sender]:
-                self._give_up(sender, receiver, seq, version, release, heard, lost, outcome)
+                self._give_up(message, receiver, outcome)
                 return
-            tries, had = self._again[seq, receiver]
-            self._again[seq, receiver] = tries + 1, had
-            world.retry(sender, receiver, version, seq, release, outcome)
-            self._medium.carry(sender, (receiver,), seq, version, release, heard, lost, 1)
+            tries, had = self._again[message.seq, receiver]
+            self._again[message.seq, receiver] = tries + 1, had
+            world.retry(message, receiver, outcome)
+            self._medium.carry(message.to(receiver, lane=1))
 
         world.after(next(self._backoffs.of(sender)), send)
 
-    def _give_up(
-        self,
-        sender: int,
-        receiver: int,
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        outcome: int,
-    ) -> None:
-        _, had = self._again.pop((seq, receiver))
+    def _give_up(self, message: Message, receiver: int, outcome: int) -> None:
+        _, had = self._again.pop((message.seq, receiver))
         if not had:
-            self._world.fail(sender, receiver, seq, version, release, heard, lost, outcome)
+            self._world.fail(message, receiver, outcome)

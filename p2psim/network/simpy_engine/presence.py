@@ -13,7 +13,7 @@ from p2psim.network.spec import RunningNetwork
 
 if TYPE_CHECKING:
     from p2psim.network.availability import AnyAvailability
-    from p2psim.network.spec import HeldMessage
+    from p2psim.network.simpy_engine.timers import Message
 
 
 class Host(RunningNetwork, Protocol):
@@ -48,16 +48,16 @@ class Presence:
         self._absences = [0] * (agents + 1)
         self._gone = bytearray(agents + 1)
         self._rejoin, self._keeps = availability.rejoin, availability.messages == "held"
-        self._held: dict[int, list[HeldMessage]] = {}
+        self._held: dict[int, list[Message]] = {}
         self._askers: dict[int, np.random.Generator] = {}
 
     def takes_in(self, receiver: int) -> bool:
         """Whether a message that reaches the place of a receiver does not fail there: it is there, or will fetch it."""
         return bool(self.present[receiver]) or (self._keeps and not self._gone[receiver])
 
-    def hold(self, message: HeldMessage) -> None:
+    def hold(self, message: Message, receiver: int) -> None:
         """Keep a message until its receiver, which is away, comes back."""
-        self._held.setdefault(message[1], []).append(message)
+        self._held.setdefault(receiver, []).append(message)
 
     def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterator[float]) -> None:
         """Let agents come and go together, for one reason among several: each is there when none keeps it away.
@@ -102,7 +102,7 @@ class Presence:
         peer, version = (NOBODY, NONE) if agent == LEARNER else self._model_on_return(agent)
         self._world.join(agent, peer, version)
         for message in self._held.pop(agent, ()):
-            self._world.arrive(*message)
+            self._world.arrive(message, agent)
         for tell in self.returned:
             tell(agent)
 
@@ -127,7 +127,7 @@ class Presence:
             return
         self._gone[agent] = 1
         for message in self._held.pop(agent, ()):
-            self._world.fail(*message, OFFLINE)
+            self._world.fail(message, agent, OFFLINE)
         if agent != LEARNER:
             self._world.deactivate(agent)
             self._world.settle()

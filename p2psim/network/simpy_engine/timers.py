@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-__all__ = ["LAST", "NORMAL", "Action", "ClockEvents", "Scheduled", "moment"]
+if TYPE_CHECKING:
+    from p2psim.network.channels.medium import Endpoint
+    from p2psim.network.spec import Ended
+
+__all__ = ["LAST", "NORMAL", "Action", "ClockEvents", "Message", "Scheduled", "moment"]
 
 #: Priority of what happens after all else of the same time.
 LAST = EventPriority(NORMAL + 1)
@@ -45,6 +49,102 @@ class Action(Scheduled):
     def callback(self, _: Action) -> None:
         """Call it."""
         self.act()
+
+
+class Reception:
+    """A transmission as it is received at one place.
+
+    Attributes
+    ----------
+    sender : int
+    end : float
+    before, others : tuple of int
+        Other senders, at most two of them, that were on the air when it began, and in all. Two are enough to know
+        whether there is one beside any receiver, who does not disturb itself.
+    """
+
+    __slots__ = ("before", "end", "others", "sender")
+
+    def __init__(self, sender: int):
+        self.sender = sender
+        self.end = 0.0
+        self.before: tuple[int, ...] = ()
+        self.others: tuple[int, ...] = ()
+
+
+class Message(Scheduled):
+    """A message on its way to receivers, which is also the event of what comes next for it (``callback``).
+
+    Attributes
+    ----------
+    sender : int
+    receivers : sequence of int
+    seq : int
+        Of the send.
+    version, release : int
+    heard, lost : callable
+        What the world calls at its end at each receiver.
+    lane : int
+        Which of the sender's streams to draw from: 0, and 1 for what is sent again, so that this moves no draw of what
+        is sent for the first time.
+    length : float
+        Airtime on a shared medium, of which the attributes below are as well.
+    fates : list of (float, bool), optional
+        For each receiver: how long the message travels after its airtime, and whether it is lost on its way. None where
+        it arrives everywhere at the end of its airtime.
+    tries : int
+        How often the sender has found the medium busy.
+    slot : int
+        Number of the slot that it takes, where there are slots.
+    start, end : float
+        When it is on the air, once it is.
+    before, others : tuple of int
+        As in `Reception`, where everybody hears the same.
+    at_places : mapping from receiver to Reception, optional
+        How it is received at each place, where that differs.
+    """
+
+    # What most messages leave as it is stands here: a message is made faster so.
+    tries = slot = lane = 0
+    length = start = end = 0.0
+    fates: list[tuple[float, bool]] | None = None
+    before: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    at_places: dict[int, Reception] | None = None
+
+    def __init__(
+        self,
+        sender: int,
+        receivers: Sequence[int],
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+    ):
+        self.sender = sender
+        self.receivers = receivers
+        self.seq = seq
+        self.version = version
+        self.release = release
+        self.heard = heard
+        self.lost = lost
+
+    def to(self, receiver: int, lane: int | None = None) -> Message:
+        """The message to one of its receivers alone; a new one where a lane is given, or there are several."""
+        if lane is None and len(self.receivers) == 1:
+            return self
+        message = Message(
+            self.sender, (receiver,), self.seq, self.version, self.release, self.heard, self.lost
+        )
+        if lane is not None:
+            message.lane = lane
+        return message
+
+    def fail_at_all(self, ends: Endpoint, outcome: int) -> None:
+        """Let it fail at all receivers."""
+        for receiver in self.receivers:
+            ends.fail(self, receiver, outcome)
 
 
 def moment(env: simpy.Environment, time: float) -> simpy.Event:

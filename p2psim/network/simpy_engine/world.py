@@ -35,7 +35,7 @@ from p2psim.network.clock_heap import ticks
 from p2psim.network.members import Members
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
-from p2psim.network.simpy_engine.timers import LAST, NORMAL, Action, ClockEvents, moment
+from p2psim.network.simpy_engine.timers import LAST, NORMAL, Action, ClockEvents, Message, moment
 from p2psim.network.spec import Ended
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class World:
         self._write_update: Callable[..., int] = self.log.write_update
         self._write_delivery: Callable[..., int] = self.log.write_delivery
         self.fresh = network.channel.fresh
-        self._medium = network.channel.open(self, network.vectors)
+        self._is_ideal = network.channel.ideal and not network.channel.resending.retries
+        self._carry = network.channel.open(self, network.vectors).carry
         self._end_time = np.inf if time is None else float(time)
         if time is not None:
             self.env.schedule(Action(lambda: self.end("time")), LAST, time)
@@ -169,8 +170,28 @@ class World:
         seq = self._write(self.env._now, SEND, sender, peer, version, cause, release, OK)
         if release != NONE:
             self._answers_in_flight += len(receivers)
-        self._medium.carry(sender, receivers, seq, version, release, heard, lost)
+        self._start(sender, receivers, seq, version, release, heard, lost)
         return seq
+
+    def _start(
+        self,
+        sender: int,
+        receivers: Sequence[int],
+        seq: int,
+        version: int,
+        release: int,
+        heard: Ended,
+        lost: Ended,
+    ) -> None:
+        """Hand a message to the medium; what arrives at once is delivered without one."""
+        if not self._is_ideal:
+            self._carry(Message(sender, receivers, seq, version, release, heard, lost))
+            return
+        for receiver in receivers:
+            if self.present[receiver]:
+                self._deliver(sender, receiver, seq, version, release, heard)
+            else:
+                self.arrive(Message(sender, receivers, seq, version, release, heard, lost), receiver)
 
     def update_and_send(
         self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
@@ -205,48 +226,43 @@ class World:
         seq = self._write_update(self.env._now, agent, peer, version, release)
         if release != NONE:
             self._answers_in_flight += len(receivers)
-        self._medium.carry(agent, receivers, seq, version, release, ended, ended)
+        self._start(agent, receivers, seq, version, release, ended, ended)
 
     # What the channel tells
 
-    def retry(self, sender: int, receiver: int, version: int, cause: int, release: int, outcome: int) -> None:
+    def retry(self, message: Message, receiver: int, outcome: int) -> None:
         """Write that a message is sent again to one receiver, and why."""
-        self._write(self.env._now, RETRY, sender, receiver, version, cause, release, outcome)
+        version, seq, release = message.version, message.seq, message.release
+        self._write(self.env._now, RETRY, message.sender, receiver, version, seq, release, outcome)
 
-    def arrive(
-        self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended, lost: Ended
-    ) -> None:
-        """Deliver a message, hold it, or drop it if the receiver is not there."""
+    def arrive(self, message: Message, receiver: int) -> None:
+        """Deliver a message, hold it, or drop it if the receiver is offline."""
         if not self.present[receiver]:
             if self.presence.takes_in(receiver):
-                self.presence.hold((sender, receiver, seq, version, release, heard, lost))
+                self.presence.hold(message, receiver)
             else:
-                self.fail(sender, receiver, seq, version, release, heard, lost, OFFLINE)
+                self.fail(message, receiver, OFFLINE)
             return
+        self._deliver(message.sender, receiver, message.seq, message.version, message.release, message.heard)
+
+    def _deliver(
+        self, sender: int, receiver: int, seq: int, version: int, release: int, heard: Ended
+    ) -> None:
         delivery = self._write_delivery(self.env._now, receiver, sender, version, seq, release)
         heard(sender, receiver, delivery, version, release)
         if release != NONE:
-            # As in `_end_flight`, without the call.
+            # As in `may_end`, without the call.
             self._answers_in_flight -= 1
             if not self._active:
                 self.settle()
 
-    def fail(
-        self,
-        sender: int,
-        receiver: int,
-        seq: int,
-        version: int,
-        release: int,
-        heard: Ended,
-        lost: Ended,
-        outcome: int,
-    ) -> None:
+    def fail(self, message: Message, receiver: int, outcome: int) -> None:
         """Drop a message on its way to one receiver."""
-        drop = self._write(self.env._now, DROP, receiver, sender, version, seq, release, outcome)
-        lost(sender, receiver, drop, version, release)
+        sender, version, release = message.sender, message.version, message.release
+        drop = self._write(self.env._now, DROP, receiver, sender, version, message.seq, release, outcome)
+        message.lost(sender, receiver, drop, version, release)
         if release != NONE:
-            self._end_flight()
+            self.may_end()
 
     def keep_going(self) -> None:
         """Let the run not end for want of releases before `may_end` has been called as often."""
@@ -254,9 +270,6 @@ class World:
 
     def may_end(self) -> None:
         """Take back one `keep_going`."""
-        self._end_flight()
-
-    def _end_flight(self) -> None:
         # Only messages that carry a release count: queries would keep a poll going for ever.
         self._answers_in_flight -= 1
         if not self._active:
