@@ -20,27 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from p2psim.core import events as ev
 from p2psim.core.compiled import njit
-from p2psim.core.events import (
-    BUSY,
-    COLLISION,
-    COMMIT,
-    DELIVER,
-    DROP,
-    FAILURES,
-    JOIN,
-    LEARNER,
-    LEAVE,
-    LOSS,
-    NEIGHBOURS,
-    NONE,
-    OFFLINE,
-    QUEUED,
-    RETRY,
-    SEND,
-    SPENT,
-    WAKE,
-)
 from p2psim.network.graph import Graph
 from p2psim.network.simulation import Network
 
@@ -103,13 +84,13 @@ def _lose(totals, awaiting, agent, release):  # type: ignore[no-untyped-def]
 @njit()
 def _count_failure(totals, outcome):  # type: ignore[no-untyped-def]
     """Count an attempt by why it failed; an attempt whose acknowledgement was lost has not."""
-    if outcome == LOSS:
+    if outcome == ev.LOSS:
         totals[LOST] += 1
-    elif outcome == COLLISION:
+    elif outcome == ev.COLLISION:
         totals[COLLIDED] += 1
-    elif outcome == OFFLINE:
+    elif outcome == ev.OFFLINE:
         totals[MISSED] += 1
-    elif outcome in FAILURES:
+    elif outcome in ev.FAILURES:
         totals[UNSENT] += 1
 
 
@@ -133,23 +114,28 @@ def tally(  # type: ignore[no-untyped-def]
     for e in range(events.size):
         event = events[e]
         kind, agent, peer, outcome = event.kind, event.agent, event.peer, event.outcome
-        if event.release >= 0 and agent >= 0 and kind in (SEND, COMMIT) and event.release == made[agent]:
+        if (
+            event.release >= 0
+            and agent >= 0
+            and kind in (ev.SEND, ev.COMMIT)
+            and event.release == made[agent]
+        ):
             made[agent] += 1
             totals[RELEASES] += 1
-        if kind == WAKE:
+        if kind == ev.WAKE:
             totals[WAKES] += 1
-            if outcome in (BUSY, OFFLINE):
+            if outcome in (ev.BUSY, ev.OFFLINE):
                 totals[TURNED_AWAY] += 1
-            elif outcome == QUEUED:
+            elif outcome == ev.QUEUED:
                 place = line[1] % waiting_seq.size
                 waiting_seq[place], waiting_time[place] = event.seq, event.time
                 line[1] += 1
-        elif kind == SEND:
+        elif kind == ev.SEND:
             totals[MESSAGES] += 1
             release = _carried(event, agent, star, made, within)
             if release >= 0 and awaiting[agent, release] >= 0:
-                awaiting[agent, release] += 1 if peer >= LEARNER else indptr[agent + 1] - indptr[agent]
-            if agent == LEARNER and peer >= 0:
+                awaiting[agent, release] += 1 if peer >= ev.LEARNER else indptr[agent + 1] - indptr[agent]
+            if agent == ev.LEARNER and peer >= 0:
                 totals[SERVED] += 1
                 sums[UNTIL], sums[IS_BUSY] = event.time, 1.0
                 # Who stands before it in the line was turned away.
@@ -158,31 +144,31 @@ def tally(  # type: ignore[no-untyped-def]
                     if waiting_seq[place] == event.cause:
                         sums[WAITED] += event.time - waiting_time[place]
                     line[0] += 1
-        elif kind == DELIVER:
+        elif kind == ev.DELIVER:
             totals[DELIVERED] += 1
-            if not star or agent == LEARNER:
+            if not star or agent == ev.LEARNER:
                 totals[RECEIVED] += 1
                 totals[QUESTIONS] += event.version < 0
             release = _carried(event, peer, star, made, within)
             if release >= 0:
                 awaiting[peer, release] = GOT
-            if event.version >= 0 and (agent == LEARNER or not star):
+            if event.version >= 0 and (agent == ev.LEARNER or not star):
                 # The versions of a star are the learner's.
                 origin = versions[-1] if star else versions[peer]
                 sums[AGE] += origin - event.version
                 totals[AGED] += 1
             if star:
-                if agent == LEARNER:
+                if agent == ev.LEARNER:
                     answered[peer] = max(answered[peer], event.version)
-                heard[peer if agent == LEARNER else agent] = True
+                heard[peer if agent == ev.LEARNER else agent] = True
             else:
                 first, last = indptr[agent], indptr[agent + 1]
                 heard[first + np.searchsorted(indices[first:last], peer)] = True
-        elif kind == RETRY:
+        elif kind == ev.RETRY:
             totals[RETRIES] += 1
             _count_failure(totals, outcome)
-        elif kind == DROP:
-            release = _carried(event, peer, star, made, within) if peer >= 0 else NONE
+        elif kind == ev.DROP:
+            release = _carried(event, peer, star, made, within) if peer >= 0 else ev.NONE
             if release >= 0:
                 failed[peer] += 1
             if release >= 0 and awaiting[peer, release] > 0:
@@ -190,18 +176,18 @@ def tally(  # type: ignore[no-untyped-def]
                 # Whoever is asked for its model can give it again, as long as it has no newer one.
                 if event.release >= 0 or versions[peer] > event.version:
                     _lose(totals, awaiting, peer, release)
-            if outcome in FAILURES and event.cause >= 0 and peer >= LEARNER:
+            if outcome in ev.FAILURES and event.cause >= 0 and peer >= ev.LEARNER:
                 totals[DROPPED] += 1
                 _count_failure(totals, outcome)
-            if outcome != SPENT and peer >= LEARNER:
+            if outcome != ev.SPENT and peer >= ev.LEARNER:
                 _end_exchange(totals, sums, event.time)
-        elif kind == COMMIT:
+        elif kind == ev.COMMIT:
             totals[COMMITS] += 1
-            if peer == NEIGHBOURS:
+            if peer == ev.NEIGHBOURS:
                 for i in range(updates.size):
                     updates[i] += answered[i] == versions[-1]
             else:
-                updates[peer if agent == LEARNER else agent] += 1
+                updates[peer if agent == ev.LEARNER else agent] += 1
             versions[agent] = event.version
             if agent >= 0:
                 # Nobody can be given the version before any more.
@@ -211,9 +197,9 @@ def tally(  # type: ignore[no-untyped-def]
                 if event.release >= 0:
                     within[agent, event.release] = event.version
             _end_exchange(totals, sums, event.time)
-        elif agent >= 0 and kind == LEAVE:
+        elif agent >= 0 and kind == ev.LEAVE:
             totals[ABSENT] += 1
-        elif agent >= 0 and kind == JOIN:
+        elif agent >= 0 and kind == ev.JOIN:
             totals[ABSENT] -= 1
 
 
@@ -274,7 +260,7 @@ class Tally:
             more = np.zeros((agents, max(most, 2 * room) - room), np.int32)
             self._awaiting = np.hstack([self._awaiting, more])
             self._within = np.hstack([self._within, more.astype(np.int64)])
-        queued = int(np.count_nonzero(events["outcome"] == QUEUED))
+        queued = int(np.count_nonzero(events["outcome"] == ev.QUEUED))
         first, last = self._line.tolist()
         seqs, times = self._waiting
         if last - first + queued > seqs.size:
@@ -314,7 +300,7 @@ class LostReleases:
         if self._tally is not None:
             self._tally.count(events)
             return
-        drops = events[events["kind"] == DROP]
+        drops = events[events["kind"] == ev.DROP]
         drops = drops[(drops["release"] >= 0) & (drops["peer"] >= 0)]
         if drops.size:
             more = int(drops["release"].max()) + 1 - self._failed.shape[1]

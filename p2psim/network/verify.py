@@ -6,39 +6,25 @@ The check is a second, plain reading of the event format: it shares no code with
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from p2psim.core.errors import SimulationError
-from p2psim.core.events import (
-    BUSY,
-    COMMIT,
-    DELIVER,
-    DROP,
-    EVENT,
-    JOIN,
-    KINDS,
-    LEARNER,
-    LEAVE,
-    NOBODY,
-    NONE,
-    OFFLINE,
-    OK,
-    OUTCOMES,
-    QUEUED,
-    RETRY,
-    SEND,
-    SPENT,
-    WAKE,
-)
+from p2psim.core import events as ev
 from p2psim.core.times import ROUNDING
-from p2psim.network.section import Graph
-from p2psim.network.verify_rules import check_commit, check_end, check_send
-from p2psim.network.verify_state import NEVER, Must, Resending, VerifierState
+from p2psim.network.graph import Graph
+from p2psim.network.verify_rules import (
+    NEVER,
+    Event,
+    EventsError,
+    Resending,
+    VerifierState,
+    check_commit,
+    check_end,
+    check_send,
+)
 
-
-class EventsError(SimulationError):
-    """A stream of events breaks an invariant."""
+__all__ = ["EventChecker", "EventsError", "verify"]
 
 
 class EventChecker:
@@ -46,7 +32,7 @@ class EventChecker:
 
     Checked: sequence numbers count from 0; time is finite, never goes back, and does not pass the end; a poll's queries
     leave at multiples of its interval; kinds, outcomes, agents and peers
-    exist, and peers are neighbours; nobody wakes, sends or commits while away; every delivery and every drop of a
+    exist, and peers are neighbours; nobody wakes, sends or commits while offline; every delivery and every drop of a
     message has a send, of that message and to that receiver, and there is at most one for each; a query is
     superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and its
     cause comes before it; the learner sends the model of that moment, and commits the release that the answer
@@ -84,7 +70,7 @@ class EventChecker:
         end: float = np.inf,
         polled: float | None = None,
     ):
-        self._seen = VerifierState(links, limits, goes_on, by_edge, resending)
+        self._state = VerifierState(links, limits, goes_on, by_edge, resending)
         self._end, self._polled = end, polled
 
     def check(self, events: np.ndarray) -> None:
@@ -95,79 +81,60 @@ class EventChecker:
         EventsError
             Naming the event and the invariant.
         """
-        if events.dtype != EVENT:
+        if events.dtype != ev.EVENT:
             raise EventsError(f"events have dtype {events.dtype}, not that of the event format")
-        for row in zip(*(events[name].tolist() for name in _FIELDS), strict=True):
-            self._check_one(*row)
+        for event in map(Event, *(events[name].tolist() for name in Event._fields)):
+            self._check_event(event)
 
-    def _check_one(
-        self,
-        seq: int,
-        time: float,
-        kind: int,
-        agent: int,
-        peer: int,
-        version: int,
-        cause: int,
-        release: int,
-        outcome: int,
-    ) -> None:
-        seen = self._seen
-
-        def must(holds: bool, what: str) -> None:
-            if not holds:
-                name = KINDS[kind] if kind < len(KINDS) else str(kind)
-                raise EventsError(f"event {seq} ({name} of agent {agent} at time {time}): {what}")
-
-        must(seq == seen.seq, f"its number should be {seen.seq}")
-        must(
-            bool(np.isfinite(time)) and time >= seen.time,
-            f"time goes back or is not finite; it was {seen.time}",
-        )
+    def _check_event(self, event: Event) -> None:
+        state, must = self._state, event.must
+        seq, time, kind, agent, peer, version, cause, release, outcome = event
+        must(seq == state.seq, f"its number should be {state.seq}")
+        is_later = bool(np.isfinite(time)) and time >= state.time
+        must(is_later, f"time goes back or is not finite; it was {state.time}")
         must(time <= self._end, f"the run ended at {self._end}")
-        must(kind < len(KINDS) and outcome < len(OUTCOMES), "unknown kind or outcome")
-        must(
-            0 <= agent < seen.links.agents or (agent == LEARNER and seen.links.star),
-            "there is no such agent",
-        )
-        must(NONE <= cause < seq, f"its cause, event {cause}, does not come before it")
-        if time > seen.time:
-            seen.heard.clear()
-        seen.seq, seen.time = seq + 1, time
-        if kind in (WAKE, SEND, COMMIT, RETRY):
-            must(agent not in seen.away, "the agent is away")
-        if kind in (SEND, COMMIT):
-            must(outcome == OK, "a send or a commit is ok")
-        if peer >= LEARNER:
-            must(seen.linked(agent, peer), f"it is not linked with {peer}")
-        if kind == WAKE:
-            must(agent != LEARNER and peer == NOBODY, "only agents wake, and with nobody")
+        must(kind < len(ev.KINDS) and outcome < len(ev.OUTCOMES), "unknown kind or outcome")
+        exists = 0 <= agent < state.links.agents or (agent == ev.LEARNER and state.links.star)
+        must(exists, "there is no such agent")
+        must(ev.NONE <= cause < seq, f"its cause, event {cause}, does not come before it")
+        if time > state.time:
+            state.heard.clear()
+        state.seq, state.time = seq + 1, time
+        if kind in (ev.WAKE, ev.SEND, ev.COMMIT, ev.RETRY):
+            must(agent not in state.offline, "the agent is offline")
+        if kind in (ev.SEND, ev.COMMIT):
+            must(outcome == ev.OK, "a send or a commit is ok")
+        if peer >= ev.LEARNER:
+            must(state.linked(agent, peer), f"it is not linked with {peer}")
+        if kind == ev.WAKE:
+            must(agent != ev.LEARNER and peer == ev.NOBODY, "only agents wake, and with nobody")
+            is_bare = (version, cause, release) == (ev.NONE, ev.NONE, ev.NONE)
+            must(is_bare, "a wake carries and releases nothing, of no cause")
             must(
-                (version, cause, release) == (NONE, NONE, NONE),
-                "a wake carries and releases nothing, of no cause",
+                outcome in (ev.OK, ev.QUEUED, ev.BUSY, ev.SPENT, ev.OFFLINE),
+                "its outcome is not that of a wake",
             )
-            must(outcome in (OK, QUEUED, BUSY, SPENT, OFFLINE), "its outcome is not that of a wake")
-            must(outcome != OFFLINE or LEARNER in seen.away, "the learner is there")
-            if outcome in (OK, QUEUED):
-                seen.causes[seq] = (kind, agent, peer, outcome, version, release)
-        elif kind == SEND:
-            if agent == LEARNER and cause == NONE and self._polled is not None:
+            must(outcome != ev.OFFLINE or ev.LEARNER in state.offline, "the learner is online")
+            if outcome in (ev.OK, ev.QUEUED):
+                state.causes[seq] = event
+        elif kind == ev.SEND:
+            if agent == ev.LEARNER and cause == ev.NONE and self._polled is not None:
                 must(self._is_due(time), f"it is due at a multiple of {self._polled}")
-            check_send(seen, must, seq, agent, peer, version, cause, release)
-        elif kind in (DELIVER, DROP):
-            check_end(seen, must, seq, kind, agent, peer, version, cause, release, outcome)
-        elif kind == COMMIT:
-            check_commit(seen, must, seq, agent, peer, version, cause, release)
-        elif kind == RETRY:
-            seen.retries.check(must, seen.open.get(cause), agent, peer, version, cause, release, outcome)
-        elif kind == LEAVE:
-            must(agent not in seen.away, "only who is there leaves")
-            must((peer, version) == (NOBODY, NONE), "who leaves takes nothing along")
-            seen.away.add(agent)
-        elif kind == JOIN:
-            must(agent in seen.away, "the agent was there already")
-            seen.away.discard(agent)
-            _check_return(seen, must, peer, version)
+            check_send(state, event)
+        elif kind in (ev.DELIVER, ev.DROP):
+            check_end(state, event)
+        elif kind == ev.COMMIT:
+            check_commit(state, event)
+        elif kind == ev.RETRY:
+            state.retries.check(event, state.open.get(cause))
+        elif kind == ev.LEAVE:
+            must(agent not in state.offline, "only an agent that is online leaves")
+            must((peer, version) == (ev.NOBODY, ev.NONE), "an agent that leaves takes nothing along")
+            state.offline.add(agent)
+        elif kind == ev.JOIN:
+            must(agent in state.offline, "the agent was online already")
+            state.offline.discard(agent)
+            _check_return(state, event)
 
     def _is_due(self, time: float) -> bool:
         """Whether a poll's query leaves at a multiple of its interval, or at an end that is one but for rounding."""
@@ -176,20 +143,14 @@ class EventChecker:
         return time == due or (time == self._end and abs(due - time) <= ROUNDING * time)
 
 
-_FIELDS = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
-
-
 def verify(
     chunks: Iterable[np.ndarray],
     links: Graph,
     limits: np.ndarray | None = None,
     goes_on: bool = False,
-    by_edge: bool = False,
-    resending: Resending = NEVER,
-    end: float = np.inf,
-    polled: float | None = None,
+    **options: Any,
 ) -> int:
-    """Check a whole stream; see `EventChecker`.
+    """Check a whole stream.
 
     Parameters
     ----------
@@ -197,11 +158,9 @@ def verify(
         Chunks of events, in order.
     links : Graph
     limits : ndarray of int, shape (n,), optional
-    goes_on, by_edge : bool
-    resending : Resending
-    end : float
-    polled : float, optional
-        See `EventChecker`.
+    goes_on : bool
+    **options
+        These and other parameters are those of `EventChecker`.
 
     Returns
     -------
@@ -213,7 +172,7 @@ def verify(
     EventsError
         Naming the first event that breaks an invariant.
     """
-    checker = EventChecker(links, limits, goes_on, by_edge, resending, end, polled)
+    checker = EventChecker(links, limits, goes_on, **options)
     total = 0
     for events in chunks:
         checker.check(events)
@@ -221,9 +180,11 @@ def verify(
     return total
 
 
-def _check_return(seen: VerifierState, must: Must, peer: int, version: int) -> None:
-    if peer >= LEARNER:
-        must(peer not in seen.away, "it fetches a model from someone who is away")
-        must(version == seen.versions.get(peer, 0), "it does not fetch the model of that moment")
+def _check_return(state: VerifierState, event: Event) -> None:
+    if event.peer >= ev.LEARNER:
+        event.must(event.peer not in state.offline, "it fetches a model from an agent that is offline")
+        is_current = event.version == state.versions.get(event.peer, 0)
+        event.must(is_current, "it does not fetch the model of that moment")
     else:
-        must(peer == NOBODY and version in (NONE, 0), "it comes back with a model that nobody has")
+        is_known = event.peer == ev.NOBODY and event.version in (ev.NONE, 0)
+        event.must(is_known, "it comes back with a model that nobody has")

@@ -1,236 +1,385 @@
-"""Invariants of events: of sends, of commits, and of what ends a message, or an exchange before its next message."""
+"""Invariants of events, and what the verifier of a stream remembers to check them.
+
+These are invariants of sends, of commits, of what ends a message, or an exchange before its next message, and of
+messages and answers that are sent again.
+"""
 
 from __future__ import annotations
 
-from p2psim.core.events import (
-    COMMIT,
-    DELIVER,
-    DROP,
-    FAILURES,
-    LEARNER,
-    NEIGHBOURS,
-    NOBODY,
-    NONE,
-    OFFLINE,
-    OK,
-    QUEUED,
-    SPENT,
-    SUPERSEDED,
-    WAKE,
-)
-from p2psim.network.verify_state import Heard, Must, VerifierState
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from p2psim.core import events as ev
+from p2psim.core.errors import SimulationError
+from p2psim.network.graph import Graph
 
 
-def check_send(
-    seen: VerifierState, must: Must, seq: int, agent: int, peer: int, version: int, cause: int, release: int
-) -> None:
+class EventsError(SimulationError):
+    """A stream of events breaks an invariant."""
+
+
+class Event(NamedTuple):
+    """One event; fields as in `p2psim.core.events.EVENT`."""
+
+    seq: int
+    time: float
+    kind: int
+    agent: int
+    peer: int
+    version: int
+    cause: int
+    release: int
+    outcome: int
+
+    def must(self, holds: bool, what: str) -> None:
+        """Raise, naming this event, unless an invariant holds."""
+        if not holds:
+            name = ev.KINDS[self.kind] if self.kind < len(ev.KINDS) else str(self.kind)
+            raise EventsError(f"event {self.seq} ({name} of agent {self.agent} at time {self.time}): {what}")
+
+
+@dataclass
+class Heard:
+    """A delivery from agent to agent, and what it may still cause."""
+
+    delivery: Event
+    is_answer: bool
+    answers: bool = True
+    commits: bool = True
+
+
+@dataclass
+class OpenMessage:
+    """A message that may still end at some receivers."""
+
+    send: Event
+    receivers: set[int]
+    is_answer: bool = False
+
+
+@dataclass(frozen=True)
+class Resending:
+    """What a channel may send again.
+
+    Attributes
+    ----------
+    retries : int
+        The most times that a message is sent again, with the same bytes, to a receiver.
+    loses_acknowledgements : bool
+        Whether also what has arrived may be sent again.
+    fresh : int
+        The most times that an owner answers a query again, with a new release, because its answer was lost.
+    """
+
+    retries: int = 0
+    loses_acknowledgements: bool = False
+    fresh: int = 0
+
+
+#: Of a channel on which what is lost is gone.
+NEVER: Final = Resending()
+
+
+class VerifierState:
+    """The events so far, as far as they bear on later ones; the parameters are those of `EventChecker`."""
+
+    def __init__(
+        self, links: Graph, limits: np.ndarray | None, goes_on: bool, by_edge: bool, resending: Resending
+    ):
+        self.links, self.limits, self.goes_on, self.by_edge = links, limits, goes_on, by_edge
+        self.near = [set(links.of(agent).tolist()) for agent in range(links.agents)]
+        self.seq, self.time = 0, 0.0
+        self.offline: set[int] = set()
+        # By seq: messages by that of their send, what a later event may name as its cause, and what agents heard of
+        # each other at this moment by that of the delivery.
+        self.open: dict[int, OpenMessage] = {}
+        self.causes: dict[int, Event] = {}
+        self.heard: dict[int, Heard] = {}
+        self.versions: dict[int, int] = {}
+        self.releases = [0] * links.agents
+        # The learner's last query to all, as long as no commit has closed its round.
+        self.round = ev.NONE
+        self.retries, self.fresh = Retries(resending), FreshAnswers(resending)
+
+    def is_spent(self, agent: int) -> bool:
+        """Whether an agent may make no more releases."""
+        return self.limits is not None and agent != ev.LEARNER and self.releases[agent] >= self.limits[agent]
+
+    def linked(self, agent: int, peer: int) -> bool:
+        """Whether two are linked."""
+        return 0 <= peer < self.links.agents if agent == ev.LEARNER else peer in self.near[agent]
+
+    def make_release(self, event: Event) -> None:
+        """Check that an agent makes its next release, if it may."""
+        agent, release = event.agent, event.release
+        if release == ev.NONE and self.goes_on:
+            event.must(self.limits is None or self.is_spent(agent), "it releases nothing, though it may")
+            return
+        event.must(release == self.releases[agent], f"its release should be number {self.releases[agent]}")
+        self.releases[agent] += 1
+        self.keep_limit(event)
+
+    def keep_limit(self, event: Event) -> None:
+        """Check that an agent does not exceed its limit."""
+        if self.limits is not None:
+            most = self.limits[event.agent]
+            event.must(event.release < most, f"more than {most} releases")
+
+
+class Retries:
+    """Counts how often each message was sent again to each receiver.
+
+    Where acknowledgements are lost it remembers each delivery, since the sender may send again for ever so long after.
+    """
+
+    def __init__(self, allowed: Resending):
+        self._allowed = allowed
+        # By (seq of the send, receiver): of what is under way, and of what has arrived.
+        self._counts: dict[tuple[int, int], int] = {}
+        self._arrived: dict[tuple[int, int], tuple[int, int, int]] = {}
+
+    def end(self, event: Event) -> None:
+        """Take note that a message has ended at a receiver."""
+        place = event.cause, event.agent
+        if event.kind == ev.DELIVER and self._allowed.loses_acknowledgements:
+            self._arrived[place] = event.peer, event.version, event.release
+        else:
+            self._counts.pop(place, None)
+
+    def check(self, event: Event, message: OpenMessage | None) -> None:
+        """Check a retry of a message, which is None if it has ended everywhere."""
+        place, must = (event.cause, event.peer), event.must
+        must(self._allowed.retries > 0, "on this channel nothing is sent again")
+        must(
+            event.outcome in (*ev.FAILURES, ev.UNACKNOWLEDGED),
+            "its outcome is not why a message is sent again",
+        )
+        if message is not None and event.peer in message.receivers:
+            must(event.outcome != ev.UNACKNOWLEDGED, "the message has not arrived there")
+            sent = message.send.agent, message.send.version, message.send.release
+        else:
+            must(place in self._arrived, "no such message was sent, or it has ended there")
+            sent = self._arrived[place]
+            is_retried = event.outcome == ev.UNACKNOWLEDGED or self._counts.get(place, 0) > 0
+            must(is_retried, "the message has arrived there")
+        must(sent == (event.agent, event.version, event.release), "it is not the message that was sent")
+        self._counts[place] = count = self._counts.get(place, 0) + 1
+        must(count <= self._allowed.retries, f"it is sent again more than {self._allowed.retries} times")
+
+
+class FreshAnswers:
+    """Knows which query an owner may answer again."""
+
+    def __init__(self, allowed: Resending):
+        self._most = allowed.fresh
+        # Of each owner: seq of its last answer, the query's delivery, how often it was answered.
+        self._last: dict[int, tuple[int, Event, int]] = {}
+        self._reopened: dict[int, int] = {}
+
+    def answer(self, event: Event, query: Event) -> None:
+        """Take note of an answer to a query that was delivered."""
+        if not self._most:
+            return
+        last = self._last.get(event.agent)
+        count = last[2] + 1 if last is not None and last[1].seq == query.seq else 1
+        self._last[event.agent] = event.seq, query, count
+        self._reopened.pop(event.agent, None)
+
+    def lose(self, owner: int, seq: int) -> Event | None:
+        """Take note that an answer was lost; returns the query that may then be answered again."""
+        last = self._last.get(owner)
+        if last is None or last[0] != seq or last[2] > self._most:
+            return None
+        self._reopened[owner] = last[1].seq
+        return last[1]
+
+    def hear(self, owner: int) -> int | None:
+        """Take note of a newer query; returns the older one that may not be answered again any more."""
+        self._last.pop(owner, None)
+        return self._reopened.pop(owner, None)
+
+
+def check_send(state: VerifierState, event: Event) -> None:
     """Check a send."""
-    must(peer >= LEARNER or peer == NEIGHBOURS, "it is sent to nobody")
+    agent, peer, cause, must = event.agent, event.peer, event.cause, event.must
+    must(peer >= ev.LEARNER or peer == ev.NEIGHBOURS, "it is sent to nobody")
     receivers = {peer}
-    if peer == NEIGHBOURS:
-        receivers = set(range(seen.links.agents)) if agent == LEARNER else set(seen.near[agent])
-    if agent != LEARNER:
-        seen.keep_limit(must, agent, release)
-    if agent != LEARNER and not seen.links.star:
-        answer = _check_gossip(seen, must, agent, peer, version, cause, release)
-        seen.open[seq] = (agent, receivers, version, release, answer)
+    if peer == ev.NEIGHBOURS:
+        receivers = set(range(state.links.agents)) if agent == ev.LEARNER else set(state.near[agent])
+    if agent != ev.LEARNER:
+        state.keep_limit(event)
+    if agent != ev.LEARNER and not state.links.star:
+        state.open[event.seq] = OpenMessage(event, receivers, _check_gossip(state, event))
         return
-    origin = seen.causes.get(cause)
+    origin = state.causes.get(cause)
     must(
-        cause == NONE or origin is not None,
+        cause == ev.NONE or origin is not None,
         f"its cause, event {cause}, cannot cause a send, or has done so",
     )
     if origin is not None:
-        if agent == LEARNER:
-            must(origin[0] == WAKE and origin[1] == peer, "the learner answers a wake of someone else")
+        if agent == ev.LEARNER:
+            must(
+                origin.kind == ev.WAKE and origin.agent == peer, "the learner answers a wake of someone else"
+            )
         else:
-            must(origin[0] == DELIVER and origin[1] == agent, "its cause did not happen to its sender")
-            must(origin[4] == version, "it carries another version than what caused it")
-        if origin[0] == DELIVER:
-            seen.make_release(must, agent, release)
-            seen.fresh.answer(agent, seq, cause, origin)
-        del seen.causes[cause]
+            must(
+                origin.kind == ev.DELIVER and origin.agent == agent, "its cause did not happen to its sender"
+            )
+            must(origin.version == event.version, "it carries another version than what caused it")
+        if origin.kind == ev.DELIVER:
+            state.make_release(event)
+            state.fresh.answer(event, origin)
+        del state.causes[cause]
     else:
-        must(agent == LEARNER, "nothing caused it")
-    if agent == LEARNER:
-        must(release == NONE, "the learner releases nothing")
-        must(
-            version == seen.versions.get(LEARNER, 0),
-            "it does not carry the learner's model of that moment",
-        )
+        must(agent == ev.LEARNER, "nothing caused it")
+    if agent == ev.LEARNER:
+        must(event.release == ev.NONE, "the learner releases nothing")
+        current = state.versions.get(ev.LEARNER, 0)
+        must(event.version == current, "it does not carry the learner's model of that moment")
         # With one owner, that is all.
-        seen.round = seq if cause == NONE else NONE
-    seen.open[seq] = (agent, receivers, version, release, False)
+        state.round = event.seq if cause == ev.NONE else ev.NONE
+    state.open[event.seq] = OpenMessage(event, receivers)
 
 
-def _check_gossip(
-    seen: VerifierState, must: Must, agent: int, peer: int, version: int, cause: int, release: int
-) -> bool:
+def _check_gossip(state: VerifierState, event: Event) -> bool:
     """Check a send from agent to agent; returns whether it answers another."""
-    heard, origin = seen.heard.get(cause), seen.causes.pop(cause, None)
-    must(cause != NONE, "nothing caused it")
+    agent, cause, must = event.agent, event.cause, event.must
+    heard, origin = state.heard.get(cause), state.causes.pop(cause, None)
+    must(cause != ev.NONE, "nothing caused it")
     must(
         heard is not None or origin is not None,
         f"its cause, event {cause}, cannot cause a send, or has done so",
     )
     if heard is not None:
-        must(heard.agent == agent, "its cause did not happen to its sender")
-        must(peer == heard.sender, "it answers someone else")
+        must(heard.delivery.agent == agent, "its cause did not happen to its sender")
+        must(event.peer == heard.delivery.peer, "it answers someone else")
         must(not heard.is_answer, "an answer is not answered")
         must(heard.answers and heard.commits, "it answers twice, or after its update")
         heard.answers = False
     else:
         assert origin is not None
-        must(origin[0] in (WAKE, COMMIT) and origin[1] == agent, "its cause did not happen to its sender")
-        must(origin[3] == OK, "a wake that waits causes no send")
-        if origin[0] == COMMIT:
-            must(origin[4] == version, "it carries another version than what caused it")
-            must(release == origin[5], "it does not carry the release just made")
+        is_own = origin.kind in (ev.WAKE, ev.COMMIT) and origin.agent == agent
+        must(is_own, "its cause did not happen to its sender")
+        must(origin.outcome == ev.OK, "a wake that waits causes no send")
+        if origin.kind == ev.COMMIT:
+            must(origin.version == event.version, "it carries another version than what caused it")
+            must(event.release == origin.release, "it does not carry the release just made")
             return False
-        must(peer != NEIGHBOURS, "only a commit is told to all neighbours")
-    asks = version == NONE and heard is None and not seen.by_edge
-    must(
-        asks or version == seen.versions.get(agent, 0),
-        "it does not carry its sender's model of that moment",
-    )
-    if seen.by_edge:
-        seen.make_release(must, agent, release)
+        must(event.peer != ev.NEIGHBOURS, "only a commit is told to all neighbours")
+    asks = event.version == ev.NONE and heard is None and not state.by_edge
+    is_current = asks or event.version == state.versions.get(agent, 0)
+    must(is_current, "it does not carry its sender's model of that moment")
+    if state.by_edge:
+        state.make_release(event)
     else:
-        must(release == NONE, "it carries a release that no commit made")
+        must(event.release == ev.NONE, "it carries a release that no commit made")
     return heard is not None
 
 
-def check_commit(
-    seen: VerifierState, must: Must, seq: int, agent: int, peer: int, version: int, cause: int, release: int
-) -> None:
+def check_commit(state: VerifierState, event: Event) -> None:
     """Check a commit."""
-    must(
-        version == seen.versions.get(agent, 0) + 1,
-        f"its version should be {seen.versions.get(agent, 0) + 1}",
-    )
-    seen.versions[agent] = version
-    if agent == LEARNER and peer == NEIGHBOURS:
-        _check_round(seen, must, cause, release)
+    agent, peer, cause, release, must = event.agent, event.peer, event.cause, event.release, event.must
+    due = state.versions.get(agent, 0) + 1
+    must(event.version == due, f"its version should be {due}")
+    state.versions[agent] = event.version
+    if agent == ev.LEARNER and peer == ev.NEIGHBOURS:
+        _check_round(state, event)
         return
-    heard = seen.heard.get(cause)
+    heard, no_cause = state.heard.get(cause), f"event {cause} cannot cause it, or has caused another commit"
     if heard is not None:
-        must(heard.agent == agent, f"event {cause} cannot cause it, or has caused another commit")
-        must(heard.commits, f"event {cause} cannot cause it, or has caused another commit")
-        must(heard.version != NONE, "it commits with a question, which carries no model")
-        must(peer == heard.sender, "it commits with another model than it heard")
+        must(heard.delivery.agent == agent and heard.commits, no_cause)
+        must(heard.delivery.version != ev.NONE, "it commits with a question, which carries no model")
+        must(peer == heard.delivery.peer, "it commits with another model than it heard")
         heard.commits = False
-        if seen.by_edge:
+        if state.by_edge:
             must(heard.is_answer, "a link's commit is that of the agent that woke")
-            must(release == NONE, "the releases of a link's ends go with their sends")
+            must(release == ev.NONE, "the releases of a link's ends go with their sends")
         else:
-            seen.make_release(must, agent, release)
+            state.make_release(event)
         return
-    origin = seen.causes.pop(cause, None)
-    must(
-        origin is not None and origin[1] == agent,
-        f"event {cause} cannot cause it, or has caused another commit",
-    )
+    origin = state.causes.pop(cause, None)
+    must(origin is not None and origin.agent == agent, no_cause)
     assert origin is not None
-    if agent == LEARNER:
-        must(
-            origin[0] == DELIVER and origin[2] == peer,
-            "the learner commits without an answer of that owner",
-        )
-        must(release == origin[5], "it uses another release than the answer carries")
+    if agent == ev.LEARNER:
+        is_answer = origin.kind == ev.DELIVER and origin.peer == peer
+        must(is_answer, "the learner commits without an answer of that owner")
+        must(release == origin.release, "it uses another release than the answer carries")
     else:
-        must(
-            origin[0] == WAKE and origin[3] == OK and peer == NOBODY,
-            "it commits without a wake, or with someone",
-        )
-        must(not seen.by_edge, "a link's commit is caused by an answer")
-        seen.make_release(must, agent, release)
-        seen.causes[seq] = (COMMIT, agent, peer, OK, version, release)
+        is_wake = origin.kind == ev.WAKE and origin.outcome == ev.OK and peer == ev.NOBODY
+        must(is_wake, "it commits without a wake, or with someone")
+        must(not state.by_edge, "a link's commit is caused by an answer")
+        state.make_release(event)
+        state.causes[event.seq] = event
 
 
-def _check_round(seen: VerifierState, must: Must, cause: int, release: int) -> None:
-    must(cause != NONE and cause == seen.round, "it closes no round: that is its last query to all, once")
-    must(release == NONE, "it carries a release of one owner")
-    seen.round = NONE
+def _check_round(state: VerifierState, event: Event) -> None:
+    is_open = event.cause != ev.NONE and event.cause == state.round
+    event.must(is_open, "it closes no round: that is its last query to all, once")
+    event.must(event.release == ev.NONE, "it carries a release of one owner")
+    state.round = ev.NONE
     # Answers to this query cause no commit of their own.
-    seen.causes = {seq: of for seq, of in seen.causes.items() if not (of[0] == DELIVER and of[1] == LEARNER)}
+    state.causes = {
+        seq: of for seq, of in state.causes.items() if not (of.kind == ev.DELIVER and of.agent == ev.LEARNER)
+    }
 
 
-def check_end(
-    seen: VerifierState,
-    must: Must,
-    seq: int,
-    kind: int,
-    agent: int,
-    peer: int,
-    version: int,
-    cause: int,
-    release: int,
-    outcome: int,
-) -> None:
+def check_end(state: VerifierState, event: Event) -> None:
     """Check a delivery or a drop."""
-    message = seen.open.get(cause)
-    if message is None and kind == DROP:
-        _check_undone(seen, must, agent, peer, version, cause, release, outcome)
+    agent, must, message = event.agent, event.must, state.open.get(event.cause)
+    if message is None and event.kind == ev.DROP:
+        _check_undone(state, event)
         return
-    must(message is not None, f"no message is open at event {cause}")
+    must(message is not None, f"no message is open at event {event.cause}")
     assert message is not None
-    sender, receivers, carried, number, is_answer = message
-    must(sender == peer, f"the message was sent by {sender}")
-    must(agent in receivers, "the message is not for it, or has ended there")
-    must((carried, number) == (version, release), "version or release differ from what was sent")
-    ends = (OK,) if kind == DELIVER else FAILURES
-    must(outcome in ends, "its outcome is not that of a message's end")
-    if kind == DELIVER:
-        must(agent not in seen.away, "the agent is away")
-        if not seen.links.star:
-            seen.heard[seq] = Heard(agent, sender, version, is_answer)
+    send = message.send
+    must(send.agent == event.peer, f"the message was sent by {send.agent}")
+    must(agent in message.receivers, "the message is not for it, or has ended there")
+    is_same = (send.version, send.release) == (event.version, event.release)
+    must(is_same, "version or release differ from what was sent")
+    ends = (ev.OK,) if event.kind == ev.DELIVER else ev.FAILURES
+    must(event.outcome in ends, "its outcome is not that of a message's end")
+    if event.kind == ev.DELIVER:
+        must(agent not in state.offline, "the agent is offline")
+        if not state.links.star:
+            state.heard[event.seq] = Heard(event, message.is_answer)
         else:
-            _hear_in_star(seen, seq, agent, peer, version, release)
-    elif seen.links.star and agent == LEARNER:
-        reopened = seen.fresh.lose(sender, cause)
+            _hear_in_star(state, event)
+    elif state.links.star and agent == ev.LEARNER:
+        reopened = state.fresh.lose(send.agent, event.cause)
         if reopened is not None:
-            seen.causes[reopened[0]] = reopened[1]
-    seen.retries.end(cause, agent, sender, version, release, kind == DELIVER)
-    receivers.discard(agent)
-    if not receivers:
-        del seen.open[cause]
+            state.causes[reopened.seq] = reopened
+    state.retries.end(event)
+    message.receivers.discard(agent)
+    if not message.receivers:
+        del state.open[event.cause]
 
 
-def _check_undone(
-    seen: VerifierState,
-    must: Must,
-    agent: int,
-    peer: int,
-    version: int,
-    cause: int,
-    release: int,
-    outcome: int,
-) -> None:
+def _check_undone(state: VerifierState, event: Event) -> None:
     """Check the drop of an answer, or of a wait, that will come to nothing."""
-    origin = seen.causes.pop(cause, None)
-    must(
-        origin is not None and origin[1] == agent,
-        f"nothing that can be dropped is open at event {cause}",
-    )
+    agent, outcome, must = event.agent, event.outcome, event.must
+    origin = state.causes.pop(event.cause, None)
+    is_open = origin is not None and origin.agent == agent
+    must(is_open, f"nothing that can be dropped is open at event {event.cause}")
     assert origin is not None
-    must(release == NONE, "an answer that is not given releases nothing")
-    if origin[0] == DELIVER:
-        must(outcome in (SUPERSEDED, OFFLINE), "a query that was heard is superseded, or not answered")
-        must((peer, version) == (origin[2], origin[4]), "it is another query that was heard")
+    must(event.release == ev.NONE, "an answer that is not given releases nothing")
+    about = event.peer, event.version
+    if origin.kind == ev.DELIVER:
+        must(outcome in (ev.SUPERSEDED, ev.OFFLINE), "a query that was heard is superseded, or not answered")
+        must(about == (origin.peer, origin.version), "it is another query that was heard")
     else:
-        must(
-            outcome in (SPENT, OFFLINE) and origin[0] == WAKE and origin[3] == QUEUED,
-            "only who waits can be turned away",
-        )
-        must(outcome == SPENT or agent in seen.away, "who waits is there")
-        must((peer, version) == (NOBODY, NONE), "who waits has no message yet")
+        waits = outcome in (ev.SPENT, ev.OFFLINE) and origin.kind == ev.WAKE and origin.outcome == ev.QUEUED
+        must(waits, "only who waits can be turned away")
+        must(outcome == ev.SPENT or agent in state.offline, "who waits is online")
+        must(about == (ev.NOBODY, ev.NONE), "who waits has no message yet")
 
 
-def _hear_in_star(seen: VerifierState, seq: int, agent: int, peer: int, version: int, release: int) -> None:
+def _hear_in_star(state: VerifierState, event: Event) -> None:
     """Take note of what the delivery of a query or an answer may cause, and of what it ends."""
-    if agent != LEARNER:
-        older = seen.fresh.hear(agent)
+    if event.agent != ev.LEARNER:
+        older = state.fresh.hear(event.agent)
         if older is not None:
-            seen.causes.pop(older, None)
-    if not seen.is_spent(agent):
-        seen.causes[seq] = (DELIVER, agent, peer, OK, version, release)
+            state.causes.pop(older, None)
+    if not state.is_spent(event.agent):
+        state.causes[event.seq] = event

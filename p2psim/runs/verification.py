@@ -20,7 +20,7 @@ from p2psim.data.prepare import public_bounds
 from p2psim.network.channels import Channel
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
-from p2psim.network.verify_state import Resending
+from p2psim.network.verify_rules import Resending
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import check_format

@@ -458,10 +458,10 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         put(SEND, "release", NONE, peer=LEARNER),
         "its release should be",
     ),
-    ("wake of who is away", "request", absent(WAKE), r"\(wake .*the agent is away"),
-    ("send of who is away", "request", absent(SEND, peer=LEARNER), r"\(send .*the agent is away"),
-    ("commit of who is away", "gossip", absent(COMMIT), r"\(commit .*the agent is away"),
-    ("delivery to who is away", "gossip", absent(DELIVER), r"\(deliver .*the agent is away"),
+    ("wake of who is away", "request", absent(WAKE), r"\(wake .*the agent is offline"),
+    ("send of who is away", "request", absent(SEND, peer=LEARNER), r"\(send .*the agent is offline"),
+    ("commit of who is away", "gossip", absent(COMMIT), r"\(commit .*the agent is offline"),
+    ("delivery to who is away", "gossip", absent(DELIVER), r"\(deliver .*the agent is offline"),
     (
         "an agent's second commit of its own commit",
         "gossip",
@@ -481,18 +481,18 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         lambda events: answer_to_wake(events),
         "did not happen to its sender",
     ),
-    ("leaves twice", "request", leave_twice, "only who is there leaves"),
+    ("leaves twice", "request", leave_twice, "only an agent that is online leaves"),
     (
         "the learner acts after it left",
         "request",
         lambda events: inserted(events, 5, LEAVE, LEARNER),
-        "the agent is away",
+        "the agent is offline",
     ),
     (
         "turned away by a learner that is there",
         "request",
         put(WAKE, "outcome", OFFLINE),
-        "the learner is there",
+        "the learner is online",
     ),
     (
         "comes back with a model of nobody",
@@ -510,7 +510,7 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         "joins without having left",
         "request",
         lambda events: inserted(events, 5, JOIN, 0),
-        "was there already",
+        "was online already",
     ),
     ("told by nobody", "tell", put(SEND, "cause", NONE), "nothing caused it"),
     (
@@ -843,7 +843,7 @@ class TestEveryRuleIsChecked:
         events, _ = play(where, exchange, channel, time=400.0, limits=limits, updates=updates)
         for chunk in np.array_split(events, 10):
             checker.check(chunk)
-            seen = checker._seen
+            seen = checker._state
             held.append(len(seen.open) + len(seen.causes) + len(seen.heard))
         queued = np.count_nonzero((events["kind"] == WAKE) & (events["outcome"] == QUEUED))
         dropped = np.count_nonzero((events["kind"] == DROP) & (events["outcome"] == SPENT))

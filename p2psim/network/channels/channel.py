@@ -20,7 +20,7 @@ from p2psim.network.channels.retransmission import (
     Retransmission,
     Retransmit,
 )
-from p2psim.network.verify_state import Resending
+from p2psim.network.verify_rules import Resending
 
 if TYPE_CHECKING:
     from p2psim.network.graph import Graph

@@ -12,22 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import simpy
 
-from p2psim.core.events import (
-    COMMIT,
-    DROP,
-    JOIN,
-    LEARNER,
-    LEAVE,
-    NEIGHBOURS,
-    NOBODY,
-    NONE,
-    OFFLINE,
-    OK,
-    RETRY,
-    SEND,
-    SPENT,
-    WAKE,
-)
+from p2psim.core import events as ev
 from p2psim.core.randomness import Streams
 from p2psim.core.times import until
 from p2psim.network.channels.draws import Drawing
@@ -44,7 +29,7 @@ if TYPE_CHECKING:
 
 def _write_nothing(*_: float) -> int:
     """Stand for what the log writes once the run is over."""
-    return NONE
+    return ev.NONE
 
 
 class World:
@@ -113,38 +98,38 @@ class World:
 
     # What happens, and is written down
 
-    def wake(self, agent: int, outcome: int = OK) -> int:
+    def wake(self, agent: int, outcome: int = ev.OK) -> int:
         """Write that an agent's clock ticked."""
-        return self._write(self.env._now, WAKE, agent, NOBODY, NONE, NONE, NONE, outcome)
+        return self._write(self.env._now, ev.WAKE, agent, ev.NOBODY, ev.NONE, ev.NONE, ev.NONE, outcome)
 
     def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
         """Write an update of a model (of the learner: agent −1), and end the run if it was the last."""
         self.commits += 1
-        if agent == LEARNER:
+        if agent == ev.LEARNER:
             version = self.commits
         else:
             version = self.versions[agent] = self.versions[agent] + 1
-        seq = self._write(self.env._now, COMMIT, agent, peer, version, cause, release, OK)
+        seq = self._write(self.env._now, ev.COMMIT, agent, peer, version, cause, release, ev.OK)
         if self.commits == self._last_commit:
             self.end("commits")
         return seq
 
     def leave(self, agent: int) -> None:
         """Write that an agent, or the learner, leaves."""
-        self._write(self.env._now, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
+        self._write(self.env._now, ev.LEAVE, agent, ev.NOBODY, ev.NONE, ev.NONE, ev.NONE, ev.OK)
 
     def join(self, agent: int, peer: int, version: int) -> None:
         """Write that an agent comes back, and the model that it fetches from a peer."""
-        self._write(self.env._now, JOIN, agent, peer, version, NONE, NONE, OK)
+        self._write(self.env._now, ev.JOIN, agent, peer, version, ev.NONE, ev.NONE, ev.OK)
 
     def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
         """Write that something an agent was to do will not be done."""
-        return self._write(self.env._now, DROP, agent, peer, version, cause, NONE, outcome)
+        return self._write(self.env._now, ev.DROP, agent, peer, version, cause, ev.NONE, outcome)
 
     def release(self, agent: int) -> int:
         """Number of the release that an agent makes now, touching its data; `NONE` if it may make no more."""
         if self.goes_on and self.is_spent(agent):
-            return NONE
+            return ev.NONE
         number = self.releases[agent]
         self.releases[agent] = number + 1
         if self._limits is not None and number + 1 == self._limits[agent] and not self.goes_on:
@@ -166,9 +151,9 @@ class World:
         lost: Ended,
     ) -> int:
         """Send one message to one or all neighbours; it ends at each receiver in ``heard`` or ``lost``."""
-        peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
-        seq = self._write(self.env._now, SEND, sender, peer, version, cause, release, OK)
-        if release != NONE:
+        peer = receivers[0] if len(receivers) == 1 else ev.NEIGHBOURS
+        seq = self._write(self.env._now, ev.SEND, sender, peer, version, cause, release, ev.OK)
+        if release != ev.NONE:
             self._answers_in_flight += len(receivers)
         self._start(sender, receivers, seq, version, release, heard, lost)
         return seq
@@ -211,20 +196,20 @@ class World:
             release = releases[agent]
             releases[agent] = release + 1
         elif self.is_spent(agent) and not self.goes_on:
-            self.wake(agent, SPENT)
+            self.wake(agent, ev.SPENT)
             return
         elif self.commits + 1 == self._last_commit:
             # The run ends before the send.
-            self.commit(agent, NOBODY, self.wake(agent), self.release(agent))
+            self.commit(agent, ev.NOBODY, self.wake(agent), self.release(agent))
             return
         else:
             release = self.release(agent)
         receivers = next(receivers_of[agent])
         self.commits += 1
         version = self.versions[agent] = self.versions[agent] + 1
-        peer = receivers[0] if len(receivers) == 1 else NEIGHBOURS
+        peer = receivers[0] if len(receivers) == 1 else ev.NEIGHBOURS
         seq = self._write_update(self.env._now, agent, peer, version, release)
-        if release != NONE:
+        if release != ev.NONE:
             self._answers_in_flight += len(receivers)
         self._start(agent, receivers, seq, version, release, ended, ended)
 
@@ -233,7 +218,7 @@ class World:
     def retry(self, message: Message, receiver: int, outcome: int) -> None:
         """Write that a message is sent again to one receiver, and why."""
         version, seq, release = message.version, message.seq, message.release
-        self._write(self.env._now, RETRY, message.sender, receiver, version, seq, release, outcome)
+        self._write(self.env._now, ev.RETRY, message.sender, receiver, version, seq, release, outcome)
 
     def arrive(self, message: Message, receiver: int) -> None:
         """Deliver a message, hold it, or drop it if the receiver is offline."""
@@ -241,7 +226,7 @@ class World:
             if self.presence.takes_in(receiver):
                 self.presence.hold(message, receiver)
             else:
-                self.fail(message, receiver, OFFLINE)
+                self.fail(message, receiver, ev.OFFLINE)
             return
         self._deliver(message.sender, receiver, message.seq, message.version, message.release, message.heard)
 
@@ -250,7 +235,7 @@ class World:
     ) -> None:
         delivery = self._write_delivery(self.env._now, receiver, sender, version, seq, release)
         heard(sender, receiver, delivery, version, release)
-        if release != NONE:
+        if release != ev.NONE:
             # As in `may_end`, without the call.
             self._answers_in_flight -= 1
             if not self._active:
@@ -259,9 +244,9 @@ class World:
     def fail(self, message: Message, receiver: int, outcome: int) -> None:
         """Drop a message on its way to one receiver."""
         sender, version, release = message.sender, message.version, message.release
-        drop = self._write(self.env._now, DROP, receiver, sender, version, message.seq, release, outcome)
+        drop = self._write(self.env._now, ev.DROP, receiver, sender, version, message.seq, release, outcome)
         message.lost(sender, receiver, drop, version, release)
-        if release != NONE:
+        if release != ev.NONE:
             self.may_end()
 
     def keep_going(self) -> None:
