@@ -24,7 +24,7 @@ from p2psim.network.section import (
     draw_links,
 )
 from p2psim.network.topologies.base import chosen, pairs_within
-from p2psim.network.topologies.random_regular import regular_pairs
+from p2psim.network.topologies.random import regular_pairs
 
 DEVIATIONS = 4.5
 

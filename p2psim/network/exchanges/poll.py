@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+import itertools
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from p2psim.core.distributions import Quantity, least
+from p2psim.core.events import LEARNER
 from p2psim.core.options import Positive
-from p2psim.network.exchanges.protocol import Exchange
+from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
 
 if TYPE_CHECKING:
+    import simpy
+
     from p2psim.network.spec import RunningNetwork
 
 
@@ -46,7 +51,19 @@ class Poll(Exchange):
         return self
 
     def start(self, world: RunningNetwork) -> None:
-        """Start the learner's rounds."""
-        from p2psim.network.exchanges.polling import Polling  # SimPy: not wanted by who only reads a scenario
+        """Start the learner's queries."""
+        world.env.process(_Polling(world, self.response).poll(self.interval))
 
-        world.env.process(Polling(self.interval, self.response, world).ask())
+
+class _Polling(QueriedOwners):
+    """The learner's queries, and what each owner still owes."""
+
+    def poll(self, interval: float) -> Generator[simpy.Event, Any, None]:
+        """Send a query at each multiple of the interval."""
+        for number in itertools.count(1):
+            yield self._world.until(number * interval)
+            if self._world.present[LEARNER]:
+                self._ask()
+
+    def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
+        self._world.commit(LEARNER, owner, answer, release)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from p2psim.core.events import LEARNER
+from p2psim.core.events import LEARNER, NONE, OFFLINE, SUPERSEDED
 from p2psim.core.options import Options
 from p2psim.network.channels.draws import Draws
 
 if TYPE_CHECKING:
+    from p2psim.core.distributions import Distribution
     from p2psim.network.spec import Ended, RunningNetwork
 
 
@@ -136,3 +137,69 @@ class Answers:
         world.send(
             owner, _TO_LEARNER, version, query, world.release(owner), heard, give_again if left else lost
         )
+
+
+class QueriedOwners:
+    """Owners that the learner asks all at once: each owes one answer, to the newest query that it has heard."""
+
+    def __init__(self, world: RunningNetwork, response: float | Distribution):
+        self._world = world
+        self._owners = range(world.links.agents)
+        self._delays = [world.draws("response", owner, response) for owner in self._owners]
+        # The query, and its version, that each owner will answer.
+        self._owed: list[tuple[int, int] | None] = [None] * len(self._owners)
+        self._versions = [0] * len(self._owners)
+        self._answers = Answers(world)
+
+    def _ask(self) -> int:
+        """Send a query to all owners."""
+        return self._world.send(
+            LEARNER, self._owners, self._world.commits, NONE, NONE, self._hear, self._lose
+        )
+
+    @abstractmethod
+    def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
+        """Take note that an answer has arrived."""
+
+    def _end(self, version: int) -> None:
+        """Take note that one answer to a query is no longer waited for."""
+
+    def _newest(self, owner: int) -> int:
+        """Version of the query by which older ones, that it has overtaken on the way, are superseded."""
+        return self._versions[owner]
+
+    def _lose(self, _: int, __: int, ___: int, version: int, ____: int) -> None:
+        """Take note that a query, or its answer, was lost."""
+        self._end(version)
+
+    def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
+        world = self._world
+        self._answers.forget(owner)
+        if world.is_spent(owner):
+            self._end(version)
+            return
+        if world.misses(owner):
+            world.drop(owner, LEARNER, version, query, OFFLINE)
+            self._end(version)
+            return
+        if version < self._newest(owner):
+            world.drop(owner, LEARNER, version, query, SUPERSEDED)
+            return
+        older = self._owed[owner]
+        if older is not None:
+            world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
+        self._versions[owner] = version
+        owed = self._owed[owner] = (query, version)
+        # What was to give a dropped answer stays scheduled; it must find that it is owed no longer.
+        world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))
+
+    def _answer(self, owner: int, owed: tuple[int, int]) -> None:
+        if self._owed[owner] is not owed:
+            return
+        self._owed[owner] = None
+        query, version = owed
+        if self._world.present[owner]:
+            self._answers.give(owner, query, version, self._use, self._lose)
+        else:
+            self._world.drop(owner, LEARNER, version, query, OFFLINE)
+            self._end(version)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from p2psim.core.distributions import Quantity
-from p2psim.core.events import LEARNER, NEIGHBOURS, NONE, OFFLINE, SUPERSEDED
+from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.options import Positive
-from p2psim.network.exchanges.protocol import Answers, Exchange
+from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
 
 if TYPE_CHECKING:
     import simpy
@@ -96,18 +96,12 @@ class RoundTimes:
         return self._at(self._rounds, self._late + 1)
 
 
-class _Rounds:
+class _Rounds(QueriedOwners):
     """The round that is open, and what each owner still owes."""
 
     def __init__(self, options: Round, world: RunningNetwork):
-        self._world = world
+        super().__init__(world, options.response)
         self._interval, self._deadline = options.interval, options.deadline
-        owners = world.links.agents
-        self._owners = range(owners)
-        self._delays = [world.draws("response", owner, options.response) for owner in range(owners)]
-        # The query, and its version, that each owner will answer.
-        self._owed: list[tuple[int, int] | None] = [None] * owners
-        self._answers = Answers(world)
         self._query = NONE
         self._left = 0
         self._due = False
@@ -129,7 +123,7 @@ class _Rounds:
             version = world.commits
             # Whatever has been answered is still to be used.
             world.keep_going()
-            self._query = world.send(LEARNER, self._owners, version, NONE, NONE, self._hear, self._over)
+            self._query = self._ask()
             self._end(version)
             if self._deadline is not None and not closed.triggered:
                 world.until(beat.deadline()).callbacks.append(partial(self._close, version))
@@ -159,37 +153,11 @@ class _Rounds:
             self._due = False
             self._close(self._world.commits)
 
-    def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
-        world = self._world
-        self._answers.forget(owner)
-        if world.is_spent(owner):
-            self._end(version)
-            return
-        if world.misses(owner):
-            world.drop(owner, LEARNER, version, query, OFFLINE)
-            self._end(version)
-            return
-        older = self._owed[owner]
-        if older is not None and older[1] > version:
-            world.drop(owner, LEARNER, version, query, SUPERSEDED)
-            return
-        if older is not None:
-            world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
-        owed = self._owed[owner] = (query, version)
-        # The timeout of a dropped answer stays in SimPy's queue; it must find that it is owed no longer.
-        world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))
+    def _newest(self, owner: int) -> int:
+        """Only an answer that is still owed supersedes: one of a closed round may be given after a later one."""
+        owed = self._owed[owner]
+        return owed[1] if owed is not None else 0
 
-    def _answer(self, owner: int, owed: tuple[int, int]) -> None:
-        if self._owed[owner] is not owed:
-            return
-        self._owed[owner] = None
-        world, (query, version) = self._world, owed
-        if not world.present[owner]:
-            world.drop(owner, LEARNER, version, query, OFFLINE)
-            self._end(version)
-            return
-        self._answers.give(owner, query, version, self._over, self._over)
-
-    def _over(self, _: int, __: int, ___: int, version: int, ____: int) -> None:
-        """An answer arrived, or it or its query was lost."""
+    def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
+        """Take note that an answer has arrived; the commit that closes the round uses it."""
         self._end(version)

@@ -11,8 +11,7 @@ from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.file import FromFile, FromGraph, is_graph
 from p2psim.network.topologies.points import NearestNeighbours, Similarity
-from p2psim.network.topologies.random import ErdosRenyi, ScaleFree, SmallWorld, TwoCluster
-from p2psim.network.topologies.random_regular import RandomRegular
+from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld, TwoCluster
 from p2psim.network.topologies.regular import Complete, Grid, Ring, Star
 
 register_all(

@@ -7,8 +7,8 @@ allowed, until no agent is alone.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -117,41 +117,6 @@ def is_first(values: np.ndarray) -> np.ndarray:
     return first
 
 
-def draw_until_joined(
-    agents: int, draw: Callable[[], EdgeEnds], allow_disconnected: bool, advice: str
-) -> Graph:
-    """Draw graphs until one is connected, or, where parts are allowed, leaves nobody alone.
-
-    So the graph has the distribution that `draw` gives, conditioned on being such.
-
-    Parameters
-    ----------
-    agents : int
-    draw : callable
-        Gives both ends of each link of a simple graph.
-    allow_disconnected : bool
-    advice : str
-        What would help, for the error.
-
-    Raises
-    ------
-    MeaningError
-        If none of up to 100 graphs (fewer when they are large) was such.
-    """
-    drawn = links_drawn = 0
-    while drawn < MOST_DRAWS and (drawn < 5 or links_drawn < _MOST_LINKS):
-        a, b = draw()
-        drawn += 1
-        links_drawn += a.size
-        if a.size == 0:
-            continue
-        links = from_edges(agents, a, b)
-        if not without_links(links).size and (allow_disconnected or components(links) == 1):
-            return links
-    wanted = "left nobody alone" if allow_disconnected else "was connected"
-    raise MeaningError("network.topology", f"none of {drawn} graphs drawn {wanted}; {advice}")
-
-
 def chosen(count: int, probability: float, random: np.random.Generator) -> np.ndarray:
     """Choose each of the numbers 0 … count − 1 independently with the same probability, in rising order.
 
@@ -229,6 +194,73 @@ def settle(
             key, f"this graph has a link for every pair: at most {most:,} agents, got {number:,}"
         )
     return number
+
+
+class SizedTopology(Topology):
+    """Base of graphs of a number of agents that a key, a caller and the data agree on."""
+
+    size_key: ClassVar[str] = "network.topology.agents"
+    most: ClassVar[int | None] = None
+
+    @property
+    def least(self) -> int:
+        """Fewest agents of such a graph."""
+        return 2
+
+    def links(
+        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
+    ) -> Graph:
+        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
+        no_learner(self.kind, learner)
+        return self.build(
+            settle(self.size, agents, given, self.least, self.most, self.size_key), random, given
+        )
+
+    @abstractmethod
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Make the graph of so many agents."""
+
+
+class RedrawnTopology(SizedTopology):
+    """Base of random graphs that are drawn until one is connected, or, where parts are allowed, leaves nobody alone.
+
+    So the graph has the distribution that `draw` gives, conditioned on being such.
+    """
+
+    is_random: ClassVar[bool] = True
+
+    if TYPE_CHECKING:
+        allow_disconnected: bool
+
+    @abstractmethod
+    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+        """Both ends of each link of a simple graph."""
+
+    @abstractmethod
+    def advice(self, agents: int) -> str:
+        """What would help where no graph is such."""
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Make the graph.
+
+        Raises
+        ------
+        MeaningError
+            If none of up to 100 graphs (fewer when they are large) was such.
+        """
+        drawn = links_drawn = 0
+        while drawn < MOST_DRAWS and (drawn < 5 or links_drawn < _MOST_LINKS):
+            a, b = self.draw(agents, random)
+            drawn += 1
+            links_drawn += a.size
+            if a.size == 0:
+                continue
+            links = from_edges(agents, a, b)
+            if not without_links(links).size and (self.allow_disconnected or components(links) == 1):
+                return links
+        wanted = "left nobody alone" if self.allow_disconnected else "was connected"
+        message = f"none of {drawn} graphs drawn {wanted}; {self.advice(agents)}"
+        raise MeaningError("network.topology", message)
 
 
 def no_learner(kind: str, learner: bool) -> None:

@@ -1,6 +1,6 @@
 """Graphs that link similar agents: nearest neighbours by profile, and similarity weights between all pairs."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,10 +13,8 @@ from p2psim.network.topologies.base import (
     MOST_OF_ALL_PAIRS,
     Agents,
     AllowDisconnected,
-    Topology,
-    no_learner,
+    SizedTopology,
     pair_keys,
-    settle,
 )
 
 #: Distances of so many pairs are held at once: 64 MB.
@@ -26,7 +24,7 @@ _BLOCK = 8_000_000
 _DECIMALS = 12
 
 
-class NearestNeighbours(Topology):
+class NearestNeighbours(SizedTopology):
     """Each agent is linked with those whose profiles are nearest to its own; weights are one.
 
     Profiles come with the data. Among equally near ones (to 12 decimals) lower numbers win. Takes time in n².
@@ -41,27 +39,23 @@ class NearestNeighbours(Topology):
     agents: Agents = None
     allow_disconnected: AllowDisconnected = False
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
-    ) -> Graph:
-        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        number = settle(self.agents, agents, given)
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of the graph."""
         if given.profiles is None:
             raise MeaningError(
                 "network.topology", "knn needs profiles of the agents, which this data source does not give"
             )
-        if self.neighbours >= number:
+        if self.neighbours >= agents:
             raise MeaningError(
                 "network.topology.neighbours",
-                f"must be less than the number of agents, {number}; got {self.neighbours}",
+                f"must be less than the number of agents, {agents}; got {self.neighbours}",
             )
-        chosen = nearest(_checked(given.profiles, number), self.neighbours, self.metric)
-        rows = np.repeat(np.arange(number, dtype=np.int64), self.neighbours)
-        keys, times = np.unique(pair_keys(number, rows, chosen.ravel()), return_counts=True)
+        chosen = nearest(_checked(given.profiles, agents), self.neighbours, self.metric)
+        rows = np.repeat(np.arange(agents, dtype=np.int64), self.neighbours)
+        keys, times = np.unique(pair_keys(agents, rows, chosen.ravel()), return_counts=True)
         if self.symmetrise == "and":
             keys = keys[times == 2]
-        links = from_edges(number, keys // number, keys % number)
+        links = from_edges(agents, keys // agents, keys % agents)
         return checked_links(links, "network.topology", self.allow_disconnected)
 
 
@@ -135,7 +129,7 @@ def _smallest(distances: np.ndarray, count: int) -> np.ndarray:
     return np.nonzero(take)[1].reshape(-1, count)
 
 
-class Similarity(Topology):
+class Similarity(SizedTopology):
     """Every two agents are linked by how alike the models are that their data was generated from.
 
     W_ij = exp((cos φ_ij − 1)/γ), φ_ij the angle between the targets of i and j (Bellet, Guerraoui, Taziki and
@@ -151,26 +145,23 @@ class Similarity(Topology):
         "left out, all are kept",
     )
     agents: Agents = None
+    most: ClassVar[int | None] = MOST_OF_ALL_PAIRS
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
-    ) -> Graph:
-        """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        number = settle(self.agents, agents, given, most=MOST_OF_ALL_PAIRS)
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of the graph."""
         if given.targets is None:
             raise MeaningError(
                 "network.topology",
                 "similarity needs targets of the agents, which this data source does not give",
             )
-        cosines = _cosines(given.targets, number)
-        a, b = np.triu_indices(number, 1)
+        cosines = _cosines(given.targets, agents)
+        a, b = np.triu_indices(agents, 1)
         weights = np.exp((cosines[a, b] - 1) / self.gamma)
         there = weights > 0  # underflow, at small γ
         a, b, weights = a[there], b[there], weights[there]
         if self.keep_connected is not None:
-            a, b, weights = drop_smallest(number, a, b, weights, self.keep_connected)
-        return checked_links(from_edges(number, a, b, weights), "network.topology")
+            a, b, weights = drop_smallest(agents, a, b, weights, self.keep_connected)
+        return checked_links(from_edges(agents, a, b, weights), "network.topology")
 
 
 def _cosines(targets: np.ndarray, agents: int) -> np.ndarray:

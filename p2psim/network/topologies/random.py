@@ -1,4 +1,4 @@
-"""Random topologies: Erdős–Rényi, scale-free, small world, and two clusters."""
+"""Random topologies: Erdős–Rényi, scale-free, small world, two clusters, and regular graphs."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -12,19 +12,17 @@ from p2psim.network.topologies.base import (
     Agents,
     AllowDisconnected,
     EdgeEnds,
+    RedrawnTopology,
     Seed,
-    Topology,
-    draw_until_joined,
+    SizedTopology,
     is_first,
-    no_learner,
     pair_keys,
     pairs_between,
     pairs_within,
-    settle,
 )
 
 
-class ErdosRenyi(Topology):
+class ErdosRenyi(RedrawnTopology):
     """Each pair is linked with the same probability, independently; drawn again until connected.
 
     G(n, p) of Gilbert (1959), conditioned on being connected.
@@ -36,27 +34,22 @@ class ErdosRenyi(Topology):
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
 
-    is_random: ClassVar[bool] = True
-
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
         return self.probability * agents * (agents - 1)
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
-    ) -> Graph:
-        """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        number = settle(self.agents, agents, given)
-        return draw_until_joined(
-            number,
-            lambda: pairs_within(number, self.probability, random),
-            self.allow_disconnected,
-            f"a probability well above ln(n)/n = {np.log(number) / number:.3g} would help, or random-regular",
+    def advice(self, agents: int) -> str:
+        """What would help."""
+        return (
+            f"a probability well above ln(n)/n = {np.log(agents) / agents:.3g} would help, or random-regular"
         )
 
+    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+        """Draw one graph."""
+        return pairs_within(agents, self.probability, random)
 
-class ScaleFree(Topology):
+
+class ScaleFree(SizedTopology):
     """Agents come one by one and attach to earlier ones, in proportion to their degrees; always connected.
 
     Barabási and Albert (1999), from a star of attach + 1 agents: each newcomer draws different earlier agents,
@@ -74,13 +67,14 @@ class ScaleFree(Topology):
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
         return 2.0 * agents * self.attach
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
-    ) -> Graph:
-        """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        number = settle(self.agents, agents, given, least=self.attach + 1)
-        return from_edges(number, *_attach(number, self.attach, random))
+    @property
+    def least(self) -> int:
+        """Fewest agents: those of the star that it begins with."""
+        return self.attach + 1
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of one draw."""
+        return from_edges(agents, *_attach(agents, self.attach, random))
 
 
 def _attach(agents: int, attach: int, random: np.random.Generator) -> EdgeEnds:
@@ -106,7 +100,7 @@ def _attach(agents: int, attach: int, random: np.random.Generator) -> EdgeEnds:
 _TRIES = 1000
 
 
-class SmallWorld(Topology):
+class SmallWorld(RedrawnTopology):
     """A ring of near neighbours, some of whose links lead elsewhere; drawn again until connected.
 
     Watts and Strogatz (1998): each agent is linked with the nearest, half on either side; each link keeps its
@@ -123,31 +117,30 @@ class SmallWorld(Topology):
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
 
-    is_random: ClassVar[bool] = True
-
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
         return float(agents) * self.neighbours
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
-    ) -> Graph:
-        """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        number = settle(self.agents, agents, given, least=3)
-        if self.neighbours % 2 or self.neighbours >= number:
+    @property
+    def least(self) -> int:
+        """Fewest agents of a ring."""
+        return 3
+
+    def advice(self, agents: int) -> str:
+        """What would help."""
+        return "more neighbours or less rewiring would help"
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of one draw."""
+        if self.neighbours % 2 or self.neighbours >= agents:
             raise MeaningError(
                 "network.topology.neighbours",
-                f"must be even and less than the number of agents, {number}; got {self.neighbours}",
+                f"must be even and less than the number of agents, {agents}; got {self.neighbours}",
             )
-        return draw_until_joined(
-            number,
-            lambda: self._draw(number, random),
-            self.allow_disconnected,
-            "more neighbours or less rewiring would help",
-        )
+        return super().build(agents, random, given)
 
-    def _draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+        """Draw one graph."""
         half = self.neighbours // 2
         a = np.tile(np.arange(agents, dtype=np.int64), half)
         b = (a + np.repeat(np.arange(1, half + 1), agents)) % agents
@@ -167,7 +160,7 @@ class SmallWorld(Topology):
         return a, b
 
 
-class TwoCluster(Topology):
+class TwoCluster(RedrawnTopology):
     """Two halves, linked densely within and sparsely between; drawn again until connected.
 
     A stochastic block model: the first ⌈n/2⌉ agents are one cluster, the others the other; every pair is linked
@@ -181,26 +174,16 @@ class TwoCluster(Topology):
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
 
-    is_random: ClassVar[bool] = True
-
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
         return (self.within + self.between) / 2 * agents * (agents - 2)
 
-    def links(
-        self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
-    ) -> Graph:
-        """Links of one draw; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
-        number = settle(self.agents, agents, given)
-        return draw_until_joined(
-            number,
-            lambda: self._draw(number, random),
-            self.allow_disconnected,
-            "larger chances would help, or allow_disconnected: true",
-        )
+    def advice(self, agents: int) -> str:
+        """What would help."""
+        return "larger chances would help, or allow_disconnected: true"
 
-    def _draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+        """Draw one graph."""
         second = agents // 2
         first = agents - second
         one, two = pairs_within(first, self.within, random), pairs_within(second, self.within, random)
@@ -208,3 +191,129 @@ class TwoCluster(Topology):
         a = np.concatenate([one[0], two[0] + first, across[0]])
         b = np.concatenate([one[1], two[1] + first, across[1]])
         return a, b
+
+
+#: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.
+_ROUNDS = 100
+
+#: Rounds of mixing, and the most links in all of them.
+_MIXING, _MOST_MIXED = 100, 1_000_000
+
+
+class RandomRegular(RedrawnTopology):
+    """Every agent has the same number of neighbours, who are random; drawn again until connected.
+
+    A pairing of n·degree half-links (Bollobás 1980); its loops and repeated links, about degree²/4 whatever n,
+    are undone by switching ends with other links, chosen uniformly. That alone would favour some graphs where n
+    is small, so that ends are then switched at random for up to 100 rounds, fewer in large graphs (none above a
+    million links, where repair touches a vanishing part): a chain whose stationary distribution is uniform.
+    """
+
+    kind: Literal["random-regular"] = "random-regular"
+    degree: Count = Field(description="number of neighbours of every agent")
+    agents: Agents = None
+    seed: Seed = None
+    allow_disconnected: AllowDisconnected = False
+
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return float(agents) * self.degree
+
+    def advice(self, agents: int) -> str:
+        """What would help."""
+        return "a degree of 3 or more would help; for degree 2 take a ring"
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of one draw."""
+        degree = self.degree
+        if degree >= agents:
+            raise MeaningError(
+                "network.topology.degree", f"must be less than the number of agents, {agents}; got {degree}"
+            )
+        if agents * degree % 2:
+            raise MeaningError(
+                "network.topology.degree",
+                f"{agents} agents of degree {degree} have an odd number of half-links; change one of them",
+            )
+        return super().build(agents, random, given)
+
+    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+        """Draw one graph."""
+        return regular_pairs(agents, self.degree, random)
+
+
+def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> EdgeEnds:
+    """Ends of the links of a random simple graph in which all have the same degree.
+
+    Parameters
+    ----------
+    agents : int
+    degree : int
+        Less than `agents`; the product of both is even.
+    random : numpy.random.Generator
+    """
+    if 2 * degree > agents - 1:  # dense: leave out the links of a sparse one
+        a, b = np.triu_indices(agents, 1)
+        out = regular_pairs(agents, agents - 1 - degree, random)
+        keep = ~np.isin(a * agents + b, pair_keys(agents, *out), assume_unique=True)
+        return a[keep], b[keep]
+    while True:
+        halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int64), degree))
+        a, b = halves[::2].copy(), halves[1::2].copy()
+        if _repair(agents, a, b, random):
+            for _ in range(min(_MIXING, _MOST_MIXED // max(a.size, 1))):
+                a, b = _mix(agents, a, b, random)
+            return a, b
+
+
+def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> bool:
+    """Switch ends, in place, until no link is a loop or repeated; whether that came about.
+
+    The link (a, b) and a random other one, (c, d), become (a, d) and (c, b), if both of these are new.
+    """
+    for _ in range(_ROUNDS):
+        keys = pair_keys(agents, a, b)
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        bad = a == b
+        bad[order[1:][ranked[1:] == ranked[:-1]]] = True
+        faulty = np.flatnonzero(bad)
+        if not faulty.size:
+            return True
+        other = random.integers(a.size, size=faulty.size)
+        new = np.stack([pair_keys(agents, a[faulty], b[other]), pair_keys(agents, a[other], b[faulty])])
+        found = ranked[np.minimum(np.searchsorted(ranked, new), ranked.size - 1)] == new
+        sound = ~bad[other] & (a[faulty] != b[other]) & (a[other] != b[faulty]) & ~found.any(axis=0)
+        sound &= is_first(other)  # switches of one round must not touch each other
+        for row in new:
+            sound &= _alone(row, new)
+        sound &= new[0] != new[1]
+        faulty, other = faulty[sound], other[sound]
+        b[faulty], b[other] = b[other], b[faulty]
+    return False
+
+
+def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> EdgeEnds:
+    """Take links two by two at random; of those that may, about half switch ends.
+
+    Two links may, if their old and new versions are four different ones and none of them is that of other links.
+    That can be said equally of the graph before and after, so that going back is as likely as going there.
+    """
+    order = random.permutation(a.size)
+    turned = random.random(a.size) < 0.5
+    a, b = np.where(turned, b, a)[order], np.where(turned, a, b)[order]
+    half = a.size // 2
+    one, two = slice(0, half), slice(half, 2 * half)
+    old = pair_keys(agents, a, b)
+    new = np.concatenate([pair_keys(agents, a[one], b[two]), pair_keys(agents, a[two], b[one])])
+    alone = _alone(np.concatenate([old[: 2 * half], new]), np.concatenate([old, new])).reshape(4, half)
+    switch = alone.all(axis=0) & (a[one] != b[two]) & (a[two] != b[one]) & (random.random(half) < 0.5)
+    b[one], b[two] = np.where(switch, b[two], b[one]), np.where(switch, b[one], b[two])
+    return a, b
+
+
+def _alone(row: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Whether each value of a row occurs once."""
+    values, counts = np.unique(among, return_counts=True)
+    once: np.ndarray = counts[np.searchsorted(values, row)] == 1
+    return once
