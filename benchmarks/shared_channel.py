@@ -14,11 +14,13 @@ import simpy
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import DELIVER, DROP, WAKE
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Gossip, Poll
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.section import Graph, RandomRegular, Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import RandomRegular, Star, draw_links
 
 AGENTS = 1_000
 TIME = 40.0

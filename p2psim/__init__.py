@@ -33,7 +33,10 @@ _PUBLIC = {
     "learning.star.algorithms": "AsyncStar SynchronousAveraging SynchronousDescent",
     "network.availability": "AllOf Always Availability Bernoulli Diurnal Join LearnerOutage Leave Outage Remove "
     "Renewal Scripted",
-    "network.channels": "Blackout Channel ChannelEffect Delivery EdgeValue GilbertElliott",
+    "network.channels.channel": "Channel",
+    "network.channels.draws": "EdgeValue",
+    "network.channels.effects": "Blackout ChannelEffect Delivery",
+    "network.channels.loss": "GilbertElliott",
     "network.exchanges": "Broadcast Exchange Gossip Poll Request Round",
     "network.metrics": "NetworkMetric",
     "network.section": "Clock Network NetworkSection",

@@ -13,11 +13,12 @@ from p2psim.learning.batches import Sampling
 from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Loss, Squared
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.section import Graph, links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, links
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 from p2psim.scenario.model import Scenario
 
 LOSSES: dict[str, type[Loss]] = {"squared": Squared, "logistic": Logistic, "huber": Huber}

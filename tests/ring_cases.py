@@ -9,8 +9,9 @@ from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.section import links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import links
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import ReleaseCounter, unit_noise

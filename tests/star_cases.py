@@ -12,10 +12,12 @@ from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem, star_problem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Exchange, Request
-from p2psim.network.section import Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Star, draw_links
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.recorder import Recorder

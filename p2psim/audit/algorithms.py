@@ -23,9 +23,9 @@ from p2psim.learning.star.problem import LearnerReplay, StarProblem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import LearningAlgorithm
-from p2psim.network.graph import from_edges
-from p2psim.network.section import Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network
+from p2psim.network.graph import TopologyInputs, from_edges
+from p2psim.network.section import Network
+from p2psim.network.topologies import Star, draw_links
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.graph_setting import admm_rule
 from p2psim.simulation.algorithms.learner_cell import LearnerCell

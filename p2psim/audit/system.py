@@ -15,7 +15,7 @@ from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, SEND
 from p2psim.learning.batches import Batch, batch_of
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 from p2psim.privacy.shares import Releases
 
 #: Records that an audited agent holds at most; those but one have no gradient.

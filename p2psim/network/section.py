@@ -12,27 +12,16 @@ from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options, PerAgent
 from p2psim.core.registry import place_of
 from p2psim.network.availability import Always, AnyAvailability
-from p2psim.network.channels import Channel, GilbertElliott, NoRetransmission
+from p2psim.network.channels.channel import Channel
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.retransmission import NoRetransmission
 from p2psim.network.exchanges import AnyExchange, Exchange
-from p2psim.network.graph import Graph, TopologyInputs, from_edges, links
+from p2psim.network.graph import Graph, TopologyInputs, links
 from p2psim.network.members import Members
 from p2psim.network.topologies import (
     AnyTopology,
-    Complete,
-    ErdosRenyi,
-    FromFile,
-    Grid,
-    NearestNeighbours,
-    RandomRegular,
-    Ring,
-    ScaleFree,
-    Similarity,
-    SmallWorld,
-    Star,
     Topology,
-    TwoCluster,
     draw_links,
-    is_redrawn,
 )
 
 if TYPE_CHECKING:
@@ -45,35 +34,6 @@ class Clock(Options):
     kind: Literal["poisson"] = "poisson"
     rate: PerAgent = Field(1.0, description="mean number of wakes per unit of time")
 
-
-__all__ = [
-    "AnyTopology",
-    "Clock",
-    "Complete",
-    "Engine",
-    "ErdosRenyi",
-    "FromFile",
-    "Graph",
-    "Grid",
-    "NearestNeighbours",
-    "Network",
-    "NetworkSection",
-    "RandomRegular",
-    "Ring",
-    "ScaleFree",
-    "Similarity",
-    "SmallWorld",
-    "Star",
-    "Topology",
-    "TopologyInputs",
-    "TwoCluster",
-    "beyond_arrays",
-    "draw_links",
-    "from_edges",
-    "is_redrawn",
-    "links",
-    "scope_message",
-]
 
 Engine = Literal["auto", "simpy", "array"]
 

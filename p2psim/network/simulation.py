@@ -15,8 +15,6 @@ from p2psim.network.section import Engine, Network, beyond_arrays, scope_message
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ENGINES", "EventStream", "Network", "simulate_events"]
-
 #: Events in a chunk, by default: 1.5 MB, which a processor's cache can hold.
 CHUNK = 1 << 15
 

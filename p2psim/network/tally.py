@@ -23,7 +23,7 @@ import numpy as np
 from p2psim.core import events as ev
 from p2psim.core.compiled import njit
 from p2psim.network.graph import Graph
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 
 #: Whole numbers that are counted. Messages end at a receiver delivered or dropped; attempts to deliver one fail lost,
 #: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free).

@@ -17,7 +17,7 @@ from p2psim.core.errors import FolderError, InputError, MissingPartError, Simula
 from p2psim.core.events import COLUMNS, COMMIT, LEARNER, SEND
 from p2psim.core.registry import parts
 from p2psim.data.prepare import public_bounds
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
 from p2psim.network.verify_rules import Resending

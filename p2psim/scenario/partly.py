@@ -111,7 +111,8 @@ def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
 def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     """What is wrong with files that the data and the topology name."""
     from p2psim.data.prepare import prepare
-    from p2psim.network.section import TopologyInputs, draw_links
+    from p2psim.network.graph import TopologyInputs
+    from p2psim.network.topologies import draw_links
 
     data: Any = getattr(partly, "data", None)
     topology: Any = getattr(getattr(partly, "network", None), "topology", None)

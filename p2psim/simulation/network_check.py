@@ -9,7 +9,7 @@ import numpy as np
 from p2psim.core.registry import place_of
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.metrics_reference import ReferenceTally, in_words
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 from p2psim.network.tally import Tally
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.outcome import Series

@@ -18,7 +18,7 @@ from p2psim.core.events import COMMIT
 from p2psim.core.times import ROUNDING, upto
 from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 from p2psim.network.tally import Tally
 from p2psim.privacy.accounting.noises import is_pure
 from p2psim.privacy.ledger import Claims, claimed_charges

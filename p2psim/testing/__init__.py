@@ -33,7 +33,8 @@ from p2psim.learning.steps import LearningAlgorithm
 from p2psim.network.exchanges import Gossip
 from p2psim.network.graph import from_edges
 from p2psim.network.metrics import NetworkMetric
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 from p2psim.testing.network_parts import check_availability, check_channel, check_exchange
 from p2psim.testing.parts import (
     check_accountant,

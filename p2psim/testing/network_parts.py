@@ -11,7 +11,9 @@ from p2psim.core.errors import P2PSimError
 from p2psim.core.events import COMMIT, LEAVE, NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Availability, Bernoulli, Renewal
-from p2psim.network.channels import Channel, ChannelEffect, Delivery, ResendSame
+from p2psim.network.channels.channel import Channel
+from p2psim.network.channels.effects import ChannelEffect, Delivery
+from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.exchanges import Broadcast, Exchange, Request
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.members import Members

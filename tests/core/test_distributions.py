@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from p2psim.core.distributions import Distribution, least, mean, sample
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 
 
 def parse(written: Any) -> float | Distribution:

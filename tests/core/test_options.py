@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import per_agent
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import AnyExchange
 from p2psim.network.section import Clock
 

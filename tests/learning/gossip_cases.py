@@ -9,10 +9,12 @@ from p2psim.core.events import COMMIT, SEND
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Gossip
-from p2psim.network.section import Graph, RandomRegular, Ring, TopologyInputs, draw_links, from_edges
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, TopologyInputs, from_edges
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import RandomRegular, Ring, draw_links
 from p2psim.network.verify import verify
 
 CHANNELS = {

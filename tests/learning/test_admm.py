@@ -17,8 +17,8 @@ from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_replay_admm
-from p2psim.network.channels import Channel
-from p2psim.network.section import Graph
+from p2psim.network.channels.channel import Channel
+from p2psim.network.graph import Graph
 
 LOSSES = {"squared": Squared(intercept=False), "logistic": Logistic(intercept=False)}
 

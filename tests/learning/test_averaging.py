@@ -10,8 +10,8 @@ from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, EVENT, SEND
 from p2psim.learning.graph.averaging import AveragingReplay
 from p2psim.learning.reference import reference_average
-from p2psim.network.channels import Channel
-from p2psim.network.section import Graph
+from p2psim.network.channels.channel import Channel
+from p2psim.network.graph import Graph
 
 pytestmark = pytest.mark.blas
 

@@ -19,9 +19,10 @@ from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_gossip
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 
 sys.path.append(str(Path(__file__).parents[1] / "plugins"))
 with let_in("p2psim_example_parts"):

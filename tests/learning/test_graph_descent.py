@@ -21,7 +21,7 @@ from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Gossip
-from p2psim.network.section import Graph, links
+from p2psim.network.graph import Graph, links
 
 
 def silent(events, dimension):

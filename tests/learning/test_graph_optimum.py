@@ -21,7 +21,8 @@ from p2psim.learning.graph.optimum import (
     newton,
 )
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.network.section import RandomRegular, TopologyInputs, draw_links, from_edges
+from p2psim.network.graph import TopologyInputs, from_edges
+from p2psim.network.topologies import RandomRegular, draw_links
 
 pytestmark = pytest.mark.blas
 

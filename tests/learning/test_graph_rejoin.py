@@ -13,9 +13,10 @@ from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_replay
 from p2psim.network.availability import Renewal
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 
 
 @pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=lambda loss: loss.kind)

@@ -29,9 +29,9 @@ from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.owner_kernel import EXCEEDED, UNKNOWN, WITHIN, evaluate
 from p2psim.learning.reference import reference_replay
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.section import links
+from p2psim.network.graph import links
 
 CHANNELS = {
     "ideal": Channel(),

@@ -8,7 +8,7 @@ from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, SEND
 from p2psim.learning.graph.averaging import PushSumReplay
 from p2psim.learning.reference import reference_push_sum
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 
 GRAPHS = {"ring": ring(8), "complete": complete(7), "random-regular": regular(10, 3)}
 

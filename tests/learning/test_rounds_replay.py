@@ -16,10 +16,12 @@ from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Round
-from p2psim.network.section import Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Star, draw_links
 
 NETWORKS = [
     (Round(), Channel(), Always()),

@@ -14,7 +14,7 @@ from p2psim.learning.star.algorithms import AsyncStar, StarMethod, star_method
 from p2psim.learning.star.problem import star_problem
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay, gradient_rule
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Poll, Request
 from p2psim.scenario.record import EveryTime
 

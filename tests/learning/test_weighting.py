@@ -17,10 +17,12 @@ from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.steps import Exponential, Fresh, Inverse, Weighting, inverse_frequencies
 from p2psim.network.availability import Renewal
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Poll, Request
-from p2psim.network.section import Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Star, draw_links
 
 OWNERS = 4
 

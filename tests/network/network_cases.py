@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from p2psim.core.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEUED, SEND, WAKE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, AnyAvailability
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.section import Complete, Graph, Ring, Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Complete, Ring, Star, draw_links
 
 __all__ = [
     "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",

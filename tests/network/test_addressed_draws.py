@@ -26,8 +26,9 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COLLISION
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import GilbertElliott, ResendSame
 from p2psim.network.channels.draws import BLOCK
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
 

@@ -51,8 +51,8 @@ from p2psim.network.availability.absence import Depends, tilted
 from p2psim.network.availability.renewal import LognormalSpans, WeibullSpans
 from p2psim.network.availability.schedules import ScriptedInterval
 from p2psim.network.exchanges.protocol import Exchange
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
-from p2psim.network.section import Graph
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
 

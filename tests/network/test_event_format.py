@@ -127,7 +127,8 @@ class TestChunks:
     @pytest.mark.parametrize("chunk", [1, 5, 100])
     def test_all_chunks_but_the_last_are_full(self, engine: str, chunk: int) -> None:
         from p2psim.core.randomness import Streams
-        from p2psim.network.simulation import Network, simulate_events
+        from p2psim.network.section import Network
+        from p2psim.network.simulation import simulate_events
 
         network = Network(star(3), Request())
         stream = simulate_events(network, Streams(), engine=engine, commits=100, chunk=chunk)

@@ -26,7 +26,7 @@ from network_cases import (
 from scipy import stats
 
 from p2psim.core.distributions import Distribution
-from p2psim.network.section import links
+from p2psim.network.graph import links
 
 LEVEL = 1e-4
 OWNERS = 6

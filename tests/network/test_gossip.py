@@ -23,7 +23,7 @@ from network_cases import (
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import NOBODY, NONE, OK, SPENT
 from p2psim.core.randomness import Streams
-from p2psim.network.section import from_edges
+from p2psim.network.graph import from_edges
 from p2psim.network.simulation import simulate_events
 
 ENGINES = ["simpy", "array"]

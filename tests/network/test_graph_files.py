@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from network_cases import connected_graphs
 
 from p2psim.core.errors import MeaningError
-from p2psim.network.channels import EdgeValue
+from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.graph import TopologyInputs
 from p2psim.network.graph_formats import parse_gml, read_gml, read_graphml
-from p2psim.network.section import FromFile, TopologyInputs, draw_links
 from p2psim.network.spectrum import spectral_facts
+from p2psim.network.topologies import FromFile, draw_links
 
 FAULTS = Path(__file__).parents[1] / "faults"
 

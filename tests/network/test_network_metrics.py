@@ -16,9 +16,9 @@ from p2psim.network.availability import Always, LearnerOutage, Renewal
 from p2psim.network.channels.draws import Airtime
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
+from p2psim.network.graph import Graph
 from p2psim.network.metrics import NETWORK_METRICS, NetworkState, gini
 from p2psim.network.metrics_reference import ReferenceTally, in_words
-from p2psim.network.section import Graph
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import Tally
 

@@ -16,7 +16,7 @@ from registered import PLUGINS
 import p2psim.scenario.model  # noqa: F401  knows parts that are let in
 from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
-from p2psim.network.channels import Delivery
+from p2psim.network.channels.effects import Delivery
 from p2psim.network.section import NetworkSection
 
 JAMMING = {"kind": "jamming", "period": 2.0, "length": 0.5}

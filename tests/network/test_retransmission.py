@@ -31,7 +31,9 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import COLLISION, KINDS, LOSS, OFFLINE, OK, RETRY, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
-from p2psim.network.channels import EdgeValue, GilbertElliott, ResendFresh, ResendSame
+from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify

@@ -30,7 +30,7 @@ from p2psim.core.events import SPENT
 from p2psim.core.randomness import Streams
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import ResendSame
-from p2psim.network.section import links
+from p2psim.network.graph import links
 from p2psim.network.simulation import simulate_events
 
 RUNS = {

@@ -7,7 +7,9 @@ from network_cases import connected_graphs
 from topology_cases import matrix
 
 from p2psim.network import spectrum
-from p2psim.network.section import (
+from p2psim.network.graph import TopologyInputs, links
+from p2psim.network.spectrum import dense_lambda2, spectral_facts, weight_matrix
+from p2psim.network.topologies import (
     Complete,
     ErdosRenyi,
     Grid,
@@ -16,11 +18,8 @@ from p2psim.network.section import (
     ScaleFree,
     SmallWorld,
     Star,
-    TopologyInputs,
     draw_links,
-    links,
 )
-from p2psim.network.spectrum import dense_lambda2, spectral_facts, weight_matrix
 
 pytestmark = pytest.mark.blas
 

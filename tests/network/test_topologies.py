@@ -9,7 +9,8 @@ from topology_cases import assert_same, assert_sound, matrix
 
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import LEARNER
-from p2psim.network.section import (  # fmt: skip
+from p2psim.network.graph import TopologyInputs, links
+from p2psim.network.topologies import (
     AnyTopology,
     Complete,
     ErdosRenyi,
@@ -19,11 +20,9 @@ from p2psim.network.section import (  # fmt: skip
     ScaleFree,
     SmallWorld,
     Star,
-    TopologyInputs,
     TwoCluster,
     draw_links,
     is_redrawn,
-    links,
 )
 
 ALL = registered("topology")

@@ -14,15 +14,8 @@ import numpy as np
 import pytest
 from topology_cases import matrix
 
-from p2psim.network.section import (
-    ErdosRenyi,
-    RandomRegular,
-    ScaleFree,
-    SmallWorld,
-    TopologyInputs,
-    TwoCluster,
-    draw_links,
-)
+from p2psim.network.graph import TopologyInputs
+from p2psim.network.topologies import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld, TwoCluster, draw_links
 from p2psim.network.topologies.base import chosen, pairs_within
 from p2psim.network.topologies.random import regular_pairs
 

@@ -7,7 +7,8 @@ from network_cases import connected_graphs
 from topology_cases import assert_same, assert_sound
 
 from p2psim.core.errors import MeaningError, MissingSourceError
-from p2psim.network.section import FromFile, TopologyInputs, draw_links, links
+from p2psim.network.graph import TopologyInputs, links
+from p2psim.network.topologies import FromFile, draw_links
 
 
 def write_matrix(graph, path):
@@ -199,7 +200,7 @@ class TestAttributes:
     def test_a_channel_refuses_what_is_no_probability(self):
         from network_cases import Channel, Gossip, Network
 
-        from p2psim.network.channels import EdgeValue
+        from p2psim.network.channels.draws import EdgeValue
 
         where = links(nx.Graph([(0, 1, {"p": 1.5, "delay": -1.0})]))
         for keys, message in (

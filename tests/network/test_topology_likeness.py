@@ -8,8 +8,8 @@ from scipy.sparse import coo_matrix, csr_array
 from topology_cases import assert_same, assert_sound, matrix
 
 from p2psim.core.errors import MeaningError
-from p2psim.network.section import NearestNeighbours, Similarity, TopologyInputs, draw_links
-from p2psim.network.topologies import points
+from p2psim.network.graph import TopologyInputs
+from p2psim.network.topologies import NearestNeighbours, Similarity, draw_links, points
 
 
 def distance(x, y, metric):

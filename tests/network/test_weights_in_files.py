@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from network_cases import connected_graphs
 
 from p2psim.core.errors import MeaningError
-from p2psim.network.section import FromFile, TopologyInputs, draw_links
+from p2psim.network.graph import TopologyInputs
+from p2psim.network.topologies import FromFile, draw_links
 
 quick = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -23,7 +23,8 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
-from p2psim.network.channels import GilbertElliott, ResendFresh, ResendSame
+from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events

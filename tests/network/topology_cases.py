@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from p2psim.network.section import Graph
+from p2psim.network.graph import Graph
 
 
 def matrix(links: Graph) -> np.ndarray:

@@ -20,11 +20,13 @@ from p2psim.network.availability import (
     Renewal,
     Scripted,
 )
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Poll
+from p2psim.network.graph import TopologyInputs
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.network.section import Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Star, draw_links
 from p2psim.scenario.record import EveryTime, RecordSection
 from p2psim.simulation.network_check import compare_network
 from p2psim.simulation.recorder import NetworkWatch, Recorder, marks_of_run

@@ -8,7 +8,7 @@ import pytest
 from graph_cases import graph_scenario
 
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.graph import Graph, links
 from p2psim.network.simulation import simulate_events

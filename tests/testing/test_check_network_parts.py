@@ -13,7 +13,7 @@ import p2psim
 from p2psim.core import registry
 from p2psim.core.events import NONE
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import Delivery
+from p2psim.network.channels.effects import Delivery
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.spec import RunningNetwork

@@ -15,7 +15,7 @@ import p2psim
 from p2psim.core import registry
 from p2psim.learning.losses.compiled import ForKernel
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
-from p2psim.network.section import Complete, Grid, RandomRegular, Ring, SmallWorld
+from p2psim.network.topologies import Complete, Grid, RandomRegular, Ring, SmallWorld
 from p2psim.testing import PartError, check_part
 
 PLUGINS = Path(__file__).parents[1] / "plugins"

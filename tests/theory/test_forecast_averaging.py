@@ -12,10 +12,11 @@ from scipy.sparse import csr_array
 
 from p2psim.core.events import KINDS
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Gossip
-from p2psim.network.section import links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import links
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 from p2psim.theory.forecasts.gossip import (
     averaging,
     averaging_path,

@@ -21,8 +21,9 @@ from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic
 from p2psim.network.exchanges import Broadcast, Gossip
-from p2psim.network.section import Graph, from_edges
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, from_edges
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 from p2psim.scenario.model import Scenario
 
 pytestmark = pytest.mark.verification

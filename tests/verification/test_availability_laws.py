@@ -25,8 +25,10 @@ from p2psim.network.availability.renewal import (
     spans,
 )
 from p2psim.network.exchanges import Broadcast, Request
-from p2psim.network.section import Complete, Graph, Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Complete, Star, draw_links
 
 pytestmark = pytest.mark.verification
 

@@ -16,10 +16,14 @@ from scipy import stats
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, DELIVER, DROP, GAVE_UP, LOSS, OK, SEND, WAKE
 from p2psim.core.randomness import Streams
-from p2psim.network.channels import Channel, EdgeValue, GilbertElliott
+from p2psim.network.channels.channel import Channel
+from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.exchanges import Gossip, Poll
-from p2psim.network.section import Complete, Graph, Star, TopologyInputs, draw_links, from_edges
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, TopologyInputs, from_edges
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Complete, Star, draw_links
 
 pytestmark = pytest.mark.verification
 

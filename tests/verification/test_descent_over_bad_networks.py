@@ -20,10 +20,12 @@ from p2psim.learning.graph.replay import GraphReplay, GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.availability import AllOf, Always, Bernoulli, Diurnal, Outage, Renewal
 from p2psim.network.availability.renewal import LognormalSpans
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast
-from p2psim.network.section import Graph, Ring, SmallWorld, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Ring, SmallWorld, draw_links
 
 pytestmark = pytest.mark.verification
 

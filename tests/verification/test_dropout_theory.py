@@ -15,9 +15,11 @@ from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.availability import Bernoulli
 from p2psim.network.exchanges import Request
+from p2psim.network.graph import TopologyInputs
 from p2psim.network.members import Members
-from p2psim.network.section import Star, TopologyInputs, draw_links
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Star, draw_links
 from p2psim.theory.star import answer_frequencies, noise_moment, stationary_mean, weighted_optimum
 
 pytestmark = pytest.mark.verification

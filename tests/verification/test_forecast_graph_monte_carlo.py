@@ -11,9 +11,10 @@ from p2psim.learning.graph.averaging import AveragingReplay
 from p2psim.learning.graph.optimum import graph_expansion, minimise_together
 from p2psim.learning.graph.replay import GraphRule
 from p2psim.learning.losses import Squared
-from p2psim.network.channels import Channel
+from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Gossip
-from p2psim.network.simulation import Network, simulate_events
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
 from p2psim.network.spectrum import weight_matrix
 from p2psim.theory.forecasts.descent import linear_descent
 from p2psim.theory.forecasts.descent_path import path

@@ -15,7 +15,7 @@ from p2psim.core.printing import complain, print_json, print_table
 if TYPE_CHECKING:
     import numpy as np
 
-    from p2psim.network.section import Graph
+    from p2psim.network.graph import Graph
     from p2psim.privacy.network_privacy import Shares
 
 #: What every number of this rests on.
@@ -200,7 +200,8 @@ def _of_topology(asked: argparse.Namespace) -> Graph:
     from pydantic import ValidationError
 
     from p2psim.core.options import Options
-    from p2psim.network.section import AnyTopology, TopologyInputs, draw_links
+    from p2psim.network.graph import TopologyInputs
+    from p2psim.network.topologies import AnyTopology, draw_links
     from p2psim.scenario import yaml
     from p2psim.scenario.faults import faults_of
     from p2psim.scenario.nodes import Node, plain

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from p2psim.data.prepare import Prepared
-    from p2psim.network.section import Graph
+    from p2psim.network.graph import Graph
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.algorithms.replay import PreparedCell
     from p2psim.simulation.prepared import PreparedData

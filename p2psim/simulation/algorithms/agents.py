@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.core.distributions import Distribution, Quantity
-from p2psim.network.channels import GilbertElliott
 from p2psim.network.channels.draws import EdgeValue
+from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.exchanges import Round
 from p2psim.network.members import Members
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 from p2psim.theory.star import answer_frequencies
 
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
-    from p2psim.network.section import Graph
+    from p2psim.network.graph import Graph
     from p2psim.simulation.prepared import PreparedData
 
 

@@ -21,8 +21,7 @@ from p2psim.learning.reference import (
     reference_replay,
     reference_replay_admm,
 )
-from p2psim.network.section import Clock
-from p2psim.network.simulation import Network
+from p2psim.network.section import Clock, Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan

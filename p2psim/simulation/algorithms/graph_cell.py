@@ -17,8 +17,9 @@ from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.graph.problem import LearnedModels
 from p2psim.learning.graph.replay import GraphReplay
-from p2psim.network.section import Graph, TopologyInputs, draw_links
+from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.spectrum import spectral_facts
+from p2psim.network.topologies import draw_links
 from p2psim.privacy.releases import Violations
 from p2psim.simulation.algorithms.agents import names_of
 from p2psim.simulation.algorithms.graph_setting import admm_rule, algorithm_of

@@ -22,7 +22,7 @@ from p2psim.learning.graph.algorithms import (
 from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, confidences
 from p2psim.learning.graph.replay import GraphRule
-from p2psim.network.section import Graph
+from p2psim.network.graph import Graph
 from p2psim.simulation.algorithms.replay import order_of
 
 if TYPE_CHECKING:

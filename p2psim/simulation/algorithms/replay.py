@@ -13,8 +13,8 @@ import numpy as np
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
-from p2psim.network.section import Graph
-from p2psim.network.simulation import Network
+from p2psim.network.graph import Graph
+from p2psim.network.section import Network
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.releases import Violations

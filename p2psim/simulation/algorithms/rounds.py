@@ -22,7 +22,7 @@ from p2psim.learning.star.problem import LearnerReplay
 from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 from p2psim.simulation.algorithms.agents import answering
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, assessment, plan_answers
 from p2psim.simulation.algorithms.replay import (

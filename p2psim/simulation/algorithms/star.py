@@ -17,7 +17,7 @@ from p2psim.learning.star.problem import LearnerReplay, StarProblem
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
-from p2psim.network.simulation import Network
+from p2psim.network.section import Network
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, assessment, plan_answers
 from p2psim.simulation.algorithms.replay import (

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 import p2psim
 from p2psim.core.options import NonNegative, Positive
-from p2psim.network.channels import Delivery
+from p2psim.network.channels.effects import Delivery
 
 
 @p2psim.register
