@@ -16,10 +16,7 @@ from p2psim.network.members import Members
 if TYPE_CHECKING:
     import simpy
 
-    from p2psim.network.simpy_engine.timers import Message
-
-#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
-Ended = Callable[[int, int, int, int, int], None]
+    from p2psim.network.simpy_engine.timers import Ended, Message
 
 
 class Attendance(Protocol):

@@ -12,7 +12,7 @@ from p2psim.core.options import Fraction, NonNegative, Options, Positive
 from p2psim.network.channels.draws import EdgeValue, Latency, airtime_of, open_latency
 from p2psim.network.channels.effects import ActiveEffects, Effects
 from p2psim.network.channels.loss import Loss, loses_all, open_loss
-from p2psim.network.channels.medium import Endpoint, Medium
+from p2psim.network.channels.medium import Medium
 from p2psim.network.channels.retransmission import (
     NoRetransmission,
     ResendFresh,
@@ -24,6 +24,7 @@ from p2psim.network.verify_rules import Resending
 
 if TYPE_CHECKING:
     from p2psim.network.graph import Graph
+    from p2psim.network.simpy_engine.timers import Endpoint
     from p2psim.network.spec import RunningNetwork
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.

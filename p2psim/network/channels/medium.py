@@ -8,7 +8,7 @@ from p2psim.core.events import LOSS, NONE
 from p2psim.network.channels.draws import Airtime, Delays
 from p2psim.network.channels.effects import ActiveEffects
 from p2psim.network.channels.loss import Losses
-from p2psim.network.simpy_engine.timers import NORMAL, Message
+from p2psim.network.simpy_engine.timers import NORMAL, Endpoint, Message
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork
@@ -19,16 +19,6 @@ class Medium(Protocol):
 
     def carry(self, message: Message) -> None:
         """Take over a message, sent at this moment, for each of its receivers."""
-
-
-class Endpoint(Protocol):
-    """Is called when a message ends at a receiver: the world, or what sends again first."""
-
-    def arrive(self, message: Message, receiver: int) -> None:
-        """Take in a message that has reached a receiver."""
-
-    def fail(self, message: Message, receiver: int, outcome: int) -> None:
-        """Take note that a message has not reached a receiver, and why."""
 
 
 class IdealMedium:

@@ -18,8 +18,8 @@ from p2psim.network.channels.draws import Airtime, Delays, Draws
 from p2psim.network.channels.effects import ActiveEffects
 from p2psim.network.channels.interference import Interference
 from p2psim.network.channels.loss import Losses
-from p2psim.network.channels.medium import Endpoint, IndependentMedium
-from p2psim.network.simpy_engine.timers import NORMAL, Message
+from p2psim.network.channels.medium import IndependentMedium
+from p2psim.network.simpy_engine.timers import NORMAL, Endpoint, Message
 
 if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork

@@ -11,10 +11,10 @@ from p2psim.core.distributions import Distribution, Quantity
 from p2psim.core.events import OFFLINE, UNACKNOWLEDGED
 from p2psim.core.options import BY_NAME, Fraction, Options
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Endpoint, Medium
+from p2psim.network.channels.medium import Medium
 
 if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.timers import Message
+    from p2psim.network.simpy_engine.timers import Endpoint, Message
     from p2psim.network.spec import RunningNetwork
 
 Limit = Annotated[int, Field(ge=1, le=100)]

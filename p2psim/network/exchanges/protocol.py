@@ -14,7 +14,8 @@ from p2psim.network.channels.draws import Draws
 
 if TYPE_CHECKING:
     from p2psim.core.distributions import Distribution
-    from p2psim.network.spec import Ended, RunningNetwork
+    from p2psim.network.simpy_engine.timers import Ended
+    from p2psim.network.spec import RunningNetwork
 
 
 class Exchange(Options):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-if TYPE_CHECKING:
-    from p2psim.network.channels.medium import Endpoint
-    from p2psim.network.spec import Ended
+__all__ = ["LAST", "NORMAL", "Action", "ClockEvents", "Ended", "Endpoint", "Message", "Scheduled", "moment"]
 
-__all__ = ["LAST", "NORMAL", "Action", "ClockEvents", "Message", "Scheduled", "moment"]
+#: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
+Ended = Callable[[int, int, int, int, int], None]
 
 #: Priority of what happens after all else of the same time.
 LAST = EventPriority(NORMAL + 1)
@@ -70,6 +69,16 @@ class Reception:
         self.end = 0.0
         self.before: tuple[int, ...] = ()
         self.others: tuple[int, ...] = ()
+
+
+class Endpoint(Protocol):
+    """Is called when a message ends at a receiver: the world, or what sends again first."""
+
+    def arrive(self, message: Message, receiver: int) -> None:
+        """Take in a message that has reached a receiver."""
+
+    def fail(self, message: Message, receiver: int, outcome: int) -> None:
+        """Take note that a message has not reached a receiver, and why."""
 
 
 class Message(Scheduled):

@@ -20,8 +20,7 @@ from p2psim.network.clock_heap import ticks
 from p2psim.network.members import Members
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
-from p2psim.network.simpy_engine.timers import LAST, NORMAL, Action, ClockEvents, Message, moment
-from p2psim.network.spec import Ended
+from p2psim.network.simpy_engine.timers import LAST, NORMAL, Action, ClockEvents, Ended, Message, moment
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
