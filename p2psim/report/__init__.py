@@ -11,7 +11,8 @@ from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.figure_names import AGAINST, EVERYTHING
 from p2psim.core.figures import FIGURES, having
 from p2psim.core.registry import load_installed
-from p2psim.report.source import BAND, FigureRequest, Source, source
+from p2psim.report.source import BAND, FigureRequest, Source
+from p2psim.report.source import source as source_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +90,7 @@ def draw(
         wanted = ["targets"]
     if reference and not wanted:
         wanted = ["paired"]
-    material = source(result)
+    material = source_of(result)
     if facet is not None:
         material.check_swept(facet)
     requests = [replace(every, kind=name) for name in wanted]
