@@ -14,7 +14,7 @@ from p2psim.network.channels.draws import Draws
 
 if TYPE_CHECKING:
     from p2psim.core.distributions import Distribution
-    from p2psim.network.simpy_engine.timers import Ended
+    from p2psim.network.simpy_engine.timers import Ended, PendingAnswer
     from p2psim.network.spec import RunningNetwork
 
 
@@ -144,11 +144,16 @@ class QueriedOwners:
     """Owners that the learner asks all at once: each owes one answer, to the newest query that it has heard."""
 
     def __init__(self, world: RunningNetwork, response: float | Distribution):
-        self._world = world
+        from p2psim.network.simpy_engine.timers import (  # SimPy: not wanted by a scenario alone
+            NORMAL,
+            PendingAnswer,
+        )
+
+        self._world, self._normal, self._pending = world, NORMAL, PendingAnswer
+        self._schedule = world.env.schedule
         self._owners = range(world.links.agents)
         self._delays = [world.draws("response", owner, response) for owner in self._owners]
-        # The query, and its version, that each owner will answer.
-        self._owed: list[tuple[int, int] | None] = [None] * len(self._owners)
+        self._owed: list[PendingAnswer | None] = [None] * len(self._owners)
         self._versions = [0] * len(self._owners)
         self._answers = Answers(world)
 
@@ -188,17 +193,22 @@ class QueriedOwners:
             return
         older = self._owed[owner]
         if older is not None:
-            world.drop(owner, LEARNER, older[1], older[0], SUPERSEDED)
+            world.drop(owner, LEARNER, older.version, older.query, SUPERSEDED)
         self._versions[owner] = version
-        owed = self._owed[owner] = (query, version)
-        # What was to give a dropped answer stays scheduled; it must find that it is owed no longer.
-        world.after(next(self._delays[owner]), lambda: self._answer(owner, owed))
+        owed = self._owed[owner] = self._pending(self._answer, owner, query, version)
+        delay = next(self._delays[owner])
+        if delay:
+            # A dropped answer stays in SimPy's queue; it must find that it is owed no longer.
+            self._schedule(owed, self._normal, delay)
+        else:
+            self._answer(owed)
 
-    def _answer(self, owner: int, owed: tuple[int, int]) -> None:
+    def _answer(self, owed: PendingAnswer) -> None:
+        owner = owed.owner
         if self._owed[owner] is not owed:
             return
         self._owed[owner] = None
-        query, version = owed
+        query, version = owed.query, owed.version
         if self._world.present[owner]:
             self._answers.give(owner, query, version, self._use, self._lose)
         else:

@@ -156,7 +156,7 @@ class _Rounds(QueriedOwners):
     def _newest(self, owner: int) -> int:
         """Only an answer that is still owed supersedes: one of a closed round may be given after a later one."""
         owed = self._owed[owner]
-        return owed[1] if owed is not None else 0
+        return owed.version if owed is not None else 0
 
     def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
         """Take note that an answer has arrived; the commit that closes the round uses it."""

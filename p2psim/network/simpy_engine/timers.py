@@ -9,7 +9,18 @@ from typing import Any, Protocol
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-__all__ = ["LAST", "NORMAL", "Action", "ClockEvents", "Ended", "Endpoint", "Message", "Scheduled", "moment"]
+__all__ = [
+    "LAST",
+    "NORMAL",
+    "Action",
+    "ClockEvents",
+    "Ended",
+    "Endpoint",
+    "Message",
+    "PendingAnswer",
+    "Scheduled",
+    "moment",
+]
 
 #: Called when a message ends at a receiver: (sender, receiver, seq of that event, version, release).
 Ended = Callable[[int, int, int, int, int], None]
@@ -48,6 +59,16 @@ class Action(Scheduled):
     def callback(self, _: Action) -> None:
         """Call it."""
         self.act()
+
+
+class PendingAnswer(Scheduled):
+    """An answer that an owner owes to a query, and the event of its giving."""
+
+    def __init__(self, callback: Callable[[Any], None], owner: int, query: int, version: int):
+        self.callback = callback
+        self.owner = owner
+        self.query = query
+        self.version = version
 
 
 class Reception:
