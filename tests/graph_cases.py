@@ -10,8 +10,8 @@ from own_losses import Huber
 from p2psim.core.events import COMMIT
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import GraphProblem, confidences
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Loss, Squared
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast

@@ -5,8 +5,8 @@ import numpy as np
 
 from p2psim.core.events import WAKE
 from p2psim.core.randomness import Streams
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Broadcast
 from p2psim.network.graph import links

@@ -108,7 +108,7 @@ def replay_compiled(
     """Feed the kernel with chunks of the given size; noise is ordered by (owner, release)."""
     replay = StarReplay(problem, method, gradient_rule(problem, clip, bound, order, grid), **more)
     recorded = record(replay, events, noise, problem.owners, every, chunk)
-    return Replayed(recorded, replay.violations, replay.violation_steps, replay.violation_sizes)
+    return Replayed(recorded, *replay.violations)
 
 
 def record(

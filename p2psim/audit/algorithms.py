@@ -27,7 +27,7 @@ from p2psim.network.graph import TopologyInputs, from_edges
 from p2psim.network.section import Network
 from p2psim.network.topologies import Star, draw_links
 from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.graph_setting import admm_rule
+from p2psim.simulation.algorithms.graph_setting import algorithm_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.replay import goes_on
 from p2psim.simulation.algorithms.rounds import RoundsCell
@@ -184,7 +184,7 @@ class GraphSystem(AuditSystem):
         """The small network."""
         scenario = self._cell.scenario
         links = from_edges(2, np.array([0]), np.array([1]))
-        vectors = getattr(scenario.learning.algorithm, "vectors", 1)
+        vectors = algorithm_of(scenario).vectors
         return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
 
     def play(
@@ -306,7 +306,7 @@ class AdmmSystem(GraphSystem):
         problem = self._problem(held, copies)
         algorithm = self._cell.scenario.learning.algorithm
         assert isinstance(algorithm, GossipAdmm)
-        rule = admm_rule(algorithm, replace(self._cell.rule, grid=self.grid), problem)
+        rule = algorithm.admm_rule(problem, replace(self._cell.rule, grid=self.grid))
         batches = sampling(self._batch, problem.records, key)
         replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
         claimed, agents = self._cell.problem, list(self.agents)

@@ -8,15 +8,69 @@ Gradients are those of an owner of a star, with the check of the claimed bound, 
 all records or of a batch. `evaluate` finds a mean loss and its gradient in one pass over the records.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import philox_block, unit
 from p2psim.learning.batches import POISSON
-from p2psim.learning.in_flight import longest_gradient, note_violation
 from p2psim.learning.losses.compiled import parts, slope
+
+
+class Records(NamedTuple):
+    """The records of all agents, as kernels take them, and what holds for their gradients.
+
+    Attributes
+    ----------
+    loss : int or tuple
+        `Loss.for_kernel`.
+    X, y, norms, offsets : ndarray
+        Records, agent by agent, with the norms of x, and where each agent's begin.
+    clip, bound : float
+        Norm to which each record's gradient is clipped, and the claimed bound on it; infinite for none.
+    """
+
+    loss: Any
+    X: np.ndarray
+    y: np.ndarray
+    norms: np.ndarray
+    offsets: np.ndarray
+    clip: float
+    bound: float
+
+    @classmethod
+    def of(cls, problem: Any, rule: Any) -> Records:
+        """Those of a `StarProblem` or `GraphProblem`, by a rule that says how gradients are computed."""
+        norms = problem.norms(rule.order)
+        return cls(
+            problem.loss.for_kernel(), problem.X, problem.y, norms, problem.offsets, rule.clip, rule.bound
+        )
+
+
+class OwnerRecords(NamedTuple):
+    """What the answers of owners of a central learner are computed from, for kernels.
+
+    Attributes
+    ----------
+    records : Records
+    how : int
+        `FROM_SUMS` or `FROM_RECORDS`.
+    gram, moment : ndarray
+        Sums over each owner's records; see `StarProblem`.
+    suspects, suspect_offsets : ndarray of int64
+        Rows of the records that can exceed the claimed bound, owner by owner, and where each owner's begin.
+    """
+
+    records: Records
+    how: int
+    gram: np.ndarray
+    moment: np.ndarray
+    suspects: np.ndarray
+    suspect_offsets: np.ndarray
 
 
 @njit()
@@ -68,31 +122,74 @@ def draw_fixed(key, agent, release, records, size, rows, taken):  # type: ignore
     return size
 
 
+@njit(inline="always")
+def _clipped(d, norm, clip):  # type: ignore[no-untyped-def]
+    """A slope, such that the gradient of a record of this norm has at most a norm of ``clip``."""
+    length = abs(d) * norm
+    return d * (clip / length) if length > clip else d
+
+
 @njit()
-def batch_gradient(loss, X, y, norms, first, last, clip, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
-    """Sum of the gradients of a release's batch, each clipped to a norm of ``clip``, over the public divisor.
+def mean_gradient(records, rows, first, count, divisor, theta, out):  # type: ignore[no-untyped-def]
+    """Sum of the gradients of records, each clipped, over a divisor; the records are as in `longest_gradient`."""
+    loss, X, y, norms, clip = records.loss, records.X, records.y, records.norms, records.clip
+    out[:] = 0.0
+    for k in range(count):
+        r = first + k
+        if rows is not None:
+            r = first + rows[k]
+        z = 0.0
+        for a in range(theta.size):
+            z += X[r, a] * theta[a]
+        d = _clipped(slope(loss, z, y[r]), norms[r], clip)
+        if d != 0.0:
+            for a in range(theta.size):
+                out[a] += d * X[r, a]
+    for a in range(theta.size):
+        out[a] /= divisor
+
+
+@njit()
+def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
+    """Sum of the gradients of a release's batch, each clipped, over the public divisor.
 
     ``batch`` is `p2psim.learning.batches.Sampling.for_kernel`.
     """
     code, rates, sizes, divisors, key, rows, taken = batch
+    first, held = records.offsets[agent], records.offsets[agent + 1] - records.offsets[agent]
     if code == POISSON:
-        count = draw_poisson(key, agent, release, last - first, rates[agent], rows)
+        count = draw_poisson(key, agent, release, held, rates[agent], rows)
     else:
-        count = draw_fixed(key, agent, release, last - first, sizes[agent], rows, taken)
-    out[:] = 0.0
+        count = draw_fixed(key, agent, release, held, sizes[agent], rows, taken)
+    mean_gradient(records, rows, first, count, divisors[agent], theta, out)
+
+
+@njit()
+def longest_gradient(records, rows, first, count, theta):  # type: ignore[no-untyped-def]
+    """Largest norm of a gradient among records; 0 without records.
+
+    They are ``count`` records from ``first`` on, or, where ``rows`` is given, those that lie so far after ``first``.
+    """
+    loss, X, y, norms = records.loss, records.X, records.y, records.norms
+    longest = 0.0
     for k in range(count):
-        r = first + rows[k]
+        r = first + k
+        if rows is not None:
+            r = first + rows[k]
         z = 0.0
         for a in range(theta.size):
             z += X[r, a] * theta[a]
-        d = slope(loss, z, y[r])
-        norm = abs(d) * norms[r]
-        if norm > clip:
-            d *= clip / norm
-        for a in range(theta.size):
-            out[a] += d * X[r, a]
-    for a in range(theta.size):
-        out[a] /= divisors[agent]
+        longest = max(longest, abs(slope(loss, z, y[r])) * norms[r])
+    return longest
+
+
+@njit()
+def note_violation(agent, step, size, violations):  # type: ignore[no-untyped-def]
+    """Count a release where a gradient was ``size`` times the bound; keep the first step and the largest size."""
+    if violations.counts[agent] == 0:
+        violations.steps[agent] = step
+    violations.counts[agent] += 1
+    violations.sizes[agent] = max(violations.sizes[agent], size)
 
 
 @njit(inline="always")
@@ -122,51 +219,27 @@ def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untype
         out[a] = 2.0 * s
 
 
-@njit()
-def mean_gradient_from_records(loss, X, y, norms, first, last, clip, theta, out):  # type: ignore[no-untyped-def]
-    """Mean over an owner's records of their gradients, each clipped to a norm of ``clip``: that of ``norms`` of x."""
-    p = theta.size
-    out[:] = 0.0
-    for r in range(first, last):
-        z = 0.0
-        for a in range(p):
-            z += X[r, a] * theta[a]
-        d = slope(loss, z, y[r])
-        norm = abs(d) * norms[r]
-        if norm > clip:
-            d *= clip / norm
-        if d != 0.0:
-            for a in range(p):
-                out[a] += d * X[r, a]
-    for a in range(p):
-        out[a] /= last - first
-
-
-@njit()
-def answer(  # type: ignore[no-untyped-def]
-    owner, number, commits, at, mean,
-    how, loss, gram, moment, X, y, norms, offsets, clip, batch,
-    suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
-):  # fmt: skip
+@njit(inline="always")
+def answer(owner, release, commits, at, mean, owners, batch, violations):  # type: ignore[no-untyped-def]
     """Write the mean gradient of an owner's records at a model to ``mean``, shape (p,), and check the claimed bound.
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     """
+    records = owners.records
     # A batch of None is known when the kernel is compiled, and this question is not asked then.
     if batch is not None:
-        batch_gradient(
-            loss, X, y, norms, offsets[owner], offsets[owner + 1], clip, at, batch, owner, number, mean
-        )
-    elif how == FROM_SUMS:
-        mean_gradient_from_sums(gram[owner], moment[owner], at, mean)
+        batch_gradient(records, at, batch, owner, release, mean)
+    elif owners.how == FROM_SUMS:
+        mean_gradient_from_sums(owners.gram[owner], owners.moment[owner], at, mean)
     else:
-        mean_gradient_from_records(loss, X, y, norms, offsets[owner], offsets[owner + 1], clip, at, mean)
+        first = records.offsets[owner]
+        held = records.offsets[owner + 1] - first
+        mean_gradient(records, None, first, held, held, at, mean)
     # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
-    longest = longest_gradient(
-        loss, X, y, norms, suspects, suspect_offsets[owner], suspect_offsets[owner + 1], at
-    )
-    if longest > bound:
-        note_violation(owner, commits, longest / bound, violations, violation_steps, violation_sizes)
+    start, end = owners.suspect_offsets[owner], owners.suspect_offsets[owner + 1]
+    longest = longest_gradient(records, owners.suspects[start:end], 0, end - start, at)
+    if longest > records.bound:
+        note_violation(owner, commits, longest / records.bound, violations)
 
 
 @njit(inline="always")
@@ -176,29 +249,28 @@ def project(value, theta_max):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def release_gradient(  # type: ignore[no-untyped-def]
-    loss, X, y, norms, offsets, clip, batch, bound, theta, i, release, known, gradients
-):
-    """Find an agent's gradient at its model, unless it is ``known``, and write it to ``gradients``.
+def release_gradient(records, batch, i, release, models):  # type: ignore[no-untyped-def]
+    """Find an agent's gradient at its model, unless it is known, and write it to ``models.gradients``.
 
     ``batch`` is None where all records take part, else `p2psim.learning.batches.Sampling.for_kernel`. Which of the two
     is settled when this is compiled.
 
-    Returns the norm of the longest gradient of a record, if that exceeds ``bound``, else 0. Every record counts, in the
+    Returns the norm of the longest gradient of a record, if that exceeds the bound, else 0. Every record counts, in the
     batch or not: what a release may cost is that of what could have been drawn.
     """
-    first, last = offsets[i], offsets[i + 1]
+    known = models.known
     if batch is not None:
-        batch_gradient(loss, X, y, norms, first, last, clip, theta[i], batch, i, release, gradients[i])
-        if bound == np.inf:
+        batch_gradient(records, models.theta[i], batch, i, release, models.gradients[i])
+        if records.bound == np.inf:
             return 0.0
     else:
         if known[i] == UNKNOWN:
-            _, known[i] = evaluate(loss, X, y, norms, first, last, clip, bound, theta[i], gradients[i])
+            _, known[i] = evaluate(records, i, models.theta[i], models.gradients[i])
         if known[i] != EXCEEDED:
             return 0.0
-    longest = longest_gradient(loss, X, y, norms, None, first, last, theta[i])
-    return longest if longest > bound else 0.0
+    first, last = records.offsets[i], records.offsets[i + 1]
+    longest = longest_gradient(records, None, first, last - first, models.theta[i])
+    return longest if longest > records.bound else 0.0
 
 
 #: What is known of an agent's mean gradient at its present model: nothing; it, and that no record's gradient
@@ -206,25 +278,22 @@ def release_gradient(  # type: ignore[no-untyped-def]
 UNKNOWN, WITHIN, EXCEEDED = 0, 1, 2
 
 
-@njit(inline="always")
-def _clipped(d, norm, clip):  # type: ignore[no-untyped-def]
-    """A slope, such that the gradient of a record of this norm has at most a norm of ``clip``."""
-    length = abs(d) * norm
-    return d * (clip / length) if length > clip else d
-
-
 @njit()
-def evaluate(loss, X, y, norms, first, last, clip, bound, theta, out):  # type: ignore[no-untyped-def]
-    """Mean loss of records ``first`` to ``last`` at a model; 0 without records. And what is then known of the gradient.
+def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
+    """Mean loss of an agent's records at a model; 0 without records. And what is then known of the gradient.
 
-    Writes the mean of the records' gradients, each clipped to a norm of ``clip``, to ``out``; `EXCEEDED` is returned if
-    one had a norm above ``bound``. If ``out`` is empty, no gradient is computed, and `UNKNOWN` returned.
+    Writes the mean of the records' gradients, each clipped, to ``out``; `EXCEEDED` is returned if one had a norm above
+    the bound. If ``out`` is empty, no gradient is computed, and `UNKNOWN` returned.
 
     Four rows are scored together, each summed in its own order, and added to the gradient in theirs: the same bits as
     one by one. The logistic loss takes the logarithm of products of 1 + e, at most 32 factors of at most 2, instead of
     one logarithm a record: its error is below 2**-53 a record.
     """
     p = theta.size
+    loss, X, y, norms, clip, bound = (
+        records.loss, records.X, records.y, records.norms, records.clip, records.bound
+    )  # fmt: skip
+    first, last = records.offsets[i], records.offsets[i + 1]
     total, product, factors = 0.0, 1.0, 0
     exceeded = False
     watched = clip < np.inf or bound < np.inf
@@ -293,9 +362,7 @@ def evaluate(loss, X, y, norms, first, last, clip, bound, theta, out):  # type: 
 
 
 @njit()
-def evaluate_all(loss, X, y, norms, offsets, clip, bound, theta, local, gradients, known):  # type: ignore[no-untyped-def]
+def evaluate_all(records, models):  # type: ignore[no-untyped-def]
     """`evaluate` for all agents: their mean losses, gradients, and what is known of these."""
-    for i in range(offsets.size - 1):
-        local[i], known[i] = evaluate(
-            loss, X, y, norms, offsets[i], offsets[i + 1], clip, bound, theta[i], gradients[i]
-        )
+    for i in range(records.offsets.size - 1):
+        models.local[i], models.known[i] = evaluate(records, i, models.theta[i], models.gradients[i])

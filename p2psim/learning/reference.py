@@ -8,17 +8,19 @@ of your own. Batches come from NumPy's own Philox, against which the compiled dr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
 from p2psim.learning.batches import POISSON, Sampling
 from p2psim.learning.graph.admm import AdmmRule
-from p2psim.learning.graph.algorithms import GossipAlgorithm
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.star.problem import StarProblem
+
+#: What an agent sends: its model; in push-sum its sum and weight; in ADMM θ_i, θ_ij and their multipliers λ.
+Message = tuple[np.ndarray, ...]
 
 
 def drawn(sampling: Sampling, agent: int, release: int, records: int) -> list[int]:
@@ -91,11 +93,11 @@ def first_rows(events: Iterable[np.void], kind: int, agents: int) -> np.ndarray:
         Kind of the events that make a release.
     agents : int
     """
-    made = np.zeros(agents + 1, np.int64)
+    counts = np.zeros(agents + 1, np.int64)
     for event in events:
         if event["kind"] == kind and event["release"] >= 0:
-            made[event["agent"] + 1] += 1
-    return np.cumsum(made)
+            counts[event["agent"] + 1] += 1
+    return np.cumsum(counts)
 
 
 def reference_replay(
@@ -164,10 +166,6 @@ def reference_replay(
             yield theta.copy()
 
 
-#: θ_i, θ_ij and their multipliers λ, as one end of a link sends them.
-Message = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-
 def reference_replay_admm(
     problem: GraphProblem,
     rule: AdmmRule,
@@ -177,25 +175,7 @@ def reference_replay_admm(
     anchor: np.ndarray | None = None,
     sampling: Sampling | None = None,
 ) -> Iterator[np.ndarray]:
-    """All own models after every commit.
-
-    Parameters
-    ----------
-    problem : GraphProblem
-    rule : AdmmRule
-    start : ndarray, shape (n, p)
-    events : iterable of EVENT records
-    noise : ndarray, shape (releases, p)
-        Ordered by (agent, release).
-    anchor : ndarray, shape (n, p), optional
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
-
-    Yields
-    ------
-    ndarray, shape (n, p)
-        The first is the start.
-    """
+    """All own models after every commit; parameters and result are those of `reference_replay`."""
     events = list(events)
     rho = rule.rho
     theta = np.array(start, dtype=float)
@@ -267,36 +247,61 @@ def reference_replay_admm(
             yield theta.copy()
 
 
-def reference_average(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
-    """All models after every commit.
+def _heard(
+    models: np.ndarray,
+    events: Iterable[np.void],
+    send: Callable[[int], Message],
+    hear: Callable[[int, Message, int], np.ndarray],
+) -> Iterator[np.ndarray]:
+    """All models, first and after every commit, of agents that use what they hear.
 
     Parameters
     ----------
-    start : ndarray, shape (n, p)
+    models : ndarray, shape (n, p)
+        The start; agents' new models are written to it.
     events : iterable of EVENT records
-
-    Yields
-    ------
-    ndarray, shape (n, p)
-        The first is the start.
+    send : callable
+        What agent i sends.
+    hear : callable
+        The new model of agent i from what it hears, in its numbered release or, with -1, in none.
     """
-    x = np.array(start, dtype=float)
-    sent: dict[int, np.ndarray] = {}
-    heard: dict[int, np.ndarray] = {}
-    yield x.copy()
+    sent: dict[int, Message] = {}
+    heard: dict[int, Message] = {}
+    yield models.copy()
     for event in events:
-        i, seq, cause = int(event["agent"]), int(event["seq"]), int(event["cause"])
+        i, seq, cause, release = (int(event[name]) for name in ("agent", "seq", "cause", "release"))
         if event["kind"] == SEND and event["version"] >= 0:
-            sent[seq] = x[i].copy()
+            sent[seq] = send(i)
         elif event["kind"] == DELIVER and cause in sent:
             heard[seq] = sent[cause]
         elif event["kind"] == COMMIT:
-            x[i] = (x[i] + heard[cause]) / 2
-            yield x.copy()
+            models[i] = hear(i, heard[cause], release)
+            yield models.copy()
+
+
+def reference_average(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
+    """All models of gossip averaging, first and after every commit; the start has shape (n, p)."""
+    x = np.array(start, dtype=float)
+    return _heard(x, events, lambda i: (x[i].copy(),), lambda i, heard, _: (x[i] + heard[0]) / 2)
+
+
+def reference_push_sum(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
+    """All models of push-sum, first and after every commit; the start has shape (n, p)."""
+    s, w = np.array(start, dtype=float), np.ones(len(start))
+
+    def send(i: int) -> Message:
+        s[i], w[i] = s[i] / 2, w[i] / 2
+        return s[i].copy(), w[i].copy()
+
+    def hear(i: int, heard: Message, release: int) -> np.ndarray:
+        s[i], w[i] = s[i] + heard[0], w[i] + heard[1]
+        return np.asarray(s[i] / w[i])
+
+    return _heard(s.copy(), events, send, hear)
 
 
 def reference_gossip(
-    algorithm: GossipAlgorithm,
+    algorithm: Any,
     problem: GraphProblem,
     rule: GraphRule,
     start: np.ndarray,
@@ -304,54 +309,17 @@ def reference_gossip(
     noise: np.ndarray,
     sampling: Sampling | None = None,
 ) -> Iterator[np.ndarray]:
-    """All models of an algorithm of one's own after every commit; the arguments are those of `reference_replay`."""
+    """All models of a `GossipAlgorithm` after every commit; the other arguments are those of `reference_replay`."""
     events = list(events)
     x = np.array(start, dtype=float)
-    sent: dict[int, np.ndarray] = {}
-    heard: dict[int, np.ndarray] = {}
     first = first_rows(events, COMMIT, problem.agents)
-    yield x.copy()
-    for event in events:
-        i, seq, cause, release = (int(event[name]) for name in ("agent", "seq", "cause", "release"))
-        if event["kind"] == SEND and event["version"] >= 0:
-            sent[seq] = x[i].copy()
-        elif event["kind"] == DELIVER and cause in sent:
-            heard[seq] = sent[cause]
-        elif event["kind"] == COMMIT:
-            x[i] = at = np.array(algorithm.mix(x[i].copy(), heard[cause].copy()))
-            if release >= 0:
-                g = mean_gradient(problem, i, at, rule.clip, release, sampling, rule.order)
-                g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * at
-                x[i] = algorithm.step(at, g, release)
-            yield x.copy()
 
+    def hear(i: int, heard: Message, release: int) -> np.ndarray:
+        at = np.array(algorithm.mix(x[i].copy(), heard[0].copy()))
+        if release < 0:
+            return at
+        g = mean_gradient(problem, i, at, rule.clip, release, sampling, rule.order)
+        g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * at
+        return np.asarray(algorithm.step(at, g, release))
 
-def reference_push_sum(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
-    """All models after every commit.
-
-    Parameters
-    ----------
-    start : ndarray, shape (n, p)
-    events : iterable of EVENT records
-
-    Yields
-    ------
-    ndarray, shape (n, p)
-        The first is the start.
-    """
-    s, w = np.array(start, dtype=float), np.ones(len(start))
-    sent: dict[int, tuple[np.ndarray, float]] = {}
-    heard: dict[int, tuple[np.ndarray, float]] = {}
-    models = s.copy()
-    yield models.copy()
-    for event in events:
-        i, seq, cause = int(event["agent"]), int(event["seq"]), int(event["cause"])
-        if event["kind"] == SEND and event["version"] >= 0:
-            s[i], w[i] = s[i] / 2, w[i] / 2
-            sent[seq] = s[i].copy(), float(w[i])
-        elif event["kind"] == DELIVER and cause in sent:
-            heard[seq] = sent[cause]
-        elif event["kind"] == COMMIT:
-            s[i], w[i] = s[i] + heard[cause][0], w[i] + heard[cause][1]
-            models[i] = s[i] / w[i]
-            yield models.copy()
+    return _heard(x, events, lambda i: (x[i].copy(),), hear)

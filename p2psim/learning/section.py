@@ -6,8 +6,10 @@ record is made private before learning.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.options import AS_LIST, BY_NAME, NonNegative, Options
@@ -23,8 +25,38 @@ from p2psim.learning.graph.algorithms import (
 from p2psim.learning.losses import AnyLoss
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
 
+if TYPE_CHECKING:
+    from p2psim.learning.graph.problem import GraphProblem
 
-class LocalModels(Options):
+
+class BaselineModels(Options):
+    """Base of baselines."""
+
+    #: Whether records are made private at random, within the agents' budgets.
+    is_random: ClassVar[bool] = False
+
+    @abstractmethod
+    def models(
+        self,
+        problem: GraphProblem,
+        epsilon: np.ndarray,
+        bounds: tuple[float, float],
+        random: np.random.Generator,
+    ) -> np.ndarray:
+        """Models of all agents, shape (n, p).
+
+        Parameters
+        ----------
+        problem : GraphProblem
+        epsilon : ndarray, shape (n,)
+            Budget of each record.
+        bounds : tuple of two floats
+            Public bounds on ‖x‖₁, the intercept not counted, and on |y|.
+        random : numpy.random.Generator
+        """
+
+
+class LocalModels(BaselineModels):
     """Every agent learns from its own records alone."""
 
     kind: Literal["local"] = "local"
@@ -32,19 +64,43 @@ class LocalModels(Options):
         "mean", description="whether λ_i‖θ‖² is added to the mean or to the sum of an agent's losses"
     )
 
+    def models(self, problem: GraphProblem, *noise: Any) -> np.ndarray:
+        """See `BaselineModels.models`."""
+        from p2psim.learning.graph.optimum import minimise_alone
 
-class GlobalModel(Options):
+        return minimise_alone(problem, self.reduction)
+
+
+class GlobalModel(BaselineModels):
     """One model for all, learned from all records together."""
 
     kind: Literal["global"] = "global"
 
+    def models(self, problem: GraphProblem, *noise: Any) -> np.ndarray:
+        """See `BaselineModels.models`."""
+        from p2psim.learning.graph.optimum import global_model
 
-class LocalPrivacy(Options):
+        return global_model(problem)
+
+
+class LocalPrivacy(BaselineModels):
     """Every record is made private by itself, then the agents minimise Q_L exactly, without further noise."""
 
     kind: Literal["local-dp"] = "local-dp"
 
     is_random: ClassVar[bool] = True
+
+    def models(
+        self,
+        problem: GraphProblem,
+        epsilon: np.ndarray,
+        bounds: tuple[float, float],
+        random: np.random.Generator,
+    ) -> np.ndarray:
+        """See `BaselineModels.models`."""
+        from p2psim.learning.graph.optimum import from_private_records
+
+        return from_private_records(problem, epsilon, *bounds, random)
 
 
 Baseline = Annotated[LocalModels | GlobalModel | LocalPrivacy, Field(discriminator="kind"), BY_NAME]

@@ -1,4 +1,4 @@
-"""What algorithms have in common: when a run on a graph ends, where models start, steepness, and weights of answers.
+"""What algorithms have in common: where models start, steepness, and weights of answers.
 
 `Smoothness` says how steep an agent's loss may be, which sets its steps on a graph. An answer is weighted by how often
 its owner answers (F, Remark 4), and by how old it is.
@@ -7,14 +7,20 @@ its owner answers (F, Remark 4), and by how old it is.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
 
-from p2psim.core.files import DataPath, Seal, sealed
-from p2psim.core.options import BY_NAME, Count, Options, Positive
+from p2psim.core.errors import MeaningError, first_line
+from p2psim.core.files import DataPath, Seal, checked, sealed
+from p2psim.core.options import BY_NAME, Options, Positive
+from p2psim.core.text_tables import matrix_of
+
+if TYPE_CHECKING:
+    from p2psim.learning.graph.problem import GraphProblem
 
 
 class LearningAlgorithm(Options):
@@ -32,6 +38,8 @@ class LearningAlgorithm(Options):
         Whether links wake, and both their ends act.
     rejoins : bool
         Whether an agent that comes back may take another model than the one that it had.
+    touches_data : bool
+        Whether updates use records, and so make releases.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -39,28 +47,10 @@ class LearningAlgorithm(Options):
 
     part_kind: ClassVar[str] = "algorithm"
     adapter: ClassVar[str] = "graph"
+    touches_data: ClassVar[bool] = True
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False
-
-
-class RunEnd(LearningAlgorithm):
-    """What algorithms on a graph have in common: their ends, of which just one is given."""
-
-    updates_per_agent: Positive | None = Field(
-        None, description="end at the time at which clocks of the mean rate ticked so often, on average"
-    )
-    time: Positive | None = Field(None, description="end after what happens at this simulated time")
-    commits: Count | None = Field(None, description="end with this many updates")
-
-    @model_validator(mode="after")
-    def _one_end(self):  # type: ignore[no-untyped-def]
-        given = [key for key in ("updates_per_agent", "time", "commits") if getattr(self, key) is not None]
-        if len(given) != 1:
-            raise ValueError(
-                f"give exactly one of updates_per_agent, time and commits; got {given or 'none'}"
-            )
-        return self
 
 
 Smoothness = Annotated[
@@ -72,30 +62,49 @@ Smoothness = Annotated[
 ]
 
 
-class Fresh(Options):
+class NoDiscount(Options):
     """Answers of any age count alike."""
 
     kind: Literal["none"] = "none"
 
+    #: What the kernel knows the kind by.
+    code: ClassVar[int] = 0
+    rate: ClassVar[float] = 0.0
 
-class Inverse(Options):
+    def weight(self, age: int) -> float:
+        """Weight of an answer to a model that ``age`` newer ones have followed."""
+        return 1.0
+
+
+class InverseDiscount(Options):
     """An answer to a model that k newer ones have followed counts 1/(1 + rate·k)."""
 
     kind: Literal["inverse"] = "inverse"
     rate: Positive = Field(1.0, description="per newer version")
 
+    code: ClassVar[int] = 1
 
-class Exponential(Options):
+    def weight(self, age: int) -> float:
+        """Weight of an answer to a model that ``age`` newer ones have followed."""
+        return 1 / (1 + self.rate * age)
+
+
+class ExponentialDiscount(Options):
     """An answer to a model that k newer ones have followed counts exp(−rate·k)."""
 
     kind: Literal["exponential"] = "exponential"
     rate: Positive = Field(0.1, description="per newer version")
 
+    code: ClassVar[int] = 2
 
-Staleness = Annotated[Fresh | Inverse | Exponential, Field(discriminator="kind"), BY_NAME]
+    def weight(self, age: int) -> float:
+        """Weight of an answer to a model that ``age`` newer ones have followed."""
+        return math.exp(-self.rate * age)
 
-#: Codes of the kinds in the kernel.
-CODES = {"none": 0, "inverse": 1, "exponential": 2}
+
+Staleness = Annotated[
+    NoDiscount | InverseDiscount | ExponentialDiscount, Field(discriminator="kind"), BY_NAME
+]
 
 
 @dataclass(frozen=True)
@@ -117,17 +126,12 @@ class Weighting:
     at_learner: np.ndarray
     at_owner: np.ndarray
     estimated: bool = False
-    staleness: Fresh | Inverse | Exponential = field(default_factory=Fresh)
+    staleness: NoDiscount | InverseDiscount | ExponentialDiscount = field(default_factory=NoDiscount)
 
     @classmethod
     def equal(cls, owners: int) -> Weighting:
         """All answers count alike."""
         return cls(np.ones(owners), np.ones(owners))
-
-    @property
-    def rate(self) -> float:
-        """Of the staleness; 0 where there is none."""
-        return getattr(self.staleness, "rate", 0.0)
 
     def settled(self, frequencies: np.ndarray) -> Weighting:
         """The same with what estimates tend to in place of estimates; of the age of answers nothing is said.
@@ -156,11 +160,7 @@ class Weighting:
         weight = float(self.at_learner[owner])
         if self.estimated:
             weight *= (counts.sum() + counts.size) / (counts.size * (counts[owner] + 1))
-        if self.staleness.kind == "inverse":
-            weight /= 1 + self.rate * age
-        elif self.staleness.kind == "exponential":
-            weight *= math.exp(-self.rate * age)
-        return weight
+        return weight * self.staleness.weight(age)
 
 
 def inverse_frequencies(frequencies: np.ndarray) -> np.ndarray:
@@ -174,13 +174,41 @@ def inverse_frequencies(frequencies: np.ndarray) -> np.ndarray:
     return 1.0 / (frequencies.size * frequencies)
 
 
-class Zero(Options):
+class FirstModels(Options):
+    """Base of starts of agents on a graph.
+
+    Attributes
+    ----------
+    touches_data : bool
+        Whether the models depend on the records, so that they cost privacy.
+    epsilon : float or None
+        What they cost, by noise; None where there is none.
+    """
+
+    touches_data: ClassVar[bool] = False
+
+    @abstractmethod
+    def models(self, problem: GraphProblem) -> np.ndarray:
+        """Models without noise, shape (n, p)."""
+
+    def propagated(self, problem: GraphProblem, models: np.ndarray) -> np.ndarray:
+        """What agents make of these models before they start, shape (n, p)."""
+        return models
+
+
+class Zero(FirstModels):
     """All models start at zero."""
 
     kind: Literal["zero"] = "zero"
 
+    epsilon: ClassVar[float | None] = None
 
-class Local(Options):
+    def models(self, problem: GraphProblem) -> np.ndarray:
+        """See `FirstModels.models`."""
+        return np.zeros((problem.agents, problem.dimension))
+
+
+class Local(FirstModels):
     """Every agent starts at the minimiser of its own loss. With a privacy mechanism this costs an infinite ε."""
 
     kind: Literal["local"] = "local"
@@ -188,28 +216,77 @@ class Local(Options):
         "mean", description="whether λ_i‖θ‖² is added to the mean or to the sum of an agent's losses"
     )
 
+    touches_data: ClassVar[bool] = True
+    epsilon: ClassVar[float | None] = None
 
-class PrivateWarmStart(Options):
+    def models(self, problem: GraphProblem) -> np.ndarray:
+        """See `FirstModels.models`."""
+        from p2psim.learning.graph.optimum import minimise_alone
+
+        return minimise_alone(problem, self.reduction)
+
+
+class PrivateWarmStart(FirstModels):
     """Every agent perturbs the minimiser of its own loss, once; these models are propagated at no further cost."""
 
     kind: Literal["private"] = "private"
     epsilon: Positive = Field(description="ε of this release; it adds to the total")
     propagate: bool = Field(True, description="whether they are propagated to their fixed point first")
 
+    touches_data: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
 
+    def models(self, problem: GraphProblem) -> np.ndarray:
+        """See `FirstModels.models`."""
+        from p2psim.learning.graph.optimum import minimise_alone
 
-class Given(Options):
+        return minimise_alone(problem)
+
+    def propagated(self, problem: GraphProblem, models: np.ndarray) -> np.ndarray:
+        """See `FirstModels.propagated`."""
+        from p2psim.learning.graph.optimum import propagate
+
+        return propagate(problem, models) if self.propagate else models
+
+
+class GivenModels(FirstModels):
     """Models from a file; that they do not depend on the records is taken on trust."""
 
     kind: Literal["given"] = "given"
     path: DataPath = Field(description="a .npy file of shape (agents, p), or a CSV file without a header")
     sha256: Seal = ""
 
+    epsilon: ClassVar[float | None] = None
+
     @model_validator(mode="before")
     @classmethod
     def _seal(cls, value: Any, info: ValidationInfo) -> Any:
         return sealed(value, info)
 
+    def models(self, problem: GraphProblem) -> np.ndarray:
+        """See `FirstModels.models`.
 
-Start = Annotated[Zero | Local | PrivateWarmStart | Given, Field(discriminator="kind"), BY_NAME]
+        Raises
+        ------
+        MeaningError
+            If they have another shape, or are not finite numbers.
+        MissingSourceError
+            If there is no such file.
+        """
+        key, shape = "learning.algorithm.start.path", (problem.agents, problem.dimension)
+        place = checked(self.path, key)
+        try:
+            # Mapped: of a file that is shorter than it says, no memory is taken.
+            models = (
+                np.lib.format.open_memmap(place, "r") if place.suffix == ".npy" else matrix_of(place, key)
+            )
+        except (ValueError, OSError, EOFError) as error:
+            raise MeaningError(key, f"{self.path} cannot be read as an array: {first_line(error)}") from None
+        if models.shape != shape or models.dtype.kind not in "fiu" or not np.isfinite(models).all():
+            raise MeaningError(
+                key, f"{self.path} must hold finite numbers of shape {shape}, got shape {models.shape}"
+            )
+        return models.astype(np.float64)
+
+
+Start = Annotated[Zero | Local | PrivateWarmStart | GivenModels, Field(discriminator="kind"), BY_NAME]

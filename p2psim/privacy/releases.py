@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,9 +97,8 @@ def _group(agents, places, order):  # type: ignore[no-untyped-def]
         places[agents[r]] += 1
 
 
-@dataclass(frozen=True)
-class Violations:
-    """What was seen of the records of each agent, whether they took part in a release or not.
+class Violations(NamedTuple):
+    """Violations of the claimed bound by each agent's records, whether they took part in a release or not.
 
     Attributes
     ----------

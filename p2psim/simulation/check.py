@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Seen
+from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
 from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
@@ -86,8 +86,8 @@ class Recomputed:
         key = name, model, step if main else -1, sent
         if key not in self._known:
             here = self.theta[step] if main else self.baselines[model]
-            seen = Seen(self.problem, here, lambda: self.problem.objective(here), self._minimum, sent)
-            self._known[key] = GRAPH_METRICS[name].measure(seen)
+            snapshot = Snapshot(self.problem, here, lambda: self.problem.objective(here), self._minimum, sent)
+            self._known[key] = GRAPH_METRICS[name].measure(snapshot)
         return self._known[key]
 
     @cached_property

@@ -1,36 +1,29 @@
-"""Records metrics of models on a graph: when, of whom, and of which baselines."""
+"""Replays one replica on a graph, and records metrics of its models and of baselines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, partial
 
 import numpy as np
 
 from p2psim.core.errors import SimulationError
-from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Seen
+from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
 from p2psim.learning.graph.optimum import minimise_together
-from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.problem import GraphProblem, ModelReplay
+from p2psim.privacy.releases import Violations
 from p2psim.scenario.record import RecordSection
+from p2psim.simulation.algorithms.replay import ReplayResult
 from p2psim.simulation.outcome import Series
+from p2psim.simulation.recorder import Marks
 
 
-class Replayed(Protocol):
-    """What is seen of a replay."""
-
-    theta: np.ndarray
-
-    @property
-    def vectors_sent(self) -> int:
-        """Models sent so far."""
-
-
-class Observer:
-    """Series in progress.
+class RecordedGraphReplay:
+    """One replica on a graph, and the series of its metrics in progress.
 
     Parameters
     ----------
+    replay : ModelReplay
     record : RecordSection
     problem : GraphProblem
     groups : sequence of str or None
@@ -39,49 +32,74 @@ class Observer:
         Models to compare with, by name.
     facts : callable
         Gives the facts of the graph.
-    objective : callable
-        Gives Q_L at the models of the replay.
     """
 
     def __init__(
         self,
+        replay: ModelReplay,
         record: RecordSection,
         problem: GraphProblem,
         groups: Sequence[str] | None,
         baselines: dict[str, np.ndarray],
         facts: Callable[[], dict[str, float]],
-        objective: Callable[[], float],
     ):
-        self._record, self._problem, self._baselines = record, problem, baselines
+        self._replay, self._record, self._problem = replay, record, problem
+        self._baselines, self._facts = baselines, facts
         # Others are recorded once, or of the events alone.
         named = dict.fromkeys([*record.metrics, *record.per_agent])
         self._metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
-        self._facts, self._objective = facts, objective
         self._groups = np.array(groups) if record.by == "group" and groups is not None else None
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
 
-    def observe(self, step: int, time: float, replay: Replayed) -> None:
+    @property
+    def violations(self) -> Violations:
+        """See `Replay.violations`."""
+        return self._replay.violations
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
+        """See `Replay.feed`."""
+        rows = np.searchsorted(places, marks.places).tolist()
+        start = row = 0
+        for stop, last, step, time in zip(
+            marks.places.tolist(), rows, marks.steps.tolist(), marks.times.tolist(), strict=True
+        ):
+            self._replay.feed(events[start:stop], noise[row:last])
+            self._observe(step, time)
+            start, row = stop, last
+        self._replay.feed(events[start:], noise[row:])
+
+    def finish(self, marks: Marks) -> ReplayResult:
+        """See `Replay.finish`; measures the baselines at the first and the last record."""
+        self._replay.check()
+        for step, time in zip(marks.steps.tolist(), marks.times.tolist(), strict=True):
+            self._observe(step, time)
+        assert self._observed is not None
+        ends = dict.fromkeys([(0, 0.0), self._observed])
+        for name, theta in self._baselines.items():
+            snapshot = Snapshot(
+                self._problem, theta, partial(self._problem.objective, theta), self._minimum, 0
+            )
+            for step, time in ends:
+                self._measure(name, step, time, snapshot)
+        series = tuple(_series(key, rows) for key, rows in self._rows.items())
+        return ReplayResult(series, np.array(self._models))
+
+    def _observe(self, step: int, time: float) -> None:
         """Measure all models now."""
         if self._observed is None:
             self._note_facts(step, time)
         self._observed = step, time
-        seen = Seen(self._problem, replay.theta, self._objective, lambda: self._minimum, replay.vectors_sent)
-        self._measure("main", step, time, seen)
+        theta = self._replay.theta
+        snapshot = Snapshot(self._problem, theta, self._objective, self._minimum, self._replay.vectors_sent)
+        self._measure("main", step, time, snapshot)
         if self._record.models:
-            self._models.append(replay.theta.copy())
+            self._models.append(theta.copy())
 
-    def finish(self) -> tuple[tuple[Series, ...], np.ndarray]:
-        """Measure the baselines at the first and the last record; all series, and the recorded models."""
-        assert self._observed is not None
-        ends = dict.fromkeys([(0, 0.0), self._observed])
-        for name, theta in self._baselines.items():
-            seen = self._of_baseline(theta)
-            for step, time in ends:
-                self._measure(name, step, time, seen)
-        series = tuple(_series(key, rows) for key, rows in self._rows.items())
-        return series, np.array(self._models)
+    def _objective(self) -> float:
+        tracked = self._replay.objective
+        return self._problem.objective(self._replay.theta) if tracked is None else tracked
 
     def _note_facts(self, step: int, time: float) -> None:
         wanted = [name for name in self._record.metrics if name in GRAPH_FACTS]
@@ -90,23 +108,23 @@ class Observer:
             if name in facts:  # some are left out where the graph is large
                 self._rows[name, "main", None] = [(step, time, float(facts[name]))]
 
-    def _of_baseline(self, theta: np.ndarray) -> Seen:
-        return Seen(self._problem, theta, lambda: self._problem.objective(theta), lambda: self._minimum, 0)
+    def _minimum(self) -> float:
+        return self._lowest
 
     @cached_property
-    def _minimum(self) -> float:
+    def _lowest(self) -> float:
         return self._problem.objective(minimise_together(self._problem))
 
-    def _measure(self, model: str, step: int, time: float, seen: Seen) -> None:
+    def _measure(self, model: str, step: int, time: float, snapshot: Snapshot) -> None:
         for metric in self._metrics:
             if model == "main" or metric.of_models:
-                for key, value in self._values(metric, model, seen):
+                for key, value in self._values(metric, model, snapshot):
                     self._rows.setdefault(key, []).append((step, time, value))
 
     def _values(
-        self, metric: type[GraphMetric], model: str, seen: Seen
+        self, metric: type[GraphMetric], model: str, snapshot: Snapshot
     ) -> Iterator[tuple[tuple[str, str, int | None], float]]:
-        name, value = metric.name, metric.measure(seen)
+        name, value = metric.name, metric.measure(snapshot)
         if not metric.each:
             yield (name, model, None), _finite(name, float(value))
             return

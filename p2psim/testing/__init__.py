@@ -24,8 +24,7 @@ from p2psim.core.registry import parts as registered
 from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GraphMetric
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.learning.metrics import StarMetric
 from p2psim.learning.reference import reference_gossip

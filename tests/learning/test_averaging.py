@@ -103,7 +103,7 @@ class TestCompiledIsPlain:
         events = averaging_events(links, "push-pull", 20_000, channel=Channel(latency=0.5, loss=0.5))
         for piece in np.array_split(events, 50):
             replay.feed(piece)
-            assert replay.messages_held <= 40
+            assert replay.mail.messages <= 40
 
 
 class TestSum:

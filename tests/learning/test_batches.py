@@ -15,7 +15,8 @@ from star_cases import LOSSES, random_problem, replay_compiled, star_events
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import stream_key
 from p2psim.learning.batches import POISSON, FixedBatch, PoissonBatch, Sampling, Whole, sampling
-from p2psim.learning.owner_kernel import batch_gradient, draw_fixed, draw_poisson
+from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.owner_kernel import Records, batch_gradient, draw_fixed, draw_poisson
 from p2psim.learning.reference import drawn, mean_gradient
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
@@ -124,11 +125,8 @@ class TestSizes:
 
 def gradient(problem, how, owner, release, theta, clip):
     out = np.empty(problem.dimension)
-    batch_gradient(
-        problem.loss.for_kernel(), problem.X, problem.y, problem.x_l1,
-        problem.offsets[owner], problem.offsets[owner + 1], clip, theta, how.for_kernel(problem.records), owner,
-        release, out,
-    )  # fmt: skip
+    records = Records.of(problem, GraphRule(clip=clip))
+    batch_gradient(records, theta, how.for_kernel(problem.records), owner, release, out)
     return out
 
 

@@ -16,7 +16,7 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.graph.averaging import AveragingReplay
 from p2psim.learning.graph.gossip import GossipReplay
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_gossip
 from p2psim.network.channels.channel import Channel

@@ -20,7 +20,8 @@ from p2psim.core.events import COMMIT, SEND
 from p2psim.core.randomness import stream_key
 from p2psim.learning.batches import FixedBatch, PoissonBatch, sampling
 from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.reference import reference_replay, reference_replay_admm
 
 
@@ -67,7 +68,7 @@ def test_admm_equals_plain(batch, inner):
     problem = problem_on(links, LOSSES["logistic"](), 2, 0)
     events, start = play(links, "edge", commits=60), np.zeros((5, 2))
     how = sampling(batch, problem.records, KEY)
-    rule = AdmmRule(1.0, inner, clip=0.5)
+    rule = AdmmRule(rho=1.0, inner=inner, clip=0.5)
     replay = fed(AdmmReplay(problem, rule, start, sampling=how), events)
     noise = np.zeros((events.size, 2))
     *_, plain = reference_replay_admm(problem, rule, start, events, noise, sampling=how)
@@ -108,11 +109,11 @@ def test_violations_have_their_first_step_and_largest_size_whoever_is_drawn(batc
         replay.feed(events, in_order_of_events(events, noise, 4))
         for i, made in seen.items():
             broken = [(step, size) for step, size in made if size > rule.bound]
-            assert replay.violations[i] == len(broken)
-            assert replay.violation_steps[i] == (broken[0][0] if broken else -1)
+            assert replay.violations.counts[i] == len(broken)
+            assert replay.violations.steps[i] == (broken[0][0] if broken else -1)
             largest = max((size for _, size in broken), default=0.0) / rule.bound
-            assert replay.violation_sizes[i] == pytest.approx(largest, rel=1e-9)
-        counts.add(tuple(replay.violations))
+            assert replay.violations.sizes[i] == pytest.approx(largest, rel=1e-9)
+        counts.add(tuple(replay.violations.counts))
     assert len(counts) == 3
 
 
@@ -120,12 +121,12 @@ def test_violations_of_admm_have_step_and_size():
     links = ring(5)
     problem = problem_on(links, LOSSES["logistic"](), 2, 0)
     events = play(links, "edge", commits=50)
-    replay = fed(AdmmReplay(problem, AdmmRule(1.0, bound=1e-3), np.zeros((5, 2))), events)
+    replay = fed(AdmmReplay(problem, AdmmRule(rho=1.0, bound=1e-3), np.zeros((5, 2))), events)
     # At the start the slope of every record is one half.
-    assert (replay.violation_sizes[problem.records > 0] > 100).all()
+    assert (replay.violations.sizes[problem.records > 0] > 100).all()
     first = {}
     for step, event in zip(np.cumsum(events["kind"] == COMMIT), events, strict=True):
         if event["kind"] == SEND and event["release"] == 0:
             first[int(event["agent"])] = int(step)
     held = np.flatnonzero(problem.records > 0)
-    assert replay.violation_steps[held].tolist() == [first[int(i)] for i in held]
+    assert replay.violations.steps[held].tolist() == [first[int(i)] for i in held]

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together, propagate
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Gossip
 from p2psim.network.graph import Graph, links

@@ -15,7 +15,6 @@ from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.optimum import (
     from_private_records,
     global_model,
-    local_models,
     minimise_alone,
     minimise_together,
     newton,
@@ -204,7 +203,7 @@ def test_agents_alone(kind, reduction):
     problem = problem_of(LOSSES[kind](), random_links(6, 1), [1, 2, 5, 9, 40, 0], 3, 1.0)
     theta = minimise_alone(problem, reduction)
     assert (theta[5] == 0).all()
-    assert (local_models(problem, reduction) == theta).all()
+    assert (minimise_alone(problem, reduction) == theta).all()
     for i in range(5):
         X, y = (rows[problem.offsets[i] : problem.offsets[i + 1]] for rows in (problem.X, problem.y))
         z = X @ theta[i]

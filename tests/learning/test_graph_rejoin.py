@@ -9,7 +9,8 @@ from gossip_cases import problem_on, weighted
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, JOIN
 from p2psim.core.randomness import Streams
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_replay
 from p2psim.network.availability import Renewal

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.learning.owner_kernel import EXCEEDED, UNKNOWN, WITHIN, evaluate
+from p2psim.learning.owner_kernel import EXCEEDED, UNKNOWN, WITHIN, Records, evaluate
 from p2psim.learning.reference import reference_replay
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast, Gossip
@@ -123,7 +123,7 @@ def test_what_is_tracked_and_when_gradients_are_found_change_nothing(run, claime
     for track in (True, False):
         replay = GraphReplay(problem, rule, start, anchor, track)
         replay.feed(events, noise)
-        made.append((replay.theta.tobytes(), replay.violations.tolist()))
+        made.append((replay.theta.tobytes(), replay.violations.counts.tolist()))
     assert made[0] == made[1]
 
 
@@ -144,7 +144,8 @@ def test_loss_and_gradient_are_those_of_the_records_alone(kind, records, p, clip
     norms = np.linalg.norm(X, ord=order, axis=1)
     out = np.empty(p)
     bound = 0.9
-    value, known = evaluate(loss.for_kernel(), X, y, norms, 0, records, clip, bound, theta, out)
+    held = Records(loss.for_kernel(), X, y, norms, np.array([0, records]), clip, bound)
+    value, known = evaluate(held, 0, theta, out)
     total, gradient, exceeded = 0.0, np.zeros(p), False
     for x, t in zip(X, y, strict=True):
         z = float(x @ theta)
@@ -157,7 +158,7 @@ def test_loss_and_gradient_are_those_of_the_records_alone(kind, records, p, clip
     assert value == pytest.approx(total / count, rel=1e-12, abs=1e-14)
     assert out == pytest.approx(gradient / count, rel=1e-11, abs=1e-13)
     assert known == (EXCEEDED if exceeded else WITHIN)
-    alone = evaluate(loss.for_kernel(), X, y, norms, 0, records, clip, bound, theta, np.empty(0))
+    alone = evaluate(held, 0, theta, np.empty(0))
     assert alone == (value, UNKNOWN)
 
 
@@ -358,7 +359,8 @@ def test_logarithms_of_products_are_sums_of_logarithms(records, scale, seed):
     y = random.choice([-1.0, 1.0], records)
     gradient = np.empty(3)
     norms = np.linalg.norm(X, axis=1)
-    made, _ = evaluate(Logistic.code, X, y, norms, 0, records, np.inf, np.inf, theta, gradient)
+    held = Records(Logistic.code, X, y, norms, np.array([0, records]), np.inf, np.inf)
+    made, _ = evaluate(held, 0, theta, gradient)
     z = np.array([sum(x[a] * theta[a] for a in range(3)) for x in X])
     exact = np.logaddexp(np.longdouble(0), -(y * z).astype(np.longdouble)).mean()
     # Scores may differ in their last places between compilers that fuse products and sums.
@@ -455,7 +457,7 @@ def test_violations_of_a_claimed_bound_are_counted_by_release():
     bound = float(np.median(largest))
     replay = replayed(problem, GraphRule(bound=bound), start, events, np.zeros((40, 1)))
     expected = [sum(largest[i, k] > bound for k in range(40) if who[k] == i) for i in range(2)]
-    assert replay.violations.tolist() == expected
+    assert replay.violations.counts.tolist() == expected
     assert 0 < sum(expected) < 40
 
 

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from registered import registered
 
 from p2psim.core.compiled import njit
-from p2psim.learning.in_flight import longest_gradient
 from p2psim.learning.losses import Hinge, Logistic, Squared
 from p2psim.learning.losses.compiled import slope as in_kernels
 from p2psim.learning.losses.compiled import value as value_in_kernels
-from p2psim.learning.owner_kernel import evaluate, mean_gradient_from_records
+from p2psim.learning.owner_kernel import Records, evaluate, longest_gradient, mean_gradient
 
 
 @njit()
@@ -119,14 +118,15 @@ def test_values_are_not_negative_and_slopes_within_their_bound(loss, data):
 def test_unknown_codes_raise(code):
     """In whatever function of a kernel: none falls through to another loss."""
     X, y, norms, theta, out = np.ones((5, 2)), np.ones(5), np.ones(5), np.zeros(2), np.zeros(2)
-    rows = np.arange(5)
+    rows, offsets = np.arange(5), np.array([0, 4, 5])
+    records = Records(code, X, y, norms, offsets, np.inf, np.inf)
     calls = [
         lambda: slope(code, 0.5, 1.0),
         lambda: value(code, 0.5, 1.0),
-        lambda: mean_gradient_from_records(code, X, y, norms, 0, 5, np.inf, theta, out),
-        lambda: longest_gradient(code, X, y, norms, rows, 0, 5, theta),
-        lambda: evaluate(code, X, y, norms, 0, 5, np.inf, np.inf, theta, out),
-        lambda: evaluate(code, X, y, norms, 0, 1, np.inf, np.inf, theta, np.empty(0)),
+        lambda: mean_gradient(records, None, 0, 5, 5, theta, out),
+        lambda: longest_gradient(records, rows, 0, 5, theta),
+        lambda: evaluate(records, 0, theta, out),
+        lambda: evaluate(records, 1, theta, np.empty(0)),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="unknown code of a loss"):

@@ -17,7 +17,7 @@ from own_losses import Huber
 from scipy.optimize import minimize
 
 from p2psim.core.errors import SimulationError
-from p2psim.learning.graph.metrics import GRAPH_METRICS, Seen
+from p2psim.learning.graph.metrics import GRAPH_METRICS, Snapshot
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.optimum import minimise
@@ -82,7 +82,9 @@ def test_no_models_on_a_graph_beat_the_optimum(loss: Loss, seed: int, mu: float,
     gap = GRAPH_METRICS["objective_gap"].measure
     for size in 10 ** random.uniform(-9, 1, 30):
         theta = best + size * random.standard_normal(best.shape)
-        seen = Seen(problem, theta, lambda t=theta: problem.objective(t), lambda: problem.objective(best), 0)
+        seen = Snapshot(
+            problem, theta, lambda t=theta: problem.objective(t), lambda: problem.objective(best), 0
+        )
         assert gap(seen) >= -LOWEST * problem.objective(best)
     assert np.isfinite(minimise_alone(problem)).all()
 
@@ -219,10 +221,10 @@ def test_gaps_below_zero_are_an_error_on_graphs() -> None:
     problem = graph_cases.problem_of(Squared(), graph_cases.random_links(3, 0), [5, 9, 3], 3, 1.0)
     best = minimise_together(problem)
     low = problem.objective(best)
-    gap: Callable[[Seen], object] = GRAPH_METRICS["objective_gap"].measure
-    assert gap(Seen(problem, best, lambda: low * (1 - 1e-6), lambda: low, 0)) == 0.0
+    gap: Callable[[Snapshot], object] = GRAPH_METRICS["objective_gap"].measure
+    assert gap(Snapshot(problem, best, lambda: low * (1 - 1e-6), lambda: low, 0)) == 0.0
     with pytest.raises(SimulationError, match="models are better"):
-        gap(Seen(problem, best, lambda: low, lambda: low * (1 + 1e-6), 0))
+        gap(Snapshot(problem, best, lambda: low, lambda: low * (1 + 1e-6), 0))
 
 
 _PROCESS = """
@@ -233,7 +235,7 @@ import star_cases
 from own_losses import Huber, _slope, _value
 from p2psim.core.compiled import first_class
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.kernel import replay
+from p2psim.learning.star.replay import replay
 for delta in (0.3, 2.0):
     problem = star_cases.random_problem(Huber(delta=delta), [5, 9], 3, seed=1)
     events = star_cases.star_events(2, 20)

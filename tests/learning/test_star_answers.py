@@ -83,5 +83,5 @@ def test_owners_answer_a_round_as_they_answer_a_query_of_their_own(
     has = np.isfinite(single).all(axis=1)  # by chance an owner may not have been asked
     assert has.any()
     assert single[has].tobytes() == together[has].tobytes()
-    assert star.violation_sizes[has].tobytes() == rounds.violation_sizes[has].tobytes()
-    assert ((star.violations > 0) == (rounds.violations > 0))[has].all()
+    assert star.violations.sizes[has].tobytes() == rounds.violations.sizes[has].tobytes()
+    assert ((star.violations.counts > 0) == (rounds.violations.counts > 0))[has].all()

@@ -15,7 +15,13 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
-from p2psim.learning.steps import Exponential, Fresh, Inverse, Weighting, inverse_frequencies
+from p2psim.learning.steps import (
+    ExponentialDiscount,
+    InverseDiscount,
+    NoDiscount,
+    Weighting,
+    inverse_frequencies,
+)
 from p2psim.network.availability import Renewal
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Poll, Request
@@ -43,7 +49,7 @@ def churned(seed: int, rejoin: Any, exchange: Any) -> np.ndarray:
     st.sampled_from(["stale", "reset", "fetch"]),
     st.sampled_from([Poll(response=Distribution(exponential=0.6)), Request(service=0.1)]),
     st.booleans(),
-    st.sampled_from([Fresh(), Inverse(rate=0.7), Exponential(rate=0.3)]),
+    st.sampled_from([NoDiscount(), InverseDiscount(rate=0.7), ExponentialDiscount(rate=0.3)]),
 )
 def test_compiled_equals_plain(
     seed: int, rejoin: str, exchange: Any, estimated: bool, staleness: Any
@@ -107,10 +113,10 @@ class TestWeights:
     def test_old_answers_count_less(self) -> None:
         ones = np.ones(2)
         none = np.zeros(2, int)
-        assert Weighting(ones, ones, staleness=Inverse(rate=0.5)).of_answer(0, 4, none) == pytest.approx(
-            1 / 3
-        )
-        assert Weighting(ones, ones, staleness=Exponential(rate=0.5)).of_answer(0, 4, none) == pytest.approx(
-            math.exp(-2)
-        )
+        assert Weighting(ones, ones, staleness=InverseDiscount(rate=0.5)).of_answer(
+            0, 4, none
+        ) == pytest.approx(1 / 3)
+        assert Weighting(ones, ones, staleness=ExponentialDiscount(rate=0.5)).of_answer(
+            0, 4, none
+        ) == pytest.approx(math.exp(-2))
         assert Weighting(ones, ones).of_answer(0, 400, none) == 1

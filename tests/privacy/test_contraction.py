@@ -12,7 +12,8 @@ from star_cases import scenario
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.privacy.allocations import Contraction, Uniform
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan

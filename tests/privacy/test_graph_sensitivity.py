@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.core.events import COMMIT
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.simulation.algorithms.graph import cell as graph_cell
 from p2psim.simulation.simulate import simulate

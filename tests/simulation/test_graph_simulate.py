@@ -294,9 +294,9 @@ def test_baselines_are_recorded_first_and_last_with_their_own_metrics(workspace)
     outcome = simulate(one, 0, workspace)
     problem = graph_cell(one, workspace.case(one, 0), 0).problem
     last = series(outcome, "objective").step[-1]
-    from p2psim.learning.graph.optimum import global_model, local_models
+    from p2psim.learning.graph.optimum import global_model, minimise_alone
 
-    for name, theta in (("local", local_models(problem, "mean")), ("global", global_model(problem))):
+    for name, theta in (("local", minimise_alone(problem)), ("global", global_model(problem))):
         assert series(outcome, "objective", name).step.tolist() == [0, last]
         assert series(outcome, "objective", name).value == pytest.approx(problem.objective(theta), rel=1e-13)
         values = accuracies(problem, theta)

@@ -17,12 +17,10 @@ import p2psim
 from p2psim.core import registry
 from p2psim.core.errors import InputError, SimulationError
 from p2psim.core.figures import Metric
-from p2psim.learning.graph.metrics import GraphMetric
-from p2psim.learning.graph.metrics import Seen as SeenModels
+from p2psim.learning.graph.metrics import GraphMetric, Snapshot
 from p2psim.learning.metrics import Series, StarMetric
 from p2psim.learning.star.problem import Recorded, StarProblem
-from p2psim.network.metrics import NetworkMetric
-from p2psim.network.metrics import NetworkState as SeenNetwork
+from p2psim.network.metrics import NetworkMetric, NetworkState
 from p2psim.runs.summary import rises
 from p2psim.runs.verification import verify_result
 from p2psim.scenario.record import label_of
@@ -51,7 +49,7 @@ class Lengths(GraphMetric):
     each = True
 
     @staticmethod
-    def measure(seen: SeenModels) -> np.ndarray:
+    def measure(seen: Snapshot) -> np.ndarray:
         """One number an agent."""
         return np.asarray(np.linalg.norm(seen.theta, axis=1))
 
@@ -65,7 +63,7 @@ class SentEach(GraphMetric):
     of_models = False
 
     @staticmethod
-    def measure(seen: SeenModels) -> float:
+    def measure(seen: Snapshot) -> float:
         """Of the whole network, over its agents."""
         return seen.vectors_sent / seen.problem.agents
 
@@ -79,7 +77,7 @@ class Wakes(NetworkMetric):
     most_agents = 1_000
 
     @staticmethod
-    def measure(seen: SeenNetwork) -> float:
+    def measure(seen: NetworkState) -> float:
         """Of the whole network, over its agents."""
         return float(seen.tally["wakes"] / seen.tally.links.agents)
 
@@ -91,7 +89,7 @@ class NotFinite(NetworkMetric):
     meaning = "no number"
 
     @staticmethod
-    def measure(seen: SeenNetwork) -> float:
+    def measure(seen: NetworkState) -> float:
         """Never."""
         return float("nan")
 

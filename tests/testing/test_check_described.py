@@ -9,7 +9,7 @@ import registered  # noqa: F401  the example package's are among them
 import p2psim
 from p2psim.core import registry
 from p2psim.core.errors import InputError
-from p2psim.learning.graph.metrics import GraphMetric, Seen
+from p2psim.learning.graph.metrics import GraphMetric, Snapshot
 from p2psim.learning.metrics import StarMetric
 from p2psim.network.metrics import NetworkMetric
 from p2psim.testing import PartError, check_part
@@ -36,7 +36,7 @@ class NotStatic(p2psim.GraphMetric):
     name = "not_static"
     meaning = "nothing"
 
-    def measure(self: Seen) -> float:  # type: ignore[override]
+    def measure(self: Snapshot) -> float:  # type: ignore[override]
         """Not static."""
         return 0.0
 

@@ -17,8 +17,8 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
 from p2psim.learning.graph.algorithms import RelativePenalty, penalty
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together
-from p2psim.learning.graph.problem import GraphProblem, confidences
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic
 from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.graph import Graph, from_edges
@@ -67,7 +67,7 @@ def gaps(least: float) -> tuple[Trace, dict[float, Trace], float]:
     met = simulate_events(Network(links, Gossip(mode="edge")), streams, commits=most).read()
     descent = trace(GraphReplay(problem, GraphRule(), start), DIMENSION, told, COMMITS)
     rules = {
-        share: AdmmRule(penalty(RelativePenalty(mean_weight=share), links.weights)) for share in PENALTIES
+        share: AdmmRule(rho=penalty(RelativePenalty(mean_weight=share), links.weights)) for share in PENALTIES
     }
     admm = {
         share: trace(AdmmReplay(problem, rule, start), DIMENSION, met, COMMITS)

@@ -15,8 +15,8 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.optimum import minimise_together
-from p2psim.learning.graph.problem import GraphProblem, confidences
-from p2psim.learning.graph.replay import GraphReplay, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.availability import AllOf, Always, Bernoulli, Diurnal, Outage, Renewal
 from p2psim.network.availability.renewal import LognormalSpans

@@ -9,7 +9,7 @@ from p2psim.core.events import COMMIT
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.averaging import AveragingReplay
 from p2psim.learning.graph.optimum import graph_expansion, minimise_together
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.losses import Squared
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Gossip

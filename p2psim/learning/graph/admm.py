@@ -25,29 +25,34 @@ from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph import kernel as graph_kernel
-from p2psim.learning.graph.kernel import AVERAGE, edge_of, track_objective
-from p2psim.learning.graph.problem import GraphProblem, LearnedModels
-from p2psim.learning.in_flight import DONE, InFlight, note_violation, post, take
-from p2psim.learning.owner_kernel import UNKNOWN, evaluate, release_gradient, snapped
-
-# Places in the vector of counters.
-COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
+from p2psim.learning.graph.problem import (
+    AVERAGE,
+    COMMITS,
+    NOISE_ROW,
+    SENT,
+    GraphProblem,
+    GraphRule,
+    LearningReplay,
+    edge_of,
+    track_objective,
+)
+from p2psim.learning.in_flight import DONE, InFlight, post, take
+from p2psim.learning.owner_kernel import UNKNOWN, evaluate, note_violation, release_gradient, snapped
 
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, theta, gradients, known, anchor, pulled, multipliers, newest, heard, heard_of,
-    places, payloads, free, free_rows, counters, sums, local,
-    indptr, indices, weights, degrees, loss, X, y, norms, offsets, clip, grid, batch,
-    bound, violations, violation_steps, violation_sizes,
-    smoothness, pull, ridge, rho, inner, without_release, noise, track,
+    events, start, models, pulled, multipliers, newest, heard, heard_of, mail, counters,
+    graph, smoothness, records, grid, batch, violations, rho, inner, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`: all
     inner steps of a release have the same batch. ``grid`` is None, or what noisy gradients are rounded to multiples of.
     """
+    theta, gradients, known, anchor = models.theta, models.gradients, models.known, models.anchor
+    indptr, indices, weights = graph.indptr, graph.indices, graph.weights
+    ridge, pull, payloads = graph.ridge, graph.pull, mail.payloads
     p = theta.shape[1]
     old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
     for at in range(start, events.size):
@@ -56,7 +61,7 @@ def replay(  # type: ignore[no-untyped-def]
         if kind == SEND:
             answers = event.cause == heard_of[0]
             exchange = heard_of[1] if answers else event.seq
-            row = post(event.seq, exchange, places, free, free_rows)
+            row = post(event.seq, exchange, mail)
             if row < 0:
                 return row, at
             end = edge_of(indices, indptr[i], indptr[i + 1], event.peer)
@@ -69,9 +74,7 @@ def replay(  # type: ignore[no-untyped-def]
                 step = 1.0 / (stiffness + pull[i] * smoothness[i])
                 noise_row, longest = counters[NOISE_ROW], 0.0
                 for _ in range(inner):
-                    here = release_gradient(
-                        loss, X, y, norms, offsets, clip, batch, bound, theta, i, event.release, known, gradients
-                    )  # fmt: skip
+                    here = release_gradient(records, batch, i, event.release, models)
                     longest = max(longest, here)
                     known[i] = UNKNOWN
                     for a in range(p):
@@ -82,9 +85,7 @@ def replay(  # type: ignore[no-untyped-def]
                             g = snapped(gradient[a] + noise[noise_row, a], grid) + 2.0 * ridge[i] * t
                         theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
                 if longest > 0.0:
-                    note_violation(
-                        i, counters[COMMITS], longest / bound, violations, violation_steps, violation_sizes
-                    )
+                    note_violation(i, counters[COMMITS], longest / records.bound, violations)
                 counters[NOISE_ROW] += 1
                 for a in range(p):
                     anchor[i, a] = theta[i, a]
@@ -96,12 +97,8 @@ def replay(  # type: ignore[no-untyped-def]
             if track:
                 # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
                 after = gradients[i] if batch is None and touches else nothing
-                new, known[i] = evaluate(
-                    loss, X, y, norms, offsets[i], offsets[i + 1], clip, bound, theta[i], after
-                )
-                track_objective(
-                    i, old, mix, True, theta, new, local, sums, indptr, indices, weights, degrees, ridge, pull
-                )
+                new, known[i] = evaluate(records, i, theta[i], after)
+                track_objective(i, old, mix, True, new, models, graph)
             half = 0.5 * weights[end]
             for a in range(p):
                 copy = (half * theta[i, a] + rho * pulled[end, 1, a]) / (half + rho)
@@ -113,7 +110,7 @@ def replay(  # type: ignore[no-untyped-def]
                 _set_end(end, exchange, payloads[row], heard, pulled, multipliers, newest)
             counters[SENT] += 2
         elif kind in (DELIVER, DROP):
-            row, exchange = take(event.cause, places, free, free_rows)
+            row, exchange = take(event.cause, mail)
             if kind == DELIVER:
                 for a in range(4 * p):
                     heard[a] = payloads[row, a]
@@ -153,8 +150,8 @@ def _set_end(end, exchange, sent, heard, pulled, multipliers, newest):  # type: 
         multipliers[end, 1, a] = 0.5 * (sent[p + a] - heard[a])
 
 
-@dataclass(frozen=True)
-class AdmmRule:
+@dataclass(frozen=True, kw_only=True)
+class AdmmRule(GraphRule):
     """How an agent makes its local steps.
 
     Attributes
@@ -163,8 +160,6 @@ class AdmmRule:
         Penalty, positive.
     inner : int
         Gradient steps of each local problem; each takes the gradient of the agent's records anew.
-    clip, order, bound, grid
-        As in `p2psim.learning.graph.replay.GraphRule`.
     anchored : bool
         What local steps without a release minimise in place of the agent's loss: nothing, or, if anchored, half the
         squared distance from its last model that touched its data.
@@ -172,14 +167,9 @@ class AdmmRule:
 
     rho: float
     inner: int = 10
-    clip: float = np.inf
-    order: int = 1
-    bound: float = np.inf
-    anchored: bool = False
-    grid: float | None = None
 
 
-class AdmmReplay(LearnedModels):
+class AdmmReplay(LearningReplay):
     """One replica of gossip ADMM, fed with chunks of events of the exchange ``{kind: gossip, mode: edge}``.
 
     Parameters
@@ -217,53 +207,28 @@ class AdmmReplay(LearnedModels):
         self._multipliers = np.zeros((owner.size, 2, p))
         self._newest = np.full(owner.size, -1, np.int64)
         self._heard, self._heard_of = np.zeros(4 * p), np.full(2, -1, np.int64)
-        self._mail = InFlight(4 * p)
-        self.counters = np.zeros(COUNTERS, np.int64)
+        self.mail = InFlight.of(4 * p)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
-        """Replay events.
-
-        Parameters
-        ----------
-        events : ndarray of EVENT
-        noise : ndarray, shape (releases in these events, p)
-            Noise of each release, in the order of the events; added to the mean gradient of the agent's records.
+        """See `ModelReplay.feed`.
 
         Raises
         ------
         SimulationError
             If there is noise and more than one inner step: one draw does not hide several gradients.
         """
-        problem, rule, mail = self._problem, self._rule, self._mail
+        rule, at = self._rule, 0
         if rule.inner > 1 and noise.any():
             raise SimulationError(
                 f"a release of gossip ADMM is private with inner: 1 only, for each of its {rule.inner} inner steps "
                 "takes the gradient anew"
             )
         self.counters[NOISE_ROW] = 0
-        at = 0
         while at < events.size:
             status, at = replay(
-                events, at, self.theta, self._gradients, self._known, self._anchor,
-                self._pulled, self._multipliers, self._newest,
-                self._heard, self._heard_of, mail.places, mail.payloads, mail.free, mail.free_rows,
-                self.counters, self._sums, self.local,
-                problem.indptr, problem.indices, problem.weights, problem.degrees,
-                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.grid, self._batch, rule.bound,
-                self.violations, self.violation_steps, self.violation_sizes,
-                problem.smoothness, problem.pull, problem.ridge, rule.rho, rule.inner,
-                graph_kernel.ANCHORED if rule.anchored else graph_kernel.AVERAGE, noise, self._track,
+                events, at, self._models, self._pulled, self._multipliers, self._newest, self._heard, self._heard_of,
+                self.mail, self.counters, self._graph, self._problem.smoothness, self._records, self._grid,
+                self._batch, self.violations, rule.rho, rule.inner, self._without_release, noise, self._track,
             )  # fmt: skip
             if status != DONE:
-                mail.make_room(status)
-
-    @property
-    def vectors_sent(self) -> int:
-        """Vectors of length p sent so far: two a message, four for each link woken."""
-        return int(self.counters[SENT])
-
-    @property
-    def messages_held(self) -> int:
-        """Messages on their way."""
-        return self._mail.held
+                self.mail = self.mail.with_room(status)

@@ -30,17 +30,83 @@ ends, and multipliers are zero.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from p2psim.core.options import Count, Options, Step
-from p2psim.learning.batches import Batch, Whole
-from p2psim.learning.steps import Local, RunEnd, Smoothness, Start, Zero
+from p2psim.core.options import Count, Options, Positive, Step
+from p2psim.learning.batches import Batch, Sampling, Whole
+from p2psim.learning.steps import LearningAlgorithm, Local, Smoothness, Start, Zero
+
+if TYPE_CHECKING:
+    from p2psim.learning.graph.admm import AdmmRule
+    from p2psim.learning.graph.problem import GraphProblem, GraphRule, ModelReplay
 
 
-class CoordinateDescent(RunEnd):
+class GraphAlgorithm(LearningAlgorithm):
+    """Base of algorithms on a graph; just one of their ends is given.
+
+    Attributes
+    ----------
+    mu : float
+        μ of Q_L, which ``objective`` measures; a field or a class variable.
+    updates : {"wake", "hear"}
+        When an agent updates its model.
+    vectors : int
+        p-vectors in a message.
+    """
+
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    vectors: ClassVar[int] = 1
+
+    updates_per_agent: Positive | None = Field(
+        None, description="end at the time at which clocks of the mean rate ticked so often, on average"
+    )
+    time: Positive | None = Field(None, description="end after what happens at this simulated time")
+    commits: Count | None = Field(None, description="end with this many updates")
+
+    @model_validator(mode="after")
+    def _one_end(self):  # type: ignore[no-untyped-def]
+        given = [key for key in ("updates_per_agent", "time", "commits") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"give exactly one of updates_per_agent, time and commits; got {given or 'none'}"
+            )
+        return self
+
+    def replay(
+        self,
+        problem: GraphProblem,
+        rule: GraphRule,
+        start: np.ndarray,
+        anchor: np.ndarray,
+        track: bool,
+        sampling: Sampling | None,
+    ) -> ModelReplay:
+        """Begin a replay of events; the arguments are those of `LearningReplay`."""
+        from p2psim.learning.graph.replay import GraphReplay
+
+        return GraphReplay(problem, rule, start, anchor, track, sampling)
+
+    def reference(
+        self,
+        problem: GraphProblem,
+        rule: GraphRule,
+        start: np.ndarray,
+        events: np.ndarray,
+        noise: np.ndarray,
+        anchor: np.ndarray,
+        sampling: Sampling | None,
+    ) -> Iterator[np.ndarray]:
+        """All models after every commit; the arguments are those of `p2psim.learning.reference.reference_replay`."""
+        from p2psim.learning.reference import reference_replay
+
+        return reference_replay(problem, rule, start, events, noise, anchor, sampling)
+
+
+class CoordinateDescent(GraphAlgorithm):
     """On waking, an agent steps down its own loss and towards its neighbours' models (B, section 3)."""
 
     kind: Literal["coordinate-descent"] = "coordinate-descent"
@@ -50,8 +116,6 @@ class CoordinateDescent(RunEnd):
     smoothness: Smoothness = "public"
 
     rejoins: ClassVar[bool] = True
-    touches_data: ClassVar[bool] = True
-    updates: ClassVar[Literal["wake", "hear"]] = "wake"
 
 
 class RelativePenalty(Options):
@@ -71,7 +135,7 @@ Penalty = Annotated[
 ]
 
 
-class GossipAdmm(RunEnd):
+class GossipAdmm(GraphAlgorithm):
     """Links wake; both ends make local steps and agree a little more (Vanhaesebrouck, Bellet, Tommasi 2017)."""
 
     kind: Literal["gossip-admm"] = "gossip-admm"
@@ -83,10 +147,25 @@ class GossipAdmm(RunEnd):
     smoothness: Smoothness = "public"
 
     by_edge: ClassVar[bool] = True
-    touches_data: ClassVar[bool] = True
-    updates: ClassVar[Literal["wake", "hear"]] = "wake"
-    #: p-vectors in a message.
-    vectors: ClassVar[int] = 2
+    vectors: ClassVar[int] = 2  # an own model and a copy
+
+    def admm_rule(self, problem: GraphProblem, rule: GraphRule) -> AdmmRule:
+        """How agents make their local steps, beside what holds for all algorithms."""
+        from p2psim.learning.graph.admm import AdmmRule
+
+        return AdmmRule(**vars(rule), rho=penalty(self.rho, problem.weights), inner=self.inner)
+
+    def replay(self, problem, rule, start, anchor, track, sampling):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.replay`."""
+        from p2psim.learning.graph.admm import AdmmReplay
+
+        return AdmmReplay(problem, self.admm_rule(problem, rule), start, anchor, track, sampling)
+
+    def reference(self, problem, rule, *rest):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.reference`."""
+        from p2psim.learning.reference import reference_replay_admm
+
+        return reference_replay_admm(problem, self.admm_rule(problem, rule), *rest)
 
 
 def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:
@@ -101,7 +180,7 @@ def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:
     return rho.mean_weight * float(weights.mean()) if isinstance(rho, RelativePenalty) else float(rho)
 
 
-class Averaging(RunEnd):
+class Averaging(GraphAlgorithm):
     """Agents that meet take the mean of their models."""
 
     kind: Literal["averaging"] = "averaging"
@@ -111,8 +190,20 @@ class Averaging(RunEnd):
     touches_data: ClassVar[bool] = False
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
 
+    def replay(self, problem, rule, start, *rest):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.replay`."""
+        from p2psim.learning.graph.averaging import AveragingReplay
 
-class ModelPropagation(RunEnd):
+        return AveragingReplay(start)
+
+    def reference(self, problem, rule, start, events, *rest):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.reference`."""
+        from p2psim.learning.reference import reference_average
+
+        return reference_average(start, events)
+
+
+class ModelPropagation(GraphAlgorithm):
     """On waking, an agent averages its neighbours' models with its own local one (B, appendix C)."""
 
     kind: Literal["model-propagation"] = "model-propagation"
@@ -121,10 +212,9 @@ class ModelPropagation(RunEnd):
 
     rejoins: ClassVar[bool] = True
     touches_data: ClassVar[bool] = False
-    updates: ClassVar[Literal["wake", "hear"]] = "wake"
 
 
-class PushSum(RunEnd):
+class PushSum(GraphAlgorithm):
     """Each agent keeps a sum and a weight, and sends half of both; its model is sum by weight.
 
     Sums and weights are conserved as long as every message arrives, whatever its delay: then all models tend to the
@@ -138,8 +228,20 @@ class PushSum(RunEnd):
     touches_data: ClassVar[bool] = False
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
 
+    def replay(self, problem, rule, start, *rest):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.replay`."""
+        from p2psim.learning.graph.averaging import PushSumReplay
 
-class GossipAlgorithm(RunEnd):
+        return PushSumReplay(start)
+
+    def reference(self, problem, rule, start, events, *rest):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.reference`."""
+        from p2psim.learning.reference import reference_push_sum
+
+        return reference_push_sum(start, events)
+
+
+class GossipAlgorithm(GraphAlgorithm):
     """Base of an algorithm of your own, in which agents on a graph send each other their models.
 
     The exchange is ``gossip``, with ``push``, ``pull`` or ``push-pull``. An agent that hears another's model updates
@@ -162,8 +264,19 @@ class GossipAlgorithm(RunEnd):
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")
 
     mu: ClassVar[float] = 1.0
-    touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
+
+    def replay(self, problem, rule, start, anchor, track, sampling):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.replay`."""
+        from p2psim.learning.graph.gossip import GossipReplay
+
+        return GossipReplay(self, problem, rule, start, sampling)
+
+    def reference(self, problem, rule, start, events, noise, anchor, sampling):  # type: ignore[no-untyped-def]
+        """See `GraphAlgorithm.reference`."""
+        from p2psim.learning.reference import reference_gossip
+
+        return reference_gossip(self, problem, rule, start, events, noise, sampling)
 
     @abstractmethod
     def mix(self, own: np.ndarray, received: np.ndarray) -> np.ndarray:

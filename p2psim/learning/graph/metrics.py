@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Snapshot:
     """All models at one moment, and what is known of them.
 
     Attributes
@@ -62,12 +62,12 @@ class GraphMetric(Metric):
 
     @staticmethod
     @abstractmethod
-    def measure(seen: Seen) -> float | np.ndarray:
+    def measure(snapshot: Snapshot) -> float | np.ndarray:
         """Measure all models at one moment.
 
         Parameters
         ----------
-        seen : Seen
+        snapshot : Snapshot
 
         Returns
         -------
@@ -80,12 +80,12 @@ class GraphFact(Metric):
     """Base of facts of the graph, which are recorded once, with the first models."""
 
 
-def _objective_gap(seen: Seen) -> float:
-    minimum = seen.minimum()
-    gap = seen.objective() - minimum
+def _objective_gap(snapshot: Snapshot) -> float:
+    minimum = snapshot.minimum()
+    gap = snapshot.objective() - minimum
     if gap < -LOWEST * abs(minimum):
         # Q_L is kept up to date by differences, whose rounding adds up.
-        gap = seen.problem.objective(seen.theta) - minimum
+        gap = snapshot.problem.objective(snapshot.theta) - minimum
         if gap < -LOWEST * abs(minimum):
             raise SimulationError(
                 f"Q_L − Q_L* is {gap:.3g}: models are better than those taken for the minimum"
@@ -93,12 +93,12 @@ def _objective_gap(seen: Seen) -> float:
     return gap
 
 
-def _mean_objective_gap(seen: Seen) -> float:
-    return _objective_gap(seen) / float(seen.problem.degrees.sum())
+def _mean_objective_gap(snapshot: Snapshot) -> float:
+    return _objective_gap(snapshot) / float(snapshot.problem.degrees.sum())
 
 
-def _consensus_distance(seen: Seen) -> float:
-    return float(((seen.theta - seen.theta.mean(axis=0)) ** 2).sum(axis=1).mean())
+def _consensus_distance(snapshot: Snapshot) -> float:
+    return float(((snapshot.theta - snapshot.theta.mean(axis=0)) ** 2).sum(axis=1).mean())
 
 
 def _worst_decile(values: np.ndarray, lowest: bool) -> float:
@@ -110,7 +110,7 @@ def _worst_decile(values: np.ndarray, lowest: bool) -> float:
 register_all(
     [
         GraphMetric.of(
-            "objective", lambda seen: seen.objective(), "Q_L", label="objective", needs_objective=True
+            "objective", lambda snapshot: snapshot.objective(), "Q_L", label="objective", needs_objective=True
         ),
         GraphMetric.of(
             "objective_gap",
@@ -128,7 +128,7 @@ register_all(
         ),
         GraphMetric.of(
             "test_accuracy",
-            lambda seen: seen.problem.test_accuracy(seen.theta),
+            lambda snapshot: snapshot.problem.test_accuracy(snapshot.theta),
             "share of right classes on held-out records; one that is not told counts as half right",
             label="test accuracy (fraction)",
             rises=True,
@@ -137,7 +137,7 @@ register_all(
         ),
         GraphMetric.of(
             "test_rmse",
-            lambda seen: seen.problem.test_rmse(seen.theta),
+            lambda snapshot: snapshot.problem.test_rmse(snapshot.theta),
             "root mean squared error on held-out records",
             label="test RMSE (units of the label)",
             each=True,
@@ -145,7 +145,7 @@ register_all(
         ),
         GraphMetric.of(
             "worst_decile_accuracy",
-            lambda seen: _worst_decile(seen.problem.test_accuracy(seen.theta), True),
+            lambda snapshot: _worst_decile(snapshot.problem.test_accuracy(snapshot.theta), True),
             "mean accuracy of the tenth of agents with the lowest",
             label="test accuracy of the worst tenth of agents (fraction)",
             rises=True,
@@ -153,7 +153,7 @@ register_all(
         ),
         GraphMetric.of(
             "worst_decile_rmse",
-            lambda seen: _worst_decile(seen.problem.test_rmse(seen.theta), False),
+            lambda snapshot: _worst_decile(snapshot.problem.test_rmse(snapshot.theta), False),
             "mean error of the tenth of agents with the highest",
             needs_tests=True,
         ),
@@ -165,7 +165,7 @@ register_all(
         ),
         GraphMetric.of(
             "vectors_sent",
-            lambda seen: float(seen.vectors_sent),
+            lambda snapshot: float(snapshot.vectors_sent),
             "p-vectors sent so far; a broadcast counts once",
             label="p-vectors sent (number)",
             rises=True,

@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import once_a_problem
 from p2psim.learning.optimum import DAMPINGS, SHORT, minimise
 from p2psim.learning.star.expansion import clipped_slopes, damped_newton, mean_gradients, mean_jacobians
 
@@ -23,6 +26,34 @@ TOLERANCE = 1e-10
 #: Or relative to the largest term that is summed there: rounding leaves no less. It matters where μ is very large, so
 #: that each agent's own losses alone add up to nearly nothing.
 ROUNDING = 2.0**-45
+
+_Rest = ParamSpec("_Rest")
+
+#: Problems whose models are kept. Cells of one replica follow each other.
+_KEPT = 16
+
+
+def once_a_problem(
+    function: Callable[Concatenate[GraphProblem, _Rest], np.ndarray],
+) -> Callable[Concatenate[GraphProblem, _Rest], np.ndarray]:
+    """Decorator: keep the models that a function of a problem, and of things that can be hashed, gives.
+
+    Problems are told apart by their contents. The models cannot be written to.
+    """
+    kept: OrderedDict[object, np.ndarray] = OrderedDict()
+
+    @wraps(function)
+    def shared(problem: GraphProblem, /, *rest: _Rest.args, **named: _Rest.kwargs) -> np.ndarray:
+        key = problem.digest, rest, tuple(sorted(named.items()))
+        if key not in kept:
+            kept[key] = function(problem, *rest, **named)
+            kept[key].flags.writeable = False
+        kept.move_to_end(key)
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+        return kept[key]
+
+    return shared
 
 
 @once_a_problem
@@ -283,11 +314,6 @@ def global_model(problem: GraphProblem) -> np.ndarray:
     """Minimiser of the mean loss of all records plus ‖θ‖²/records, for every agent: shape (n, p)."""
     theta = minimise(problem.loss, problem.X, problem.y, 1 / problem.y.size, np.inf)
     return np.tile(theta, (problem.agents, 1))
-
-
-def local_models(problem: GraphProblem, reduction: str) -> np.ndarray:
-    """Minimisers of the agents' own losses, shape (n, p)."""
-    return minimise_alone(problem, reduction)
 
 
 def from_private_records(

@@ -7,18 +7,123 @@ classes hold the agents' own models, the violations of claimed gradient bounds, 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph import kernel
-from p2psim.learning.graph.kernel import objective_parts
 from p2psim.learning.losses import Loss
-from p2psim.learning.owner_kernel import UNKNOWN, evaluate_all
+from p2psim.learning.owner_kernel import UNKNOWN, Records, evaluate_all
+from p2psim.privacy.releases import Violations
+
+# Places in the vector of counters.
+COMMITS, SENT, NOISE_ROW, FREE, COUNTERS = 0, 1, 2, 3, 4
+
+#: What an update without a release does: averages, or averages towards the agent's anchor.
+AVERAGE, ANCHORED = 0, 1
+
+
+class Objective(NamedTuple):
+    """What of `GraphProblem` kernels need beside records: the graph, λ_i, and μ·D_ii·c_i."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    degrees: np.ndarray
+    ridge: np.ndarray
+    pull: np.ndarray
+
+
+class Models(NamedTuple):
+    """The agents' models, for kernels.
+
+    Attributes
+    ----------
+    theta, gradients : ndarray, shape (n, p)
+        Own models, and their mean gradients, where ``known`` says so.
+    known : ndarray of int8, shape (n,)
+        See `p2psim.learning.owner_kernel.UNKNOWN`.
+    anchor : ndarray, shape (n, p)
+        Each agent's last model that touched its data.
+    local : ndarray, shape (n,)
+        Mean loss of each agent's records without regulariser.
+    sums : ndarray, shape (3,)
+        The two parts of Q_L, and the largest that it has been since they were summed afresh.
+    """
+
+    theta: np.ndarray
+    gradients: np.ndarray
+    known: np.ndarray
+    anchor: np.ndarray
+    local: np.ndarray
+    sums: np.ndarray
+
+
+@njit(inline="always")
+def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
+    """Place of a neighbour in an agent's sorted row."""
+    while first < last:
+        middle = (first + last) >> 1
+        if indices[middle] < peer:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@njit()
+def objective_parts(graph, theta, local):  # type: ignore[no-untyped-def]
+    """½ Σ_{i<j} W_ij‖θ_i − θ_j‖² and Σ_i μD_ii·c_i·(mean loss + λ_i‖θ_i‖²), afresh; ``graph`` is an `Objective`."""
+    indptr, indices, weights, ridge, pull = (
+        graph.indptr,
+        graph.indices,
+        graph.weights,
+        graph.ridge,
+        graph.pull,
+    )
+    smooth = fit = 0.0
+    for i in range(indptr.size - 1):
+        own = 0.0
+        for a in range(theta.shape[1]):
+            own += theta[i, a] * theta[i, a]
+        fit += pull[i] * (local[i] + ridge[i] * own)
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if j > i:
+                s = 0.0
+                for a in range(theta.shape[1]):
+                    s += (theta[i, a] - theta[j, a]) ** 2
+                smooth += 0.5 * weights[e] * s
+    return smooth, fit
+
+
+@njit()
+def track_objective(i, old, mix, stale, new, models, graph):  # type: ignore[no-untyped-def]
+    """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""
+    theta, local, sums = models.theta, models.local, models.sums
+    indptr, indices, weights, degrees = graph.indptr, graph.indices, graph.weights, graph.degrees
+    ridge, pull = graph.ridge, graph.pull
+    p = old.size
+    if stale:
+        mix[:] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            for a in range(p):
+                mix[a] += weights[e] / degrees[i] * theta[indices[e], a]
+    smooth = own = was = 0.0
+    for a in range(p):
+        t = theta[i, a]
+        own += t * t
+        was += old[a] * old[a]
+        smooth += (t - old[a]) * (0.5 * (t + old[a]) - mix[a])
+    sums[0] += degrees[i] * smooth
+    sums[1] += pull[i] * (new - local[i] + ridge[i] * (own - was))
+    local[i] = new
+    sums[2] = max(sums[2], abs(sums[0] + sums[1]))
 
 
 @dataclass(frozen=True)
@@ -113,19 +218,13 @@ class GraphProblem:
         """α_i = 1/(1 + μ·c_i·L_i^loc), shape (n,)."""
         return 1.0 / (1.0 + self.mu * self.confidence * self.smoothness)
 
-    @cached_property
-    def l1_norms(self) -> np.ndarray:
-        """‖x‖₁ of each record."""
-        return np.abs(self.X).sum(axis=1)
-
-    @cached_property
-    def l2_norms(self) -> np.ndarray:
-        """‖x‖₂ of each record."""
-        return np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
-
     def norms(self, order: int) -> np.ndarray:
         """‖x‖ of each record, of order 1 or 2."""
-        return self.l1_norms if order == 1 else self.l2_norms
+        return self._norms[order - 1]
+
+    @cached_property
+    def _norms(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.abs(self.X).sum(axis=1), np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
 
     @property
     def lipschitz(self) -> np.ndarray:
@@ -160,10 +259,12 @@ class GraphProblem:
 
     def objective(self, theta: np.ndarray) -> float:
         """Q_L at Θ, shape (n, p)."""
-        parts = kernel.objective_parts(
-            self.indptr, self.indices, self.weights, theta, self.mean_losses(theta), self.ridge, self.pull
-        )
-        return float(sum(parts))
+        return float(sum(objective_parts(self.for_kernel, theta, self.mean_losses(theta))))
+
+    @cached_property
+    def for_kernel(self) -> Objective:
+        """The arrays that kernels take."""
+        return Objective(self.indptr, self.indices, self.weights, self.degrees, self.ridge, self.pull)
 
     def neighbour_means(self, theta: np.ndarray) -> np.ndarray:
         """Σ_j (W_ij/D_ii)·θ_j of each agent, shape (n, p)."""
@@ -219,8 +320,8 @@ def confidences(records: np.ndarray, without: float = 1e-3) -> np.ndarray:
 FALL = 1e3
 
 
-class OwnModels:
-    """Models, one an agent.
+class ModelReplay(ABC):
+    """One replica of models, one per agent, fed with chunks of events.
 
     Parameters
     ----------
@@ -230,19 +331,34 @@ class OwnModels:
     ----------
     theta : ndarray, shape (n, p)
         The agents' own models.
-    violations : ndarray of int64, shape (n,)
+    violations : Violations
         Releases at which a record of each agent, in the batch or not, exceeded the claimed bound.
-    violation_steps : ndarray of int64, shape (n,)
-        Commits before the first of them; −1 for none.
-    violation_sizes : ndarray, shape (n,)
-        Largest gradient seen at them over the bound; 0 for none.
     """
 
     def __init__(self, start: np.ndarray):
         self.theta = np.array(start, dtype=np.float64)
-        n = len(start)
-        self.violations, self.violation_steps = np.zeros(n, np.int64), np.full(n, -1)
-        self.violation_sizes = np.zeros(n)
+        self.violations, self.counters = Violations.none(len(start)), np.zeros(COUNTERS, np.int64)
+
+    @abstractmethod
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay events.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (releases in these events, p)
+            Noise of each release, in the order of the events.
+        """
+
+    @property
+    def vectors_sent(self) -> int:
+        """Vectors of length p sent so far: models of gossip and broadcasts, however many hear one; pairs of ADMM."""
+        return int(self.counters[SENT])
+
+    @property
+    def objective(self) -> float | None:
+        """Q_L at the agents' own models, where it is kept up to date; else None."""
+        return None
 
     def check(self) -> None:
         """Raise a SimulationError if a model is not finite."""
@@ -251,29 +367,38 @@ class OwnModels:
             raise SimulationError(f"the model of agent {agent} is not finite")
 
 
-class Gradients(Protocol):
-    """What a rule of updates says of gradients; see `p2psim.learning.graph.replay.GraphRule`."""
+@dataclass(frozen=True)
+class GraphRule:
+    """How an agent updates its model.
 
-    @property
-    def clip(self) -> float:
-        """Norm to which each record's gradient is clipped."""
+    Attributes
+    ----------
+    clip : float
+        Norm to which each record's gradient is clipped; infinite for none.
+    order : int
+        Order of that norm, 1 or 2.
+    bound : float
+        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
+    anchored : bool
+        Whether an update that makes no release pulls towards the agent's anchor, not only averages.
+    grid : float or None
+        What noisy gradients are rounded to multiples of, halves upwards.
+    """
 
-    @property
-    def order(self) -> int:
-        """Order of that norm."""
-
-    @property
-    def bound(self) -> float:
-        """Claimed bound."""
+    clip: float = np.inf
+    order: int = 1
+    bound: float = np.inf
+    anchored: bool = False
+    grid: float | None = None
 
 
-class LearnedModels(OwnModels):
+class LearningReplay(ModelReplay):
     """Models that are learned from the agents' records.
 
     Parameters
     ----------
     problem : GraphProblem
-    rule : Gradients
+    rule : GraphRule
     start : ndarray, shape (n, p)
         The agents' first models, which their neighbours know.
     anchor : ndarray, shape (n, p), optional
@@ -292,7 +417,7 @@ class LearnedModels(OwnModels):
     def __init__(
         self,
         problem: GraphProblem,
-        rule: Gradients,
+        rule: GraphRule,
         start: np.ndarray,
         anchor: np.ndarray | None,
         track: bool,
@@ -300,29 +425,28 @@ class LearnedModels(OwnModels):
     ):
         super().__init__(start)
         n = len(start)
-        self._problem, self._track = problem, track
+        self._problem, self._track, self._graph = problem, track, problem.for_kernel
+        self._grid, self._records = rule.grid, Records.of(problem, rule)
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self._anchor = np.array(start if anchor is None else anchor, dtype=np.float64)
-        self.local, self._sums = np.zeros(n), np.zeros(3)
-        self._gradients, self._known = np.empty_like(self.theta), np.full(n, UNKNOWN, np.int8)
+        self._without_release = ANCHORED if rule.anchored else AVERAGE
+        anchors = np.array(start if anchor is None else anchor, dtype=np.float64)
+        known, self.local = np.full(n, UNKNOWN, np.int8), np.zeros(n)
+        self._models = Models(self.theta, np.empty_like(self.theta), known, anchors, self.local, np.zeros(3))
         if track:
-            evaluate_all(
-                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.bound, self.theta, self.local, self._gradients, self._known,
-            )  # fmt: skip
+            evaluate_all(self._records, self._models)
             self._sum_afresh()
 
     @property
-    def objective(self) -> float:
-        """Q_L at the agents' own models, where it is tracked."""
-        if not self._sums[2] <= FALL * abs(self._sums[:2].sum()):  # also where it was undefined meanwhile
+    def objective(self) -> float | None:
+        """See `ModelReplay.objective`."""
+        if not self._track:
+            return None
+        sums = self._models.sums
+        if not sums[2] <= FALL * abs(sums[:2].sum()):  # also where it was undefined meanwhile
             self._sum_afresh()
-        return float(self._sums[:2].sum())
+        return float(sums[:2].sum())
 
     def _sum_afresh(self) -> None:
-        problem = self._problem
-        self._sums[:2] = objective_parts(
-            problem.indptr, problem.indices, problem.weights, self.theta,
-            self.local, problem.ridge, problem.pull,
-        )  # fmt: skip
-        self._sums[2] = abs(self._sums[:2].sum())
+        sums = self._models.sums
+        sums[:2] = objective_parts(self._graph, self.theta, self.local)
+        sums[2] = abs(sums[:2].sum())

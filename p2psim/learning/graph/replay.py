@@ -1,52 +1,199 @@
-"""The class that feeds events to the compiled kernel of coordinate descent and model propagation.
+"""The compiled replay of coordinate descent and model propagation: its kernel, and the class that feeds it.
 
-The decorator `once_a_problem` keeps models that are computed from a problem, so that the cells and replicas of a study
-that share the problem compute them once per process.
+Every agent has its own model; what its neighbours know of it are versions that were sent. A version is one row of a
+pool, shared by all who hold it or to whom it is on its way, counted, and let go when nobody does any more. State:
+
+- ``theta`` (n, p): the agents' own models; ``gradients`` (n, p): their mean gradients there, where ``known`` (n,) says
+  so. With Q_L tracked, an agent's loss is needed at its new model, and its next release's gradient found in the same
+  pass; otherwise it is found when it is needed;
+- ``pool`` (slots, p), ``references`` (slots,), ``free`` (slots,) and ``counters[FREE]``: the versions, and a stack of
+  the rows that hold none;
+- ``held`` (directed edges, 2): slot and number of the version that each neighbour of each agent received last of it;
+  in the sender's row, where a broadcast finds them together;
+- ``versions`` (n,): the newest version of each agent; ``anchor`` (n, p): its last model that touched its data;
+- ``message_seq``, ``message_slot``, ``message_left`` (places,): messages on their way, at ``seq of the send mod
+  places``, a power of two, with the number of receivers at which they have not ended yet;
+- ``cursor`` (n,): where in each agent's row the next delivery of its last send is looked for;
+- ``sums`` (3,): the two parts of Q_L, and the largest that it has been since they were summed afresh; ``local`` (n,):
+  each agent's mean loss without regulariser.
+
+A row or a place that is missing when it is needed stops the kernel, and the driver makes room.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
-from typing import Concatenate, ParamSpec
-
 import numpy as np
 
-from p2psim.core.events import JOIN
+from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, SEND
+from p2psim.core.philox import prefetch
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph import kernel
-from p2psim.learning.graph.problem import GraphProblem, LearnedModels
-from p2psim.learning.owner_kernel import UNKNOWN, evaluate
+from p2psim.learning.graph.problem import (
+    AVERAGE,
+    COMMITS,
+    FREE,
+    NOISE_ROW,
+    SENT,
+    GraphProblem,
+    GraphRule,
+    LearningReplay,
+    edge_of,
+    track_objective,
+)
+from p2psim.learning.in_flight import DONE
+from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
+
+#: What is full, when the driver has to make room.
+POOL_FULL, MESSAGES_FULL = 1, 2
+
+# Columns of ``held``.
+SLOT, VERSION = 0, 1
+
+#: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
+LINE, FETCHED = 8, 4096
 
 
-@dataclass(frozen=True)
-class GraphRule:
-    """How an agent updates its model.
+@njit(inline="always")
+def _next_commit(events, at):  # type: ignore[no-untyped-def]
+    while at < events.size and events[at].kind != COMMIT:
+        at += 1
+    return at
 
-    Attributes
-    ----------
-    clip : float
-        Norm to which each record's gradient is clipped; infinite for none.
-    order : int
-        Order of that norm, 1 or 2.
-    bound : float
-        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
-    anchored : bool
-        Whether an update that makes no release pulls towards the agent's anchor, not only averages.
-    grid : float or None
-        What noisy gradients are rounded to multiples of, halves upwards.
+
+@njit(inline="always")
+def _fetch(i, records):  # type: ignore[no-untyped-def]
+    """Have the records of the agent that commits next brought near, as far as that is of use."""
+    X, y, p = records.X, records.y, records.X.shape[1]
+    first, last = records.offsets[i], records.offsets[i + 1]
+    for place in range(first * p, min(last * p, first * p + FETCHED), LINE):
+        prefetch(X, place)
+    for place in range(first, min(last, first + FETCHED), LINE):
+        prefetch(y, place)
+
+
+@njit()
+def replay(  # type: ignore[no-untyped-def]
+    events, start, models, versions, pool, references, free, held, messages, cursor, counters,
+    graph, reverse, alpha, records, grid, batch, violations, without_release, noise, track,
+):  # fmt: skip
+    """Replay events from ``start``; returns (status, next event).
+
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
+    ``grid`` is None, or what a noisy gradient is rounded to a multiple of.
+    On waking (B, section 3.1, in the form of theory.md):
+    θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μc_i(∇L_i(θ_i) + η)).
     """
+    theta, gradients, known, anchor = models.theta, models.gradients, models.known, models.anchor
+    indptr, indices, weights, degrees = graph.indptr, graph.indices, graph.weights, graph.degrees
+    ridge, pull = graph.ridge, graph.pull
+    message_seq, message_slot, message_left = messages
+    p = theta.shape[1]
+    mix, old, nothing = np.empty(p), np.empty(p), np.empty(0)
+    mask = message_seq.size - 1  # places are a power of two
+    ahead = start
+    for at in range(start, events.size):
+        event = events[at]
+        kind, agent = event.kind, event.agent
+        if kind in (DELIVER, DROP):
+            place = event.cause & mask
+            if message_seq[place] != event.cause:
+                continue
+            slot = message_slot[place]
+            if kind == DELIVER and slot >= 0:
+                # A broadcast reaches neighbours in their order: the next one is where it is looked for first.
+                peer = event.peer
+                e = cursor[peer]
+                if e >= indptr[peer + 1] or indices[e] != agent:
+                    e = edge_of(indices, indptr[peer], indptr[peer + 1], agent)
+                cursor[peer] = e + 1
+                if event.version > held[e, VERSION]:
+                    before = held[e, SLOT]
+                    references[before] -= 1
+                    if references[before] == 0:
+                        free[counters[FREE]] = before
+                        counters[FREE] += 1
+                    held[e, SLOT], held[e, VERSION] = slot, event.version
+                    references[slot] += 1
+            message_left[place] -= 1
+            if message_left[place] == 0:
+                message_seq[place] = -1
+                if slot >= 0:
+                    references[slot] -= 1
+                    if references[slot] == 0:
+                        free[counters[FREE]] = slot
+                        counters[FREE] += 1
+        elif kind == SEND:
+            place = event.seq & mask
+            if message_seq[place] >= 0:
+                return MESSAGES_FULL, at
+            if event.version < 0:  # a request for a model, which carries none
+                slot = -1
+            else:
+                if counters[FREE] == 0:
+                    return POOL_FULL, at
+                counters[FREE] -= 1
+                slot = free[counters[FREE]]
+                references[slot] = 1  # the message's own
+                for a in range(p):
+                    pool[slot, a] = theta[agent, a]
+                counters[SENT] += 1
+            cursor[agent] = indptr[agent]
+            message_seq[place], message_slot[place] = event.seq, slot
+            message_left[place] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
+        elif kind == COMMIT:
+            i = agent
+            ahead = _next_commit(events, max(ahead, at + 1))
+            if batch is None and ahead < events.size:
+                _fetch(events[ahead].agent, records)
+            mix[:] = 0.0
+            stale = False
+            for e in range(indptr[i], indptr[i + 1]):
+                known_at, w = reverse[e], weights[e]
+                slot = held[known_at, SLOT]
+                for a in range(p):
+                    mix[a] += w * pool[slot, a]
+                stale |= held[known_at, VERSION] != versions[indices[e]]
+            for a in range(p):
+                mix[a] /= degrees[i]
+                old[a] = theta[i, a]
+            c, step = pull[i] / degrees[i], alpha[i]
+            if event.release >= 0:
+                gradient = gradients[i]
+                # A gradient that is known to be within the bound needs no second look, and no call.
+                if batch is not None or known[i] != WITHIN:
+                    longest = release_gradient(records, batch, i, event.release, models)
+                    if longest > 0.0:
+                        note_violation(i, counters[COMMITS], longest / records.bound, violations)
+                row = counters[NOISE_ROW]
+                counters[NOISE_ROW] += 1
+                shrink = 2.0 * ridge[i]
+                for a in range(p):
+                    t = old[a]
+                    if grid is None:
+                        g = gradient[a] + shrink * t + noise[row, a]
+                    else:  # the regulariser is not what noise hides
+                        g = snapped(gradient[a] + noise[row, a], grid) + shrink * t
+                    t = (1.0 - step) * t + step * (mix[a] - c * g)
+                    theta[i, a] = t
+                    anchor[i, a] = t
+            elif without_release == AVERAGE:
+                for a in range(p):
+                    theta[i, a] = (1.0 - step) * old[a] + step * mix[a]
+            else:
+                for a in range(p):
+                    theta[i, a] = (mix[a] + c * anchor[i, a]) / (1.0 + c)
+            versions[i] = event.version
+            counters[COMMITS] += 1
+            known[i] = UNKNOWN
+            if track:
+                # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
+                after = gradients[i] if batch is None and event.release >= 0 else nothing
+                new, known[i] = evaluate(records, i, theta[i], after)
+                track_objective(i, old, mix, stale, new, models, graph)
+    return DONE, events.size
 
-    clip: float = np.inf
-    order: int = 1
-    bound: float = np.inf
-    anchored: bool = False
-    grid: float | None = None
 
-
-class GraphReplay(LearnedModels):
+class GraphReplay(LearningReplay):
     """One replica of coordinate descent or model propagation, fed with chunks of events.
 
     Parameters
@@ -73,7 +220,7 @@ class GraphReplay(LearnedModels):
         sampling: Sampling | None = None,
     ):
         super().__init__(problem, rule, start, anchor, track, sampling)
-        self._rule, n = rule, len(start)
+        n = len(start)
         self._start = self.theta.copy()
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
@@ -81,23 +228,15 @@ class GraphReplay(LearnedModels):
         self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
         self._free = np.arange(2 * n)[::-1].astype(np.int64)
         self._held = np.zeros((problem.indices.size, 2), np.int64)
-        self._held[:, kernel.SLOT] = np.repeat(np.arange(n), np.diff(problem.indptr))
+        self._held[:, SLOT] = np.repeat(np.arange(n), np.diff(problem.indptr))
         self._messages = _messages(64)
         self._cursor = problem.indptr[:-1].copy()
-        self.counters = np.zeros(kernel.COUNTERS, np.int64)
-        self.counters[kernel.FREE] = n
+        self.counters[FREE] = n
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
-        """Replay events.
-
-        Parameters
-        ----------
-        events : ndarray of EVENT
-        noise : ndarray, shape (releases in these events, p)
-            Noise of each release, in the order of the events.
-        """
-        self.counters[kernel.NOISE_ROW] = 0
-        # Agents that come back with another model than their own are few, and no matter of the kernel.
+        """See `ModelReplay.feed`."""
+        self.counters[NOISE_ROW] = 0
+        # Agents that come back with another model than their own are few, and no matter of the
         back = np.flatnonzero((events["kind"] == JOIN) & (events["version"] >= 0))
         start = 0
         for place in back.tolist():
@@ -108,50 +247,32 @@ class GraphReplay(LearnedModels):
 
     def _come_back(self, i: int, peer: int) -> None:
         """Have agent i take the model of another, or the one that it started from."""
-        problem, rule, old = self._problem, self._rule, self.theta[i].copy()
+        old = self.theta[i].copy()
         self.theta[i] = self.theta[peer] if peer >= 0 else self._start[i]
-        self._known[i] = UNKNOWN
+        self._models.known[i] = UNKNOWN
         # What its neighbours hold is no longer its model, whatever the number of the version.
         self._versions[i] = -1
         if self._track:
-            new, _ = evaluate(
-                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order),
-                problem.offsets[i], problem.offsets[i + 1], rule.clip, rule.bound, self.theta[i], np.empty(0),
-            )  # fmt: skip
-            kernel.track_objective(
-                i, old, np.empty_like(old), True, self.theta, new, self.local, self._sums,
-                problem.indptr, problem.indices, problem.weights, problem.degrees, problem.ridge, problem.pull,
-            )  # fmt: skip
+            new, _ = evaluate(self._records, i, self.theta[i], np.empty(0))
+            track_objective(i, old, np.empty_like(old), True, new, self._models, self._graph)
 
     def _replay(self, events: np.ndarray, noise: np.ndarray) -> None:
-        problem, rule = self._problem, self._rule
-        at = 0
+        problem, at = self._problem, 0
         while at < events.size:
-            status, at = kernel.replay(
-                events, at, self.theta, self._gradients, self._known, self._anchor, self._versions,
-                self._pool, self._references, self._free, self._held,
-                *self._messages, self._cursor, self.counters, self._sums, self.local,
-                problem.indptr, problem.indices, problem.reverse, problem.weights, problem.degrees,
-                problem.loss.for_kernel(), problem.X, problem.y, problem.norms(rule.order), problem.offsets,
-                rule.clip, rule.grid, self._batch, rule.bound,
-                self.violations, self.violation_steps, self.violation_sizes,
-                problem.alpha, problem.pull, problem.ridge,
-                kernel.ANCHORED if rule.anchored else kernel.AVERAGE, noise, self._track,
+            status, at = replay(
+                events, at, self._models, self._versions, self._pool, self._references, self._free, self._held,
+                self._messages, self._cursor, self.counters, self._graph, problem.reverse, problem.alpha,
+                self._records, self._grid, self._batch, self.violations, self._without_release, noise, self._track,
             )  # fmt: skip
-            if status == kernel.POOL_FULL:
+            if status == POOL_FULL:
                 self._more_versions()
-            elif status == kernel.MESSAGES_FULL:
+            elif status == MESSAGES_FULL:
                 self._more_messages()
-
-    @property
-    def vectors_sent(self) -> int:
-        """Models sent so far; one for a broadcast, however many hear it."""
-        return int(self.counters[kernel.SENT])
 
     @property
     def versions_held(self) -> int:
         """Versions that someone holds or that are on their way."""
-        return int(self._references.size - self.counters[kernel.FREE])
+        return int(self._references.size - self.counters[FREE])
 
     def _more_versions(self) -> None:
         old = self._references.size
@@ -161,7 +282,7 @@ class GraphReplay(LearnedModels):
         free = np.zeros(old + more, np.int64)
         free[:more] = np.arange(old, old + more)[::-1]
         self._free = free
-        self.counters[kernel.FREE] = more
+        self.counters[FREE] = more
 
     def _more_messages(self) -> None:
         seq, slot, left = self._messages
@@ -176,32 +297,3 @@ class GraphReplay(LearnedModels):
 
 def _messages(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.full(size, -1), np.zeros(size, np.int64), np.zeros(size, np.int64)
-
-
-_Rest = ParamSpec("_Rest")
-
-#: Problems whose models are kept. Cells of one replica follow each other.
-_KEPT = 16
-
-
-def once_a_problem(
-    function: Callable[Concatenate[GraphProblem, _Rest], np.ndarray],
-) -> Callable[Concatenate[GraphProblem, _Rest], np.ndarray]:
-    """Decorator: keep the models that a function of a problem, and of things that can be hashed, gives.
-
-    Problems are told apart by their contents. The models cannot be written to.
-    """
-    kept: OrderedDict[object, np.ndarray] = OrderedDict()
-
-    @wraps(function)
-    def shared(problem: GraphProblem, /, *rest: _Rest.args, **named: _Rest.kwargs) -> np.ndarray:
-        key = problem.digest, rest, tuple(sorted(named.items()))
-        if key not in kept:
-            kept[key] = function(problem, *rest, **named)
-            kept[key].flags.writeable = False
-        kept.move_to_end(key)
-        while len(kept) > _KEPT:
-            kept.popitem(last=False)
-        return kept[key]
-
-    return shared

@@ -16,7 +16,7 @@ from pydantic import Field, Tag
 
 from p2psim.core.options import NUMBER_OR_MAPPING, Count, Options, Positive, Step
 from p2psim.learning.batches import Batch, Whole
-from p2psim.learning.steps import Fresh, LearningAlgorithm, Staleness, Weighting
+from p2psim.learning.steps import LearningAlgorithm, NoDiscount, Staleness, Weighting
 
 
 class RhoFromH(Options):
@@ -47,7 +47,7 @@ class AsyncStar(LearningAlgorithm):
         "none", description="whether gradients are divided by how often their owners answer (F, Remark 4)"
     )
     reweight_at: Literal["learner", "owner"] = Field("learner", description="who does that")
-    staleness: Staleness = Field(Fresh(), description="whether old answers count less")
+    staleness: Staleness = Field(NoDiscount(), description="whether old answers count less")
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,35 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
+from p2psim.learning.batches import Sampling
 from p2psim.learning.in_flight import DONE
 from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
-from p2psim.learning.star.kernel import quadratic_gap
+from p2psim.learning.owner_kernel import OwnerRecords, Records
+from p2psim.privacy.releases import Violations
 
-#: Where to keep the learner's model, in a chunk of events; how many are kept already; and rows to keep them in.
-Keep = tuple[np.ndarray, int, np.ndarray]
+
+class Keep(NamedTuple):
+    """Where to keep the learner's model in a chunk of events, rows to keep them in, and how many are kept."""
+
+    stops: np.ndarray
+    models: np.ndarray
+    kept: np.ndarray
+
+
+@njit(inline="always")
+def keep_model(at, models, row, keep):  # type: ignore[no-untyped-def]
+    """Keep a row of ``models`` as often as it is to be kept before event ``at``."""
+    while keep.kept[0] < keep.stops.size and keep.stops[keep.kept[0]] <= at:
+        keep.models[keep.kept[0]] = models[row]
+        keep.kept[0] += 1
+
 
 _NOWHERE = np.empty(0, np.int64)
 
@@ -48,26 +66,31 @@ class LearnerReplay(ABC):
     Parameters
     ----------
     problem : StarProblem
+    rule : GradientRule
+    sampling : Sampling, optional
 
     Attributes
     ----------
-    violations : ndarray of int64, shape (N,)
+    violations : Violations
         Releases at which a record of each owner, in the batch or not, exceeded the claimed bound.
-    violation_steps : ndarray of int64, shape (N,)
-        Commits before the first of them; −1 for none.
-    violation_sizes : ndarray, shape (N,)
-        Largest gradient seen at them over the bound; 0 for none.
     """
 
     #: What a commit is called where a model is not finite.
     step_name = "commit"
 
-    def __init__(self, problem: StarProblem):
-        owners = problem.owners
-        self._problem = problem
-        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(owners, np.int64)
-        self.violations, self.violation_steps = np.zeros(owners, np.int64), np.full(owners, -1)
-        self.violation_sizes = np.zeros(owners)
+    def __init__(self, problem: StarProblem, rule: Any, sampling: Sampling | None):
+        self._problem, self._grid = problem, rule.grid
+        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
+        self._held = OwnerRecords(
+            Records.of(problem, rule),
+            rule.how,
+            problem.gram,
+            problem.moment,
+            rule.suspects,
+            rule.suspect_offsets,
+        )
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
+        self.violations = Violations.none(problem.owners)
 
     def feed(self, events: np.ndarray, noise: np.ndarray, stops: np.ndarray = _NOWHERE) -> np.ndarray:
         """Replay the next chunk.
@@ -85,14 +108,13 @@ class LearnerReplay(ABC):
         ndarray, shape (s, p)
             The models kept.
         """
-        kept_theta = np.empty((stops.size, self._problem.dimension))
-        start = kept = 0
-        noise_row = np.zeros(1, np.int64)
+        keep = Keep(stops, np.empty((stops.size, self._problem.dimension)), np.zeros(1, np.int64))
+        start, noise_row = 0, np.zeros(1, np.int64)
         while start < events.size:
-            status, start, kept = self._replay(events, start, noise, noise_row, (stops, kept, kept_theta))
+            status, start = self._replay(events, start, noise, noise_row, keep)
             if status != DONE:
                 self._make_room(status)
-        return kept_theta
+        return keep.models
 
     @property
     @abstractmethod
@@ -112,8 +134,8 @@ class LearnerReplay(ABC):
     @abstractmethod
     def _replay(
         self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
-    ) -> tuple[int, int, int]:
-        """Status, next event, and models kept."""
+    ) -> tuple[int, int]:
+        """Status, and next event."""
 
     @abstractmethod
     def _make_room(self, status: int) -> None:
@@ -125,6 +147,22 @@ _ROWS = 1 << 16
 
 #: ψ may be so far below zero: what rounding, and the accuracy of θ*, leave.
 LOWEST = 1e-9
+
+
+@njit()
+def quadratic_gap(theta, centre, hessian, slope_there):  # type: ignore[no-untyped-def]
+    """sᵀd + dᵀHd with d = θ − centre, for each row of ``theta``: the same for a row alone and among others."""
+    rows, p = theta.shape
+    out = np.empty(rows)
+    for k in range(rows):
+        total = 0.0
+        for a in range(p):
+            s = slope_there[a]
+            for d in range(p):
+                s += hessian[a, d] * (theta[k, d] - centre[d])
+            total += s * (theta[k, a] - centre[a])
+        out[k] = total
+    return out
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,134 @@
-"""Replays events on the compiled kernel of the star, chunk by chunk, and keeps the models to be recorded."""
+"""The compiled replay of the star, events in and models out: its kernel, and the class that feeds it.
+
+State that is kept between chunks of events:
+
+- ``theta`` (N + 1, p): the owners' models and, last, the learner's;
+- ``asked`` (N, p), ``asked_version`` (N,): the θ̄ of the newest query that each owner heard, and its version;
+- ``answers`` (capacity, 2p): for each answer on its way, its noisy mean gradient and its θ̄, at the place
+  ``seq of its send mod capacity``; ``answer_seq`` (capacity,) tells whose place it is, −1 when free;
+- ``queries`` (capacity, N, p): for each query on its way, the θ̄ for each receiver; ``query_seq``, and
+  ``query_left`` with the number of receivers at which it has not ended yet;
+- ``arrived`` (2p): the answer that reached the learner last; ``arrived_version`` (1,): of the model that it answers;
+- ``commits`` (1,): commits so far; ``counts`` (N,): those with an answer of each owner.
+
+A payload is let go when its message ends, delivered or dropped. A place that is taken when it is needed stops
+the kernel, and the driver makes room.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
 from p2psim.learning.batches import Sampling
-from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
+from p2psim.learning.in_flight import DONE
+from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS, answer, project, snapped
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.kernel import ANSWERS_FULL, QUERIES_FULL, replay
-from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem
-from p2psim.learning.steps import CODES, Weighting
+from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem, keep_model
+from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, Weighting
+
+#: What is full, when the driver has to make room.
+ANSWERS_FULL, QUERIES_FULL = 1, 2
+
+#: Codes of how old answers count less.
+INVERSE, EXPONENTIAL = InverseDiscount.code, ExponentialDiscount.code
+
+
+@njit()
+def replay(  # type: ignore[no-untyped-def]
+    events, start, theta, asked, asked_version, answers_sent, queries_sent, arrived, arrived_version, commits, counts,
+    held, batch, grid, violations, noise, noise_row, method, weights, keep,
+):  # fmt: skip
+    """Replay events from ``start``; returns (status, next event).
+
+    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
+    ``grid`` is None, or what an answer is rounded to a multiple of.
+    """
+    owners, p = asked.shape
+    mean = np.empty(p)
+    answers, answer_seq = answers_sent
+    queries, query_seq, query_left = queries_sent
+    at_learner, at_owner, estimated, aging, aging_rate = weights
+    step, learner_weight, overwrite, shares, l2, theta_max = method
+    for e in range(start, events.size):
+        event = events[e]
+        kind, agent, peer = event.kind, event.agent, event.peer
+        keep_model(e, theta, owners, keep)
+        if kind == SEND and agent == LEARNER:
+            slot = -1
+            for s in range(query_seq.size):
+                if query_seq[s] < 0:
+                    slot = s
+                    break
+            if slot < 0:
+                return QUERIES_FULL, e
+            query_seq[slot] = event.seq
+            first, last = (peer, peer + 1) if peer >= 0 else (0, owners)
+            query_left[slot] = last - first
+            for i in range(first, last):
+                for a in range(p):
+                    queries[slot, i, a] = 0.5 * (theta[owners, a] + theta[i, a])
+        elif kind == SEND:
+            slot = event.seq % answer_seq.size
+            if answer_seq[slot] >= 0:
+                return ANSWERS_FULL, e
+            answer_seq[slot] = event.seq
+            at = asked[agent]
+            answer(agent, event.release, commits[0], at, mean, held, batch, violations)
+            row = noise_row[0]
+            noise_row[0] += 1
+            for a in range(p):
+                answers[slot, a] = snapped(at_owner[agent] * mean[a] + noise[row, a], grid)
+                answers[slot, p + a] = at[a]
+        elif kind in (DELIVER, DROP):
+            if event.cause < 0:
+                continue
+            if agent == LEARNER:
+                slot = event.cause % answer_seq.size
+                if answer_seq[slot] == event.cause:
+                    answer_seq[slot] = -1
+                    if kind == DELIVER:
+                        arrived[:] = answers[slot]
+                        arrived_version[0] = event.version
+            else:
+                for s in range(query_seq.size):
+                    if query_seq[s] == event.cause:
+                        # A query that a newer one has overtaken says nothing.
+                        if kind == DELIVER and event.version >= asked_version[agent]:
+                            asked[agent] = queries[s, agent]
+                            asked_version[agent] = event.version
+                        query_left[s] -= 1
+                        if query_left[s] == 0:
+                            query_seq[s] = -1
+                        break
+        elif kind == COMMIT:
+            weight = at_learner[peer]
+            if estimated:
+                weight *= (commits[0] + owners) / (owners * (counts[peer] + 1))
+            if aging == INVERSE:
+                weight /= 1 + aging_rate * (commits[0] - arrived_version[0])
+            elif aging == EXPONENTIAL:
+                weight *= math.exp(-aging_rate * (commits[0] - arrived_version[0]))
+            counts[peer] += 1
+            commits[0] += 1
+            for a in range(p):
+                at_a = arrived[p + a] if overwrite else 0.5 * (theta[owners, a] + theta[peer, a])
+                g = 2.0 * l2 * at_a
+                theta[peer, a] = project(
+                    at_a - owners * step * (g / (2.0 * owners) + shares[peer] * weight * arrived[a]),
+                    theta_max,
+                )
+                theta[owners, a] = project(at_a - learner_weight * step * g, theta_max)
+        elif kind == JOIN and agent != LEARNER and event.version >= 0:
+            # It comes back with the learner's model, or with the one that it started from.
+            for a in range(p):
+                theta[agent, a] = theta[owners, a] if peer == LEARNER else 0.0
+    keep_model(events.size, theta, owners, keep)
+    return DONE, events.size
 
 
 @dataclass(frozen=True)
@@ -105,39 +222,41 @@ class StarReplay(LearnerReplay):
         self._theta = np.zeros((owners + 1, p))
         if start is not None:
             self._theta[:] = start
-        super().__init__(problem)
-        self._method, self._rule = method, rule
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
+        super().__init__(problem, rule, sampling)
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
-        self._answers, self._answer_seq = np.zeros((8, 2 * p)), np.full(8, -1)
-        self._queries, self._query_seq, self._query_left = _queries(2, owners, p)
+        self._answers = np.zeros((8, 2 * p)), np.full(8, -1)
+        self._queries = _queries(2, owners, p)
         self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
-        self._weighting = method.weighting or Weighting.equal(owners)
+        weighting = method.weighting or Weighting.equal(owners)
+        self._weights = (
+            weighting.at_learner, weighting.at_owner, weighting.estimated,
+            weighting.staleness.code, weighting.staleness.rate,
+        )  # fmt: skip
+        self._method = (
+            method.step, method.learner_weight, method.overwrite, problem.shares, problem.l2, problem.theta_max
+        )  # fmt: skip
 
     def _replay(
         self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
-    ) -> tuple[int, int, int]:
-        problem, method, rule, weighting = self._problem, self._method, self._rule, self._weighting
+    ) -> tuple[int, int]:
         return replay(
-            events, start, self._theta, self._asked, self._asked_version, self._answers, self._answer_seq,
-            self._queries, self._query_seq, self._query_left,
+            events, start, self._theta, self._asked, self._asked_version, self._answers, self._queries,
             self._arrived, self._arrived_version, self._commits, self._counts,
-            rule.how, problem.loss.for_kernel(), problem.gram, problem.moment,
-            problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
-            rule.suspects, rule.suspect_offsets, rule.bound,
-            self.violations, self.violation_steps, self.violation_sizes,
-            noise, noise_row, method.step, problem.shares, method.learner_weight,
-            problem.l2, problem.theta_max, method.overwrite,
-            weighting.at_learner, weighting.at_owner, weighting.estimated,
-            CODES[weighting.staleness.kind], weighting.rate,
-            *keep,
+            self._held, self._batch, self._grid, self.violations, noise, noise_row,
+            self._method, self._weights, keep,
         )  # fmt: skip
 
     def _make_room(self, status: int) -> None:
         if status == ANSWERS_FULL:
-            self._more_answers()
-        elif status == QUERIES_FULL:
-            self._more_queries()
+            answers, seq = self._answers
+            size, live = 2 * seq.size, seq >= 0
+            self._answers = np.zeros((size, answers.shape[1])), np.full(size, -1)
+            for new, old in zip(self._answers, (answers, seq), strict=True):
+                new[seq[live] % size] = old[live]
+        else:
+            before, self._queries = self._queries, _queries(2 * self._queries[1].size, *self._asked.shape)
+            for new, old in zip(self._queries, before, strict=True):
+                new[: len(old)] = old
 
     @property
     def model(self) -> np.ndarray:
@@ -146,36 +265,12 @@ class StarReplay(LearnerReplay):
 
     def answers(self, seqs: np.ndarray) -> np.ndarray:
         """See `LearnerReplay.answers`."""
-        places = seqs % self._answer_seq.size
-        gone = self._answer_seq[places] != seqs
-        if gone.any():
-            raise KeyError(f"no answer sent as event {seqs[gone][0]} is on its way")
-        return self._answers[places, : self._problem.dimension].copy()
-
-    @property
-    def payloads(self) -> int:
-        """Vectors that messages on their way hold at this moment."""
-        return int((self._answer_seq >= 0).sum() + self._query_left[self._query_seq >= 0].sum())
-
-    @property
-    def payload_places(self) -> int:
-        """Vectors for which there is room; grows only with what is on its way at once."""
-        return self._answer_seq.size + self._query_seq.size * self._problem.owners
-
-    def _more_answers(self) -> None:
-        old_seq, old = self._answer_seq, self._answers
-        size = 2 * old_seq.size
-        self._answer_seq, self._answers = np.full(size, -1), np.zeros((size, old.shape[1]))
-        live = old_seq >= 0
-        self._answer_seq[old_seq[live] % size] = old_seq[live]
-        self._answers[old_seq[live] % size] = old[live]
-
-    def _more_queries(self) -> None:
-        old_queries, old_seq, old_left = self._queries, self._query_seq, self._query_left
-        self._queries, self._query_seq, self._query_left = _queries(2 * old_seq.size, *old_queries.shape[1:])
-        self._queries[: old_seq.size] = old_queries
-        self._query_seq[: old_seq.size] = old_seq
-        self._query_left[: old_seq.size] = old_left
+        answers, seq = self._answers
+        places = seqs % seq.size
+        ended = seq[places] != seqs
+        if ended.any():
+            raise KeyError(f"no answer sent as event {seqs[ended][0]} is on its way")
+        return answers[places, : self._problem.dimension].copy()
 
 
 def _queries(size: int, owners: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,9 +4,9 @@
 
 State that is kept between chunks of events:
 
-- ``models`` (T, p): θ[1] … of the learner, by version, as far as they have been made; ``average`` (p,): theirs;
+- ``models`` (T + 1, p): θ[1] … of the learner, by version, as far as they have been made; last, their average;
 - ``arrived`` (N, p): the answers of the open round that have reached the learner; ``has`` (N,) whose they are;
-- ``places``, ``payloads``, ``free``, ``free_rows``: answers on their way, see `p2psim.learning.in_flight`;
+- ``mail``: answers on their way, see `p2psim.learning.in_flight`;
 - ``commits`` (1,): rounds so far; ``counts`` (N,): those in which each owner's answer was used.
 """
 
@@ -20,49 +20,38 @@ from p2psim.learning.batches import Sampling
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import answer, project, snapped
 from p2psim.learning.star.algorithms import RoundMethod
-from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem
+from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem, keep_model
 from p2psim.learning.star.replay import GradientRule
 
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, average, arrived, has, places, payloads, free, free_rows, commits, counts,
-    how, loss, gram, moment, X, y, norms, offsets, clip, grid, batch,
-    suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
-    noise, noise_row, steps, shares, l2, theta_max, averages, keep, takes, newest,
-    at_learner, at_owner, estimated, by_answered,
-    stops, kept, kept_theta,
+    events, start, models, arrived, has, mail, commits, counts,
+    held, batch, grid, violations, noise, noise_row, method, weights, keep,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event, models kept).
-
-    After ``stops[k]`` of the events the learner's model is kept in ``kept_theta[k]``; ``kept`` of them are there.
-    """
+    """Replay events from ``start``; returns (status, next event)."""
     owners, p = arrived.shape
-    total, mean = np.empty(p), np.empty(p)
+    total, mean, last = np.empty(p), np.empty(p), len(models) - 1
+    at_learner, at_owner, estimated, by_answered = weights
+    steps, shares, l2, theta_max, averages, weights_kept, weights_taken, newest = method
     for e in range(start, events.size):
         event = events[e]
         kind, agent = event.kind, event.agent
-        while kept < stops.size and stops[kept] == e:
-            kept_theta[kept] = average if averages else models[commits[0]]
-            kept += 1
+        keep_model(e, models, last if averages else commits[0], keep)
         if kind == SEND and agent != LEARNER:
-            row = post(event.seq, event.version, places, free, free_rows)
+            row = post(event.seq, event.version, mail)
             if row < 0:
-                return row, e, kept
-            answer(
-                agent, event.release, commits[0], models[event.version], mean,
-                how, loss, gram, moment, X, y, norms, offsets, clip, batch,
-                suspects, suspect_offsets, bound, violations, violation_steps, violation_sizes,
-            )  # fmt: skip
+                return row, e
+            answer(agent, event.release, commits[0], models[event.version], mean, held, batch, violations)
             drawn = noise_row[0]
             noise_row[0] += 1
             for a in range(p):
-                payloads[row, a] = snapped(at_owner[agent] * mean[a] + noise[drawn, a], grid)
+                mail.payloads[row, a] = snapped(at_owner[agent] * mean[a] + noise[drawn, a], grid)
         elif kind in (DELIVER, DROP) and agent == LEARNER and event.cause >= 0:
-            row, version = take(event.cause, places, free, free_rows)
+            row, version = take(event.cause, mail)
             # An answer to an older round comes too late.
             if row >= 0 and kind == DELIVER and version == commits[0]:
-                arrived[event.peer] = payloads[row]
+                arrived[event.peer] = mail.payloads[row]
                 has[event.peer] = True
         elif kind == COMMIT:
             k = commits[0]
@@ -81,13 +70,11 @@ def replay(  # type: ignore[no-untyped-def]
             for a in range(p):
                 at = models[k, a]
                 models[k + 1, a] = project(at - steps[k] * (2.0 * l2 * at + scale * total[a]), theta_max)
-                average[a] = keep[k] * average[a] + takes[k] * models[k + newest, a]
+                models[last, a] = weights_kept[k] * models[last, a] + weights_taken[k] * models[k + newest, a]
             has[:] = False
             commits[0] = k + 1
-    while kept < stops.size:
-        kept_theta[kept] = average if averages else models[commits[0]]
-        kept += 1
-    return DONE, events.size, kept
+    keep_model(events.size, models, last if averages else commits[0], keep)
+    return DONE, events.size
 
 
 class RoundsReplay(LearnerReplay):
@@ -115,41 +102,39 @@ class RoundsReplay(LearnerReplay):
         start: np.ndarray | None = None,
     ):
         owners, p = problem.owners, problem.dimension
-        self._models, self._mean = np.zeros((method.steps.size + 1, p)), np.zeros(p)
+        self._models = np.zeros((method.steps.size + 2, p))
         if start is not None:
-            self._models[0] = self._mean[:] = start
-        super().__init__(problem)
-        self._method, self._rule = method, rule
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
+            self._models[[0, -1]] = start
+        super().__init__(problem, rule, sampling)
         self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
-        self._flight = InFlight(p)
+        self._mail, self._averages = InFlight.of(p), method.averages
+        theta_max = problem.theta_max if method.projects else np.inf
+        self._method = (
+            method.steps, problem.shares, problem.l2, theta_max,
+            method.averages, method.keep, method.take, int(method.newest),
+        )  # fmt: skip
+        weighting = method.weighting
+        self._weights = (
+            weighting.at_learner, weighting.at_owner, weighting.estimated, method.by_answered
+        )  # fmt: skip
 
     def _replay(
         self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
-    ) -> tuple[int, int, int]:
-        problem, method, rule, flight = self._problem, self._method, self._rule, self._flight
+    ) -> tuple[int, int]:
         return replay(
-            events, start, self._models, self._mean, self._arrived, self._has,
-            flight.places, flight.payloads, flight.free, flight.free_rows, self._commits, self._counts,
-            rule.how, problem.loss.for_kernel(), problem.gram, problem.moment,
-            problem.X, problem.y, problem.norms(rule.order), problem.offsets, rule.clip, rule.grid, self._batch,
-            rule.suspects, rule.suspect_offsets, rule.bound,
-            self.violations, self.violation_steps, self.violation_sizes,
-            noise, noise_row, method.steps, problem.shares, problem.l2,
-            problem.theta_max if method.projects else np.inf,
-            method.averages, method.keep, method.take, int(method.newest),
-            method.weighting.at_learner, method.weighting.at_owner, method.weighting.estimated, method.by_answered,
-            *keep,
+            events, start, self._models, self._arrived, self._has, self._mail, self._commits, self._counts,
+            self._held, self._batch, self._grid, self.violations, noise, noise_row,
+            self._method, self._weights, keep,
         )  # fmt: skip
 
     def _make_room(self, status: int) -> None:
-        self._flight.make_room(status)
+        self._mail = self._mail.with_room(status)
 
     @property
     def model(self) -> np.ndarray:
         """See `LearnerReplay.model`."""
-        return self._mean if self._method.averages else self._models[self._commits[0]]
+        return self._models[-1 if self._averages else self._commits[0]]
 
     def answers(self, seqs: np.ndarray) -> np.ndarray:
         """See `LearnerReplay.answers`."""
-        return self._flight.of(seqs)
+        return self._mail.payloads_of(seqs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,16 +11,10 @@ import numpy as np
 from p2psim.core.events import EVENT, SEND
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
-from p2psim.learning.batches import batch_of, sampling
-from p2psim.learning.graph.algorithms import Averaging, GossipAdmm, GossipAlgorithm, PushSum
-from p2psim.learning.graph.metrics import GRAPH_FACTS
-from p2psim.learning.reference import (
-    reference_average,
-    reference_gossip,
-    reference_push_sum,
-    reference_replay,
-    reference_replay_admm,
-)
+from p2psim.learning.batches import Sampling, batch_of, sampling
+from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.privacy.ledger import Caveats
@@ -28,12 +22,12 @@ from p2psim.privacy.plan import plan
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import agents_table, graph_centralities, members_of
-from p2psim.simulation.algorithms.graph_cell import RecordedGraphReplay, arrays, identify, links_of
 from p2psim.simulation.algorithms.graph_setting import (
-    GraphNumbers,
-    admm_rule,
     algorithm_of,
+    arrays,
     end_of,
+    identify,
+    links_of,
     problem_of,
     refuse_tests,
     rule_of,
@@ -42,6 +36,7 @@ from p2psim.simulation.algorithms.graph_start import baseline_models, check_base
 from p2psim.simulation.algorithms.replay import (
     Assessment,
     Replay,
+    ReplaySetup,
     check_availability,
     delta_warning,
     goes_on,
@@ -50,6 +45,7 @@ from p2psim.simulation.algorithms.replay import (
     replay_setup,
 )
 from p2psim.simulation.check import Recomputed, compare
+from p2psim.simulation.observer import RecordedGraphReplay
 from p2psim.simulation.recorder import Marks
 
 if TYPE_CHECKING:
@@ -60,12 +56,61 @@ if TYPE_CHECKING:
 __all__ = ["GraphCell", "arrays", "assess", "cell", "identify", "links_of"]
 
 
-class GraphCell(GraphNumbers):
-    """A graph's cell; see `p2psim.simulation.algorithms.replay.PreparedCell`."""
+@dataclass(frozen=True)
+class GraphCell:
+    """A graph's cell; see `p2psim.simulation.algorithms.replay.PreparedCell`.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    case : PreparedData
+    replica : int
+        The one whose graph and data these are, where they differ between replicas.
+    problem : GraphProblem
+    links : Graph
+    setup : ReplaySetup
+    rule : GraphRule
+    start, anchor : ndarray, shape (n, p)
+    bound : float
+        Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
+    exceeded : ndarray, shape (n,)
+        Longest gradient of a record at the local minimiser over the bound that the start claims; 0 where within.
+    public_smoothness : bool
+        Whether the step sizes follow from public bounds.
+    """
+
+    scenario: Scenario
+    case: PreparedData
+    replica: int
+    problem: GraphProblem
+    links: Graph
+    setup: ReplaySetup
+    rule: GraphRule
+    start: np.ndarray
+    anchor: np.ndarray
+    bound: float
+    exceeded: np.ndarray
+    public_smoothness: bool
 
     def replay(self, streams: Streams) -> Replay:
         """Begin a replica."""
-        return RecordedGraphReplay(self, streams)
+        record, problem = self.scenario.record, self.problem
+        named = GRAPH_METRICS.keys() & {*record.metrics, *record.per_agent}
+        track = any(GRAPH_METRICS[name].needs_objective for name in named)
+        replay = algorithm_of(self.scenario).replay(
+            problem, self.rule, self.start, self.anchor, track, self._sampling(streams)
+        )
+        return RecordedGraphReplay(
+            replay, record, problem, self.case.groups, self._baselines, lambda: spectral_facts(self.links)
+        )
+
+    def _sampling(self, streams: Streams) -> Sampling | None:
+        batch = batch_of(self.scenario.learning.algorithm)
+        return sampling(batch, self.problem.records, streams.key("batches"))
+
+    @property
+    def _baselines(self) -> dict[str, np.ndarray]:
+        return baseline_models(self.scenario, self.case, self.problem, self.setup.plan.budget, self.replica)
 
     def verify(
         self,
@@ -78,33 +123,19 @@ class GraphCell(GraphNumbers):
     ) -> Iterator[Compared]:
         """Compare a recorded replica with the reference; see `p2psim.simulation.check.compare`."""
         problem, record = self.problem, self.scenario.record
-        path, vectors = self._reference_replay(streams, events, noise)
+        algorithm = algorithm_of(self.scenario)
+        path = algorithm.reference(
+            problem, self.rule, self.start, events, noise, self.anchor, self._sampling(streams)
+        )
         steps = tuple(marks.steps.tolist())
-        told = (events["kind"] == SEND) & (events["version"] >= 0)
-        sent = tuple((np.concatenate([[0], np.cumsum(told)]) * vectors)[marks.places].tolist())
-        wanted = set(steps)
-        theta = {step: models for step, models in enumerate(path) if step in wanted}
+        carries_model = (events["kind"] == SEND) & (events["version"] >= 0)
+        counts = np.concatenate([[0], np.cumsum(carries_model)]) * algorithm.vectors
+        sent = tuple(counts[marks.places].tolist())
+        recorded = set(steps)
+        theta = {step: models for step, models in enumerate(path) if step in recorded}
         facts = spectral_facts(self.links) if GRAPH_FACTS.keys() & record.metrics else {}
-        found = Recomputed(problem, theta, steps, sent, self.case.groups, baseline_models(self), facts)
-        yield from compare(found, series, models)
-
-    def _reference_replay(
-        self, streams: Streams, events: np.ndarray, noise: np.ndarray
-    ) -> tuple[Iterator[np.ndarray], int]:
-        """All models after every commit by the plain reference, and the vectors in a message."""
-        problem, start, algorithm = self.problem, self.start, algorithm_of(self.scenario)
-        if isinstance(algorithm, Averaging):
-            return reference_average(start, events), 1
-        if isinstance(algorithm, PushSum):
-            return reference_push_sum(start, events), 1
-        drawn = sampling(batch_of(algorithm), problem.records, streams.key("batches"))
-        if isinstance(algorithm, GossipAlgorithm):
-            return reference_gossip(algorithm, problem, self.rule, start, events, noise, drawn), 1
-        if isinstance(algorithm, GossipAdmm):
-            rule = admm_rule(algorithm, self.rule, problem)
-            # An own model and a copy.
-            return reference_replay_admm(problem, rule, start, events, noise, self.anchor, drawn), 2
-        return reference_replay(problem, self.rule, start, events, noise, self.anchor, drawn), 1
+        again = Recomputed(problem, theta, steps, sent, self.case.groups, self._baselines, facts)
+        yield from compare(again, series, models)
 
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
@@ -175,7 +206,7 @@ def cell(scenario: Scenario, case: PreparedData, replica: int) -> GraphCell:
         goes_on=goes_on(scenario),
         updates=algorithm.updates,
         members=members_of(case.arrays),
-        vectors=getattr(algorithm, "vectors", 1),
+        vectors=algorithm.vectors,
     )
     check_availability(network)
     return GraphCell(

@@ -1,77 +1,84 @@
-"""What a scenario says of personalised models on a graph, in numbers: problem, rule of updates, and end."""
+"""What a scenario says of personalised models on a graph, in numbers: data, graph, problem, rule and end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.learning.graph.admm import AdmmRule
-from p2psim.learning.graph.algorithms import (
-    Averaging,
-    CoordinateDescent,
-    GossipAdmm,
-    GossipAlgorithm,
-    ModelPropagation,
-    PushSum,
-    penalty,
-)
+from p2psim.learning.graph.algorithms import GraphAlgorithm
 from p2psim.learning.graph.metrics import GRAPH_METRICS
-from p2psim.learning.graph.problem import GraphProblem, confidences
-from p2psim.learning.graph.replay import GraphRule
-from p2psim.network.graph import Graph
-from p2psim.simulation.algorithms.replay import order_of
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.topologies import draw_links
+from p2psim.simulation.algorithms.agents import names_of
+from p2psim.simulation.algorithms.replay import order_of, record_bound, x_bound
+from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import ReplaySetup
     from p2psim.simulation.prepared import PreparedData
 
-OnGraph = CoordinateDescent | ModelPropagation | GossipAdmm | Averaging | PushSum | GossipAlgorithm
+_TABLES = ("X", "y", "offsets", "test_X", "test_y", "test_offsets")
 
 
-@dataclass(frozen=True)
-class GraphNumbers:
-    """The numbers of a cell on a graph.
-
-    Attributes
-    ----------
-    scenario : Scenario
-    case : PreparedData
-    replica : int
-        The one whose graph and data these are, where they differ between replicas.
-    problem : GraphProblem
-    links : Graph
-    setup : ReplaySetup
-    rule : GraphRule
-    start, anchor : ndarray, shape (n, p)
-    bound : float
-        Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
-    exceeded : ndarray, shape (n,)
-        Longest gradient of a record at the local minimiser over the bound that the start claims; 0 where within.
-    public_smoothness : bool
-        Whether the step sizes follow from public bounds.
-    """
-
-    scenario: Scenario
-    case: PreparedData
-    replica: int
-    problem: GraphProblem
-    links: Graph
-    setup: ReplaySetup
-    rule: GraphRule
-    start: np.ndarray
-    anchor: np.ndarray
-    bound: float
-    exceeded: np.ndarray
-    public_smoothness: bool
+def identify(scenario: Scenario) -> dict[str, Any]:
+    """Return what determines the arrays of a case, beside the data section."""
+    loss = scenario.learning.loss
+    return {"intercept": loss.intercept, "classes": loss.needs_classes}
 
 
-def algorithm_of(scenario: Scenario) -> OnGraph:
-    """The algorithm, which is one of this adapter's.
+def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Records, held-out records, public bounds, and what neighbours are found by."""
+    loss = scenario.learning.loss
+    if loss.needs_classes and not prepared.classes:
+        raise MeaningError("learning.loss", f"{loss.kind} needs labels that are +1 or −1; these are not")
+    bounds = [np.nan if bound is None else bound for bound in (prepared.x_l1, prepared.x_max, prepared.y_max)]
+    tables = {
+        "X": _with_intercept(prepared.X, loss.intercept),
+        "y": prepared.y,
+        "offsets": prepared.offsets,
+        "test_X": _with_intercept(prepared.test_X, loss.intercept),
+        "test_y": prepared.test_y,
+        "test_offsets": prepared.test_offsets,
+        "bounds": np.array(bounds),
+        "data_dependent": np.array(bool(prepared.data_dependent)),
+        **names_of(prepared),
+    }
+    if prepared.targets is not None:
+        tables["targets"] = prepared.targets
+    if prepared.profiles is not None:
+        rows = prepared.profiles
+        tables |= {f"profiles_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")}
+        tables["profiles_shape"] = np.array(rows.shape)
+    return tables, ()
+
+
+def _with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
+    return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
+
+
+def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+    """Who is linked with whom in a replica."""
+    profiles = None
+    if "profiles_data" in arrays:
+        from scipy.sparse import csr_array
+
+        parts = arrays["profiles_data"], arrays["profiles_indices"], arrays["profiles_indptr"]
+        profiles = csr_array(parts, shape=tuple(arrays["profiles_shape"]))
+    labels = arrays["labels"].tolist() if "labels" in arrays else None
+    given = TopologyInputs(arrays["offsets"].size - 1, profiles, arrays.get("targets"), labels)
+    streams = streams_of(scenario, replica)
+    variant = streams.variants.get("topology", "")
+    return draw_links(scenario.network.topology, given, seed=streams.seed, replica=replica, variant=variant)
+
+
+def algorithm_of(scenario: Scenario) -> Any:
+    """The `GraphAlgorithm`.
 
     Raises
     ------
@@ -79,7 +86,7 @@ def algorithm_of(scenario: Scenario) -> OnGraph:
         If it is from outside p2psim and has another base class than `GossipAlgorithm`.
     """
     algorithm = scenario.learning.algorithm
-    if not isinstance(algorithm, OnGraph):
+    if not isinstance(algorithm, GraphAlgorithm):
         raise MeaningError(
             "learning.algorithm",
             f"{algorithm.kind} cannot be simulated: its base class must be p2psim.GossipAlgorithm",
@@ -101,12 +108,13 @@ def problem_of(
 ) -> tuple[GraphProblem, bool]:
     """The problem, and whether its step sizes follow from public bounds."""
     learning = scenario.learning
-    X, offsets = np.asarray(arrays["X"]), np.asarray(arrays["offsets"])
+    tables = {name: np.asarray(arrays[name]) for name in _TABLES}
+    X, offsets = tables["X"], tables["offsets"]
     records = np.diff(offsets)
     l2 = learning.regularizer.l2
     ridge = 1.0 / np.maximum(records, 1) if l2 == "inverse-size" else np.full(records.size, float(l2))
     features = X.shape[1] - learning.loss.intercept
-    bound = x_bound(arrays["bounds"], features)
+    bound = x_bound(arrays["bounds"], features, 1)
     if getattr(algorithm_of(scenario), "smoothness", "public") == "data":
         bound = None
     if bound is not None:
@@ -118,29 +126,15 @@ def problem_of(
     problem = GraphProblem(
         loss=learning.loss,
         mu=algorithm_of(scenario).mu,
-        X=X,
-        y=np.asarray(arrays["y"]),
-        offsets=offsets,
         ridge=ridge,
         confidence=confidences(records),
         smoothness=curvature + 2 * ridge,
         indptr=links.indptr,
         indices=links.indices,
         weights=links.weights,
-        test_X=np.asarray(arrays["test_X"]),
-        test_y=np.asarray(arrays["test_y"]),
-        test_offsets=np.asarray(arrays["test_offsets"]),
+        **tables,
     )
     return problem, bound is not None
-
-
-def x_bound(bounds: np.ndarray, features: int, order: int = 1) -> float | None:
-    """Public bound on ‖x‖ of order 1 or 2, the intercept not counted; None if there is none.
-
-    ‖x‖₂ is at most ‖x‖₁, and at most √p·max|x_j|.
-    """
-    known = [value for value in (bounds[0], features ** (1 / order) * bounds[1]) if np.isfinite(value)]
-    return float(min(known)) if known else None
 
 
 def _peaks(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -177,21 +171,10 @@ def rule_of(scenario: Scenario, case: PreparedData, problem: GraphProblem) -> tu
         )
     if sensitivity.kind == "empirical":
         return slope * float(problem.norms(order).max()), plain
-    bound = x_bound(case.arrays["bounds"], problem.dimension - problem.loss.intercept, order)
-    if bound is None:
-        raise MeaningError(
-            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
-        )
-    bound = slope * (bound**order + problem.loss.intercept) ** (1 / order)
+    bound = slope * record_bound(case.arrays["bounds"], problem, order)
     # Where no record's norm exceeds its bound, no gradient ever will.
     can_exceed = slope * problem.norms(order).max(initial=0.0) > bound * (1 + 1e-12)
     return bound, replace(plain, bound=bound * (1 + 1e-12) if can_exceed else np.inf)
-
-
-def admm_rule(algorithm: GossipAdmm, rule: GraphRule, problem: GraphProblem) -> AdmmRule:
-    """How gossip ADMM updates, beside what holds for all algorithms."""
-    rho = penalty(algorithm.rho, problem.weights)
-    return AdmmRule(rho, algorithm.inner, rule.clip, rule.order, rule.bound, rule.anchored, rule.grid)
 
 
 def refuse_tests(scenario: Scenario) -> None:

@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2psim.core.errors import MeaningError, first_line
-from p2psim.core.files import checked
-from p2psim.core.text_tables import matrix_of
-from p2psim.learning.graph.optimum import (
-    from_private_records,
-    global_model,
-    local_models,
-    minimise_alone,
-    propagate,
-)
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphRule
+from p2psim.core.errors import MeaningError
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.reference import on_grid
-from p2psim.learning.section import GlobalModel, LocalModels, LocalPrivacy
-from p2psim.learning.steps import Given, Local, PrivateWarmStart, Start
+from p2psim.learning.steps import Start
 from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
 from p2psim.privacy.section import allowance
 from p2psim.simulation.outcome import streams_of
@@ -29,7 +18,6 @@ from p2psim.simulation.outcome import streams_of
 if TYPE_CHECKING:
     from p2psim.learning.losses import Loss
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.graph_setting import GraphNumbers
     from p2psim.simulation.prepared import PreparedData
 
 
@@ -59,24 +47,15 @@ def first_models(
     scenario: Scenario, start: Start, problem: GraphProblem, bound: float, rule: GraphRule, replica: int
 ) -> First:
     """First models; ``rule.bound`` on a record's gradient is checked where they are a private release."""
-    private, n = scenario.privacy.mechanism.is_private, problem.agents
+    n, models = problem.agents, start.models(problem)
     fits, free = np.zeros(n), np.full(n, np.inf)
-    if isinstance(start, Local):
-        alone = minimise_alone(problem, start.reduction)
-        return First(alone, alone, fits, free, free) if private else First(alone, alone, fits)
-    if isinstance(start, PrivateWarmStart):
-        exact = minimise_alone(problem)
-        if not private:
-            return First(propagate(problem, exact) if start.propagate else exact, exact, fits)
-        scales, loss, real = start_scales(scenario, problem, bound, start)
-        alone = _perturbed(scenario, exact, scales, replica)
-        models = propagate(problem, alone) if start.propagate else alone
-        return First(models, alone, _excess(problem, exact, rule), loss, real)
-    if isinstance(start, Given):
-        given = _read(start.path, (n, problem.dimension))
-        return First(given, given, fits)
-    zero = np.zeros((n, problem.dimension))
-    return First(zero, zero, fits)
+    if not (scenario.privacy.mechanism.is_private and start.touches_data):
+        return First(start.propagated(problem, models), models, fits)
+    if start.epsilon is None:
+        return First(models, models, fits, free, free)
+    scales, loss, real = start_scales(scenario, problem, bound, start.epsilon)
+    noisy = _perturbed(scenario, models, scales, replica)
+    return First(start.propagated(problem, noisy), noisy, _excess(problem, models, rule), loss, real)
 
 
 def _excess(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
@@ -88,30 +67,8 @@ def _excess(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.nda
     return np.where(longest > rule.bound, longest / rule.bound, 0.0)
 
 
-def _read(path: str, shape: tuple[int, int]) -> np.ndarray:
-    """Models from a file.
-
-    Raises
-    ------
-    MeaningError
-        If they have another shape, or are not finite numbers.
-    MissingSourceError
-        If there is no such file.
-    """
-    key = "learning.algorithm.start.path"
-    place = checked(path, key)
-    try:
-        # Mapped: of a file that is shorter than it says, no memory is taken.
-        models = np.lib.format.open_memmap(place, "r") if place.suffix == ".npy" else matrix_of(place, key)
-    except (ValueError, OSError, EOFError) as error:
-        raise MeaningError(key, f"{path} cannot be read as an array: {first_line(error)}") from None
-    if models.shape != shape or models.dtype.kind not in "fiu" or not np.isfinite(models).all():
-        raise MeaningError(key, f"{path} must hold finite numbers of shape {shape}, got shape {models.shape}")
-    return models.astype(np.float64)
-
-
 def start_scales(
-    scenario: Scenario, problem: GraphProblem, bound: float, start: PrivateWarmStart
+    scenario: Scenario, problem: GraphProblem, bound: float, epsilon: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scale of the noise of each agent's first model, and its loss, claimed and real, shape (n,) each.
 
@@ -131,7 +88,7 @@ def start_scales(
     moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, p, norm, norm)
     # As for all releases, noise is as if each record stood for many; the ledger puts that right.
     claimed = mechanism.sensitivity_of(moves / privacy.scale_records, p)
-    worth = allowance(mechanism, np.array([start.epsilon]), privacy.delta or 0.0, privacy.enforcing)
+    worth = allowance(mechanism, np.array([epsilon]), privacy.delta or 0.0, privacy.enforcing)
     loss = np.full(problem.agents, float(worth[0]) ** (1 / mechanism.power))
     return noise_scales(claimed, loss), loss, loss * mechanism.sensitivity_of(moves, p) / claimed
 
@@ -148,7 +105,7 @@ def _perturbed(scenario: Scenario, alone: np.ndarray, scales: np.ndarray, replic
 def check_baselines(scenario: Scenario, case: PreparedData) -> None:
     """Raise a MeaningError if ``local-dp`` has no budget or no public bound to go by."""
     for i, baseline in enumerate(scenario.learning.baselines):
-        if not isinstance(baseline, LocalPrivacy):
+        if not baseline.is_random:
             continue
         key = f"learning.baselines.{i}"
         if not scenario.privacy.mechanism.is_private:
@@ -157,24 +114,16 @@ def check_baselines(scenario: Scenario, case: PreparedData) -> None:
             raise MeaningError(key, "local-dp needs public bounds: give data.scale")
 
 
-def baseline_models(cell: GraphNumbers) -> dict[str, np.ndarray]:
+def baseline_models(
+    scenario: Scenario, case: PreparedData, problem: GraphProblem, budget: np.ndarray, replica: int
+) -> dict[str, np.ndarray]:
     """Models by the baseline's name, shape (n, p) each."""
-    made: dict[str, np.ndarray] = {}
-    for baseline in cell.scenario.learning.baselines:
-        if isinstance(baseline, LocalModels):
-            made[baseline.kind] = local_models(cell.problem, baseline.reduction)
-        elif isinstance(baseline, GlobalModel):
-            made[baseline.kind] = global_model(cell.problem)
-        else:
-            made[baseline.kind] = _locally_private(cell)
-    return made
-
-
-def _locally_private(cell: GraphNumbers) -> np.ndarray:
-    budget = cell.setup.plan.budget
-    x_l1, y_max = _public_bounds(cell.problem.loss, cell.case)
-    random = streams_of(cell.scenario, cell.replica).generator("baselines")
-    return from_private_records(cell.problem, budget, x_l1, y_max, random)
+    random = streams_of(scenario, replica).generator("baselines")
+    bounds = _public_bounds(problem.loss, case)
+    return {
+        baseline.kind: baseline.models(problem, budget, bounds, random)
+        for baseline in scenario.learning.baselines
+    }
 
 
 def _public_bounds(loss: Loss, case: PreparedData) -> tuple[float, float]:

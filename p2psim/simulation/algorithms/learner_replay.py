@@ -34,8 +34,7 @@ class RecordedLearnerReplay:
     @property
     def violations(self) -> Violations:
         """See `Replay.violations`."""
-        seen = self._replay
-        return Violations(seen.violations, seen.violation_steps, seen.violation_sizes)
+        return self._replay.violations
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
         """See `Replay.feed`."""

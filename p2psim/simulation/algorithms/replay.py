@@ -24,6 +24,8 @@ from p2psim.scenario.notices import Compared
 from p2psim.simulation.outcome import Series
 
 if TYPE_CHECKING:
+    from p2psim.learning.graph.problem import GraphProblem
+    from p2psim.learning.star.problem import StarProblem
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.recorder import Marks
@@ -97,6 +99,41 @@ def replay_setup(
 def order_of(norm: str) -> int:
     """Order of a norm, 1 or 2."""
     return 1 if norm == "l1" else 2
+
+
+def x_bound(bounds: Sequence[float | None] | np.ndarray, features: int, order: int) -> float | None:
+    """Public bound on ‖x‖ of order 1 or 2, the intercept not counted; None if there is none.
+
+    ‖x‖₁ is at most p·max|x_j|, and ‖x‖₂ at most √p·max|x_j| and at most ‖x‖₁.
+
+    Parameters
+    ----------
+    bounds : sequence or ndarray
+        Public bounds on ‖x‖₁ and |x_j|, first of all; None or NaN for none.
+    features, order : int
+    """
+    x_l1, x_max = np.array(bounds[:2], dtype=float)
+    known = [value for value in (x_l1, features ** (1 / order) * x_max) if np.isfinite(value)]
+    return float(min(known)) if known else None
+
+
+def record_bound(
+    bounds: Sequence[float | None] | np.ndarray, problem: StarProblem | GraphProblem, order: int
+) -> float:
+    """The same with the intercept, which adds one to ‖x‖₁ and to ‖x‖₂².
+
+    Raises
+    ------
+    MeaningError
+        If there is none.
+    """
+    intercept = problem.loss.intercept
+    bound = x_bound(bounds, problem.dimension - intercept, order)
+    if bound is None:
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
+        )
+    return float((bound**order + intercept) ** (1 / order))
 
 
 def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:

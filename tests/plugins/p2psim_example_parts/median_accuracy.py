@@ -3,7 +3,7 @@
 import numpy as np
 
 import p2psim
-from p2psim.learning.graph.metrics import Seen
+from p2psim.learning.graph.metrics import Snapshot
 
 
 @p2psim.register
@@ -17,6 +17,6 @@ class MedianAccuracy(p2psim.GraphMetric):
     needs_tests = True
 
     @staticmethod
-    def measure(seen: Seen) -> float:
+    def measure(seen: Snapshot) -> float:
         """Agents without records held out have none."""
         return float(np.nanmedian(seen.problem.test_accuracy(seen.theta)))
