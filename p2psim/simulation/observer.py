@@ -9,8 +9,9 @@ import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
+from p2psim.learning.graph.models import ModelReplay
 from p2psim.learning.graph.optimum import minimise_together
-from p2psim.learning.graph.problem import GraphProblem, ModelReplay
+from p2psim.learning.graph.problem import GraphProblem
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import ReplayResult

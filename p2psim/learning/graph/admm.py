@@ -25,17 +25,16 @@ from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import (
+from p2psim.learning.graph.models import (
     AVERAGE,
     COMMITS,
     NOISE_ROW,
     SENT,
-    GraphProblem,
-    GraphRule,
     LearningReplay,
     edge_of,
     track_objective,
 )
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import UNKNOWN, evaluate, note_violation, release_gradient, snapped
 

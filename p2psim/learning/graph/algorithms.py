@@ -42,7 +42,8 @@ from p2psim.learning.steps import LearningAlgorithm, Local, Smoothness, Start, Z
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.admm import AdmmRule
-    from p2psim.learning.graph.problem import GraphProblem, GraphRule, ModelReplay
+    from p2psim.learning.graph.models import ModelReplay
+    from p2psim.learning.graph.problem import GraphProblem, GraphRule
 
 
 class GraphAlgorithm(LearningAlgorithm):

@@ -19,7 +19,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.graph.problem import SENT, ModelReplay
+from p2psim.learning.graph.models import SENT, ModelReplay
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 
 #: Status of a stream in which a model is updated without one that was heard.

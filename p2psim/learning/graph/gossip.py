@@ -9,7 +9,8 @@ import numpy as np
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import COMMITS, SENT, GraphProblem, GraphRule, LearningReplay
+from p2psim.learning.graph.models import COMMITS, SENT, LearningReplay
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.owner_kernel import UNKNOWN, note_violation, release_gradient, snapped
 
 

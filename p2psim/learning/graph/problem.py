@@ -1,13 +1,11 @@
-"""The objective Q_L that agents on a graph minimise together, and the base classes of replays on a graph.
+"""The objective Q_L that agents on a graph minimise together, and how they update their models.
 
-Q_L adds the agents' own losses and a term that pulls the models of neighbours together (B, equation 2). The base
-classes hold the agents' own models, the violations of claimed gradient bounds, and the current value of Q_L.
+Q_L adds the agents' own losses and a term that pulls the models of neighbours together (B, equation 2).
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,17 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.errors import SimulationError
-from p2psim.learning.batches import Sampling
 from p2psim.learning.losses import Loss
-from p2psim.learning.owner_kernel import UNKNOWN, Records, evaluate_all
-from p2psim.privacy.releases import Violations
-
-# Places in the vector of counters.
-COMMITS, SENT, NOISE_ROW, FREE, COUNTERS = 0, 1, 2, 3, 4
-
-#: What an update without a release does: averages, or averages towards the agent's anchor.
-AVERAGE, ANCHORED = 0, 1
 
 
 class Objective(NamedTuple):
@@ -37,43 +25,6 @@ class Objective(NamedTuple):
     degrees: np.ndarray
     ridge: np.ndarray
     pull: np.ndarray
-
-
-class Models(NamedTuple):
-    """The agents' models, for kernels.
-
-    Attributes
-    ----------
-    theta, gradients : ndarray, shape (n, p)
-        Own models, and their mean gradients, where ``known`` says so.
-    known : ndarray of int8, shape (n,)
-        See `p2psim.learning.owner_kernel.UNKNOWN`.
-    anchor : ndarray, shape (n, p)
-        Each agent's last model that touched its data.
-    local : ndarray, shape (n,)
-        Mean loss of each agent's records without regulariser.
-    sums : ndarray, shape (3,)
-        The two parts of Q_L, and the largest that it has been since they were summed afresh.
-    """
-
-    theta: np.ndarray
-    gradients: np.ndarray
-    known: np.ndarray
-    anchor: np.ndarray
-    local: np.ndarray
-    sums: np.ndarray
-
-
-@njit(inline="always")
-def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
-    """Place of a neighbour in an agent's sorted row."""
-    while first < last:
-        middle = (first + last) >> 1
-        if indices[middle] < peer:
-            first = middle + 1
-        else:
-            last = middle
-    return first
 
 
 @njit()
@@ -100,30 +51,6 @@ def objective_parts(graph, theta, local):  # type: ignore[no-untyped-def]
                     s += (theta[i, a] - theta[j, a]) ** 2
                 smooth += 0.5 * weights[e] * s
     return smooth, fit
-
-
-@njit()
-def track_objective(i, old, mix, stale, new, models, graph):  # type: ignore[no-untyped-def]
-    """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""
-    theta, local, sums = models.theta, models.local, models.sums
-    indptr, indices, weights, degrees = graph.indptr, graph.indices, graph.weights, graph.degrees
-    ridge, pull = graph.ridge, graph.pull
-    p = old.size
-    if stale:
-        mix[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            for a in range(p):
-                mix[a] += weights[e] / degrees[i] * theta[indices[e], a]
-    smooth = own = was = 0.0
-    for a in range(p):
-        t = theta[i, a]
-        own += t * t
-        was += old[a] * old[a]
-        smooth += (t - old[a]) * (0.5 * (t + old[a]) - mix[a])
-    sums[0] += degrees[i] * smooth
-    sums[1] += pull[i] * (new - local[i] + ridge[i] * (own - was))
-    local[i] = new
-    sums[2] = max(sums[2], abs(sums[0] + sums[1]))
 
 
 @dataclass(frozen=True)
@@ -316,57 +243,6 @@ def confidences(records: np.ndarray, without: float = 1e-3) -> np.ndarray:
     return np.where(records > 0, records / records.max(), without)
 
 
-#: Q_L is summed afresh where it has fallen so far that rounding of what it was would show.
-FALL = 1e3
-
-
-class ModelReplay(ABC):
-    """One replica of models, one per agent, fed with chunks of events.
-
-    Parameters
-    ----------
-    start : ndarray, shape (n, p)
-
-    Attributes
-    ----------
-    theta : ndarray, shape (n, p)
-        The agents' own models.
-    violations : Violations
-        Releases at which a record of each agent, in the batch or not, exceeded the claimed bound.
-    """
-
-    def __init__(self, start: np.ndarray):
-        self.theta = np.array(start, dtype=np.float64)
-        self.violations, self.counters = Violations.none(len(start)), np.zeros(COUNTERS, np.int64)
-
-    @abstractmethod
-    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
-        """Replay events.
-
-        Parameters
-        ----------
-        events : ndarray of EVENT
-        noise : ndarray, shape (releases in these events, p)
-            Noise of each release, in the order of the events.
-        """
-
-    @property
-    def vectors_sent(self) -> int:
-        """Vectors of length p sent so far: models of gossip and broadcasts, however many hear one; pairs of ADMM."""
-        return int(self.counters[SENT])
-
-    @property
-    def objective(self) -> float | None:
-        """Q_L at the agents' own models, where it is kept up to date; else None."""
-        return None
-
-    def check(self) -> None:
-        """Raise a SimulationError if a model is not finite."""
-        if not np.isfinite(self.theta).all():
-            agent = int(np.argmin(np.isfinite(self.theta).all(axis=1)))
-            raise SimulationError(f"the model of agent {agent} is not finite")
-
-
 @dataclass(frozen=True)
 class GraphRule:
     """How an agent updates its model.
@@ -390,63 +266,3 @@ class GraphRule:
     bound: float = np.inf
     anchored: bool = False
     grid: float | None = None
-
-
-class LearningReplay(ModelReplay):
-    """Models that are learned from the agents' records.
-
-    Parameters
-    ----------
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
-        The agents' first models, which their neighbours know.
-    anchor : ndarray, shape (n, p), optional
-        What updates without a release pull towards, until the agent's first release; the start when left out.
-    track : bool
-        Keep Q_L up to date.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
-
-    Attributes
-    ----------
-    local : ndarray, shape (n,)
-        Mean loss of each agent's records without regulariser; kept up to date where Q_L is.
-    """
-
-    def __init__(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        anchor: np.ndarray | None,
-        track: bool,
-        sampling: Sampling | None,
-    ):
-        super().__init__(start)
-        n = len(start)
-        self._problem, self._track, self._graph = problem, track, problem.for_kernel
-        self._grid, self._records = rule.grid, Records.of(problem, rule)
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self._without_release = ANCHORED if rule.anchored else AVERAGE
-        anchors = np.array(start if anchor is None else anchor, dtype=np.float64)
-        known, self.local = np.full(n, UNKNOWN, np.int8), np.zeros(n)
-        self._models = Models(self.theta, np.empty_like(self.theta), known, anchors, self.local, np.zeros(3))
-        if track:
-            evaluate_all(self._records, self._models)
-            self._sum_afresh()
-
-    @property
-    def objective(self) -> float | None:
-        """See `ModelReplay.objective`."""
-        if not self._track:
-            return None
-        sums = self._models.sums
-        if not sums[2] <= FALL * abs(sums[:2].sum()):  # also where it was undefined meanwhile
-            self._sum_afresh()
-        return float(sums[:2].sum())
-
-    def _sum_afresh(self) -> None:
-        sums = self._models.sums
-        sums[:2] = objective_parts(self._graph, self.theta, self.local)
-        sums[2] = abs(sums[:2].sum())

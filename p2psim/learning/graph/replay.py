@@ -28,18 +28,17 @@ from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, SEND
 from p2psim.core.philox import prefetch
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import (
+from p2psim.learning.graph.models import (
     AVERAGE,
     COMMITS,
     FREE,
     NOISE_ROW,
     SENT,
-    GraphProblem,
-    GraphRule,
     LearningReplay,
     edge_of,
     track_objective,
 )
+from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.in_flight import DONE
 from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
 
