@@ -130,18 +130,21 @@ def _clipped(d, norm, clip):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def mean_gradient(records, rows, first, count, divisor, theta, out):  # type: ignore[no-untyped-def]
+def mean_gradient(records, rows, first, last, divisor, theta, out):  # type: ignore[no-untyped-def]
     """Sum of the gradients of records, each clipped, over a divisor; the records are as in `longest_gradient`."""
     loss, X, y, norms, clip = records.loss, records.X, records.y, records.norms, records.clip
     out[:] = 0.0
-    for k in range(count):
-        r = first + k
+    for k in range(first, last):
+        r = k
         if rows is not None:
-            r = first + rows[k]
+            r = rows[k]
         z = 0.0
         for a in range(theta.size):
             z += X[r, a] * theta[a]
-        d = _clipped(slope(loss, z, y[r]), norms[r], clip)
+        d = slope(loss, z, y[r])
+        norm = abs(d) * norms[r]
+        if norm > clip:
+            d *= clip / norm
         if d != 0.0:
             for a in range(theta.size):
                 out[a] += d * X[r, a]
@@ -161,21 +164,23 @@ def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[
         count = draw_poisson(key, agent, release, held, rates[agent], rows)
     else:
         count = draw_fixed(key, agent, release, held, sizes[agent], rows, taken)
-    mean_gradient(records, rows, first, count, divisors[agent], theta, out)
+    for k in range(count):
+        rows[k] += first
+    mean_gradient(records, rows, 0, count, divisors[agent], theta, out)
 
 
 @njit()
-def longest_gradient(records, rows, first, count, theta):  # type: ignore[no-untyped-def]
+def longest_gradient(records, rows, first, last, theta):  # type: ignore[no-untyped-def]
     """Largest norm of a gradient among records; 0 without records.
 
-    They are ``count`` records from ``first`` on, or, where ``rows`` is given, those that lie so far after ``first``.
+    They are ``rows[first:last]``, or, where ``rows`` is None, ``first`` to ``last`` themselves.
     """
     loss, X, y, norms = records.loss, records.X, records.y, records.norms
     longest = 0.0
-    for k in range(count):
-        r = first + k
+    for k in range(first, last):
+        r = k
         if rows is not None:
-            r = first + rows[k]
+            r = rows[k]
         z = 0.0
         for a in range(theta.size):
             z += X[r, a] * theta[a]
@@ -232,12 +237,11 @@ def answer(owner, release, commits, at, mean, owners, batch, violations):  # typ
     elif owners.how == FROM_SUMS:
         mean_gradient_from_sums(owners.gram[owner], owners.moment[owner], at, mean)
     else:
-        first = records.offsets[owner]
-        held = records.offsets[owner + 1] - first
-        mean_gradient(records, None, first, held, held, at, mean)
+        first, last = records.offsets[owner], records.offsets[owner + 1]
+        mean_gradient(records, None, first, last, last - first, at, mean)
     # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
     start, end = owners.suspect_offsets[owner], owners.suspect_offsets[owner + 1]
-    longest = longest_gradient(records, owners.suspects[start:end], 0, end - start, at)
+    longest = longest_gradient(records, owners.suspects, start, end, at)
     if longest > records.bound:
         note_violation(owner, commits, longest / records.bound, violations)
 
@@ -269,7 +273,7 @@ def release_gradient(records, batch, i, release, models):  # type: ignore[no-unt
         if known[i] != EXCEEDED:
             return 0.0
     first, last = records.offsets[i], records.offsets[i + 1]
-    longest = longest_gradient(records, None, first, last - first, models.theta[i])
+    longest = longest_gradient(records, None, first, last, models.theta[i])
     return longest if longest > records.bound else 0.0
 
 
