@@ -89,7 +89,7 @@ def play(
     streams = Streams(7, replica)
     events = simulate_events(network, streams, commits=commits, time=time, limits=limits).read()
     if check:
-        verify([events], links, limits, goes_on, network.exchange.by_edge)
+        verify([events], links, limits, goes_on, by_edge=network.exchange.by_edge)
     return events
 
 
