@@ -17,7 +17,13 @@ from p2psim.data.records import Held, TestSet, offsets_of
 
 
 class Groups(Options):
-    """Owners grouped by their number of records."""
+    """Owners grouped by their number of records.
+
+    Choices
+    -------
+    by: records
+        by how many records an owner holds
+    """
 
     by: Literal["records"] = Field("records", description="what decides")
     cut: Annotated[list[Count], Field(min_length=1)] = Field(

@@ -30,7 +30,15 @@ Radius = Annotated[
 
 
 class ScaleX(Options):
-    """Divide x by a radius R, then pull what is outside onto the ball ‖x‖₁ ≤ bound."""
+    """Divide x by a radius R, then pull what is outside onto the ball ‖x‖₁ ≤ bound.
+
+    Choices
+    -------
+    norm: l1
+        the sum of absolute values
+    at: each-record
+        every record is divided by its own norm; for classes
+    """
 
     norm: Literal["l1"] = Field("l1", description="the norm that is bounded")
     bound: Positive = Field(1.0, description="largest norm of a record afterwards")

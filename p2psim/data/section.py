@@ -21,7 +21,17 @@ class Public(Options):
 
 
 class DataSection(Options):
-    """Who holds which records, and how they are prepared."""
+    """Who holds which records, and how they are prepared.
+
+    Choices
+    -------
+    redraw: never
+        one draw for all replicas
+    redraw: replica
+        a new draw in every replica
+    center: user
+        each owner's labels less their mean
+    """
 
     source: AnySource = Field(description="where records come from")
     public: Public | None = Field(None, description="rows that the learner knows")

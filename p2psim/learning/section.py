@@ -57,7 +57,15 @@ class BaselineModels(Options):
 
 
 class LocalModels(BaselineModels):
-    """Every agent learns from its own records alone."""
+    """Every agent learns from its own records alone.
+
+    Choices
+    -------
+    reduction: mean
+        λ_i‖θ‖² is added to the mean of an agent's losses
+    reduction: sum
+        λ_i‖θ‖² is added to the sum of an agent's losses
+    """
 
     kind: Literal["local"] = "local"
     reduction: Literal["mean", "sum"] = Field(
@@ -145,7 +153,13 @@ def _number_or_name(value: Any) -> str:
 
 
 class Regularizer(Options):
-    """The regulariser l2·‖θ‖²: of the whole fitness of a star, of each agent's loss on a graph."""
+    """The regulariser l2·‖θ‖²: of the whole fitness of a star, of each agent's loss on a graph.
+
+    Choices
+    -------
+    l2: inverse-size
+        λ_i = 1/m_i, with m_i the agent's number of records
+    """
 
     l2: Annotated[
         Annotated[NonNegative, Tag("number")] | Annotated[Literal["inverse-size"], Tag("name")],

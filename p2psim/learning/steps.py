@@ -209,7 +209,15 @@ class Zero(FirstModels):
 
 
 class Local(FirstModels):
-    """Every agent starts at the minimiser of its own loss. With a privacy mechanism this costs an infinite ε."""
+    """Every agent starts at the minimiser of its own loss. With a privacy mechanism this costs an infinite ε.
+
+    Choices
+    -------
+    reduction: mean
+        λ_i‖θ‖² is added to the mean of an agent's losses
+    reduction: sum
+        λ_i‖θ‖² is added to the sum of an agent's losses
+    """
 
     kind: Literal["local"] = "local"
     reduction: Literal["mean", "sum"] = Field(

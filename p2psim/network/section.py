@@ -66,7 +66,17 @@ def scope_message(beyond: list[str]) -> str:
 
 
 class NetworkSection(Options):
-    """Who wakes, who hears whom, and when."""
+    """Who wakes, who hears whom, and when.
+
+    Choices
+    -------
+    engine: auto
+        array where the network is ideal, simpy elsewhere
+    engine: simpy
+        SimPy processes: every network
+    engine: array
+        compiled; where messages take no time, and the same events bit for bit
+    """
 
     topology: AnyTopology = Field(description="who is linked with whom")
     exchange: AnyExchange = Field(description="what happens when an agent wakes")

@@ -145,6 +145,23 @@ class Contraction(Allocation):
     The noise of step t is contracted by C^{T−1−t} until the end, so Σ C^{T−1−t}/ε(t)² is least under a given Σ ε(t)
     for the corrected form. The printed one, ε ∝ C^{t/3}, gives late releases less. Where Σ ε² is what is limited, as
     for Gaussian noise, the exponent is 1/4. T cancels in the shares: a run that ends by time needs no T.
+
+    Choices
+    -------
+    form: printed
+        ∝ C^{t/3}, as in the paper: late releases get less
+    form: corrected
+        ∝ C^{(T−1−t)/3}: late releases get more
+    wakes: known
+        shares of the releases that will happen; flagged clairvoyant
+    wakes: expected
+        shares of the releases that are expected; then the agent stops
+    exponent: auto
+        by the mechanism: third for pure DP, quarter for Gaussian noise
+    exponent: third
+        where Σ ε is what is limited
+    exponent: quarter
+        where Σ ε² is what is limited, as under zCDP
     """
 
     kind: Literal["contraction"] = "contraction"

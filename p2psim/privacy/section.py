@@ -48,7 +48,15 @@ class SensitivityBound(Options):
 
 
 class Clip(SensitivityBound):
-    """Clip each record's gradient to a norm: always safe where the noise is for that norm."""
+    """Clip each record's gradient to a norm: always safe where the noise is for that norm.
+
+    Choices
+    -------
+    norm: l1
+        the sum of absolute values
+    norm: l2
+        the Euclidean norm
+    """
 
     kind: Literal["clip"] = "clip"
     norm: Literal["l1", "l2"] = Field(
@@ -112,7 +120,17 @@ Sensitivity = Annotated[
 
 
 class PrivacySection(Options):
-    """What is released, and what it costs."""
+    """What is released, and what it costs.
+
+    Choices
+    -------
+    when_spent: silent
+        the agent does nothing any more
+    when_spent: coast
+        the agent averages its neighbours' models
+    when_spent: anchored
+        the agent averages towards its own last model that touched its data
+    """
 
     mechanism: AnyMechanism = Field(description="the noise")
     epsilon: PerAgent | None = Field(None, description="budget of each agent; .inf is no noise")

@@ -91,7 +91,15 @@ class Totals:
 
 
 class Overlap(Options):
-    """How many owners may hold the same record, and what they do about it."""
+    """How many owners may hold the same record, and what they do about it.
+
+    Choices
+    -------
+    form: printed
+        ε_i/κ: the loss of a record is at most the mean of its holders' promises
+    form: corrected
+        min_j ε_j/κ: at most the least of them
+    """
 
     holders: Count = Field(1, description="κ, the most owners that hold the same record")
     form: Literal["printed", "corrected"] = Field(

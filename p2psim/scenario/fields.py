@@ -48,7 +48,51 @@ class _Origin:
 
 
 class ScenarioFields(Options, defer_build=True):
-    """The sections of a scenario, without the ways of reading one."""
+    """The sections of a scenario, without the ways of reading one.
+
+    Choices
+    -------
+    independent: clocks
+        when agents wake
+    independent: peers
+        which neighbour an agent turns to
+    independent: latency
+        how long messages take
+    independent: loss
+        which messages are lost
+    independent: link-state
+        when links are in their bad state, where losses come in bursts
+    independent: capture
+        which transmissions survive those that begin during them
+    independent: backoff
+        how long senders that heard another wait
+    independent: retransmit
+        how long senders wait before they try again
+    independent: acknowledgement
+        which acknowledgements are lost
+    independent: effects
+        what channel effects draw
+    independent: response
+        how long owners take to answer a query
+    independent: service
+        how long the learner is busy with an answer
+    independent: availability
+        when agents are there
+    independent: rejoin
+        whom an agent that comes back asks for a model
+    independent: topology
+        random graphs
+    independent: data
+        generated, shuffled and divided records
+    independent: noise
+        noise of releases
+    independent: batches
+        which records take part in a release
+    independent: start
+        noise of models that agents start from
+    independent: baselines
+        random numbers of the models that results are compared with
+    """
 
     name: Name = Field(description="name of the study, and of its run folder")
     seed: Whole = Field(0, description="every random number follows from it")

@@ -38,7 +38,13 @@ class EveryTime(Options):
 
 
 class RecordSection(Options):
-    """What is kept."""
+    """What is kept.
+
+    Choices
+    -------
+    by: group
+        also the mean over each group of agents
+    """
 
     metrics: list[str] = Field(
         ["relative_fitness"],
@@ -71,7 +77,15 @@ def label_of(name: str) -> str:
 
 
 class Until(Options):
-    """The interval that is to become narrow."""
+    """The interval that is to become narrow.
+
+    Choices
+    -------
+    statistic: mean
+        by Student's t, which is exact for normal values
+    statistic: median
+        by order statistics, which holds for any law
+    """
 
     metric: str = Field(description="a recorded metric; its last recorded value in each replica counts")
     model: str = Field("main", description="main, or the name of a baseline")

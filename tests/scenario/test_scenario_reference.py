@@ -1,7 +1,15 @@
 import subprocess
 import sys
 
-from p2psim.scenario.catalogue import CHOICES, CatalogueEntry, catalogue, matching, parts
+from p2psim.core.options import Options
+from p2psim.scenario.catalogue import (
+    CatalogueEntry,
+    SectionInfo,
+    catalogue,
+    matching,
+    meanings_of_choices,
+    parts,
+)
 from p2psim.scenario.faults import Schemas
 from p2psim.scenario.model import Scenario
 
@@ -44,9 +52,36 @@ def test_the_catalogue_says_what_each_name_means():
     found = {(entry.key, entry.name): entry.meaning for entry in catalogue()}
     assert [named for named, meaning in found.items() if not meaning] == []
     # Nothing is explained that cannot be named, and what is explained is told.
-    for key, names in CHOICES.items():
-        for name, meaning in names.items():
-            assert found[key, name] == meaning
+    explained = [meanings_of_choices(part) for part in parts(Schemas(Scenario))]
+    assert sum(map(len, explained)) > 50
+    for choices in explained:
+        assert choices.items() <= found.items()
+
+
+def test_a_class_explains_its_choices_and_inherits_explanations():
+    class Part(Options):
+        """What it is.
+
+        Choices
+        -------
+        mode: fast
+            at once, whatever
+            it costs
+        mode: slow
+            later
+
+        Notes
+        -----
+        mode: none
+            no choice
+        """
+
+    class Derived(Part):
+        """What it is."""
+
+    expected = {("a.b.mode", "fast"): "at once, whatever it costs", ("a.b.mode", "slow"): "later"}
+    for model in (Part, Derived):
+        assert meanings_of_choices(SectionInfo("a.b", "part", "", {"cls": model})) == expected
 
 
 def test_names_of_one_key_have_meanings_of_their_own_in_plain_text():

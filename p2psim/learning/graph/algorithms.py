@@ -108,7 +108,15 @@ class GraphAlgorithm(LearningAlgorithm):
 
 
 class CoordinateDescent(GraphAlgorithm):
-    """On waking, an agent steps down its own loss and towards its neighbours' models (B, section 3)."""
+    """On waking, an agent steps down its own loss and towards its neighbours' models (B, section 3).
+
+    Choices
+    -------
+    smoothness: public
+        from public bounds on x where there are any, otherwise from the records
+    smoothness: data
+        from the records: then ε does not cover the steps
+    """
 
     kind: Literal["coordinate-descent"] = "coordinate-descent"
     mu: Step = Field(description="μ, the weight of the agents' own losses")

@@ -26,7 +26,31 @@ class RhoFromH(Options):
 
 
 class AsyncStar(LearningAlgorithm):
-    """A central learner and N owners, one answer at a time (F Algorithm 1)."""
+    """A central learner and N owners, one answer at a time (F Algorithm 1).
+
+    Choices
+    -------
+    form: printed
+        as the paper prints it, which minimises another objective
+    form: corrected
+        with the weight that minimises f
+    stale: blend
+        with the learner's present model
+    stale: overwrite
+        with the model that was sent with the query
+    reweight: none
+        every answer counts alike
+    reweight: known
+        by the inverse of how often owners answer, from clocks and availability: 1/(N·γ_i), or, in rounds, 1 over
+        the chance to answer one in time, from availability, losses and the deadline
+    reweight: estimated
+        by the inverse of how often they have answered so far, of (count + 1)/(k + N) after k answers, or, in
+        rounds, of (count + 1)/(k + 1) after k of them
+    reweight_at: learner
+        after the noise: free
+    reweight_at: owner
+        before the noise: the sensitivity is multiplied as well
+    """
 
     kind: Literal["async-star"] = "async-star"
     adapter: ClassVar[str] = "star"
@@ -97,7 +121,13 @@ Reweight = Annotated[Literal["none", "known", "estimated", "answered"], _REWEIGH
 
 
 class SynchronousDescent(LearningAlgorithm):
-    """Gradient descent in rounds (W Algorithm 1); its models are not projected."""
+    """Gradient descent in rounds (W Algorithm 1); its models are not projected.
+
+    Choices
+    -------
+    reweight: answered
+        by the inverse of the share of the records whose owners have answered in this round
+    """
 
     kind: Literal["synchronous-descent"] = "synchronous-descent"
     adapter: ClassVar[str] = "rounds"

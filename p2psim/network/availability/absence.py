@@ -40,6 +40,19 @@ class Availability(Options):
         Whether nobody is ever offline and no wake is missed.
     has_spans : bool
         Whether agents are offline for spans of time; otherwise they only miss wakes.
+
+    Choices
+    -------
+    messages: lost
+        it is dropped
+    messages: held
+        it waits until the agent is back
+    rejoin: stale
+        the one that it had
+    rejoin: reset
+        the one that it started from
+    rejoin: fetch
+        the learner's, or that of a neighbour drawn at random, of that moment
     """
 
     part_kind: ClassVar[str] = "availability"
@@ -113,6 +126,15 @@ class Depends(Options):
 
     z is standardised over the agents: of the logarithm of degree or records, of the mean label as it is. A positive
     strength sends those away who have many.
+
+    Choices
+    -------
+    on: degree
+        number of links
+    on: records
+        number of records
+    on: label
+        mean label
     """
 
     on: Literal["degree", "records", "label"] = Field(description="what absence depends on")

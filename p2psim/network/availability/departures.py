@@ -62,7 +62,23 @@ class Join(Availability):
 
 
 class Remove(Availability):
-    """A share of the agents is removed for good at one moment: an attack on those that count most."""
+    """A share of the agents is removed for good at one moment: an attack on those that count most.
+
+    Choices
+    -------
+    by: degree
+        number of links
+    by: betweenness
+        share of shortest paths that lead through the agent
+    by: records
+        number of records
+    by: random
+        nothing: all alike
+    order: largest
+        those with the most
+    order: smallest
+        those with the least
+    """
 
     kind: Literal["remove"] = "remove"
     by: Literal["degree", "betweenness", "records", "random"] = Field(

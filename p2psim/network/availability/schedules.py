@@ -79,7 +79,15 @@ class ScriptedInterval(Options):
 
 
 class Scripted(Availability, OneOf):
-    """Agents are there, or away, in the spans of a table; agents that it does not name are there all the time."""
+    """Agents are there, or away, in the spans of a table; agents that it does not name are there all the time.
+
+    Choices
+    -------
+    spans_are: present
+        the agent is there in its spans
+    spans_are: absent
+        the agent is away in its spans
+    """
 
     kind: Literal["scripted"] = "scripted"
     alternatives: ClassVar[tuple[str, ...]] = ("path", "intervals")

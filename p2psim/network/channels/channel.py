@@ -36,6 +36,23 @@ class Channel(Options):
 
     A transmission occupies [t, t + airtime) wherever its sender is heard; its latency comes after that. With collisions
     each receiver decides for itself whether it has heard it.
+
+    Choices
+    -------
+    collision: none
+        messages do not disturb one another
+    collision: aloha
+        who has something to send sends; what overlaps where it is heard is lost
+    collision: slotted
+        ALOHA whose transmissions begin at whole slots
+    collision: carrier-sense
+        who hears another waits a random time, then tries again
+    while_sending: wait
+        it waits its turn
+    while_sending: overlap
+        it goes out at once; one sender's do not collide
+    while_sending: skip
+        it is dropped
     """
 
     latency: Latency = Field(

@@ -76,6 +76,21 @@ class Gossip(Exchange):
     An agent that may make no more releases, and does not go on without its data, makes no more updates nor local
     steps; its wake is ``spent`` where it would lead to one. It still answers in ``pull`` and ``push-pull``, and still
     tells its model in ``push`` where waking makes no update.
+
+    Choices
+    -------
+    mode: push
+        the one that wakes sends its model
+    mode: pull
+        the one that wakes gets the other's model
+    mode: push-pull
+        each gets the other's model
+    mode: edge
+        a link wakes, and both its ends act; for gossip ADMM
+    partner: uniform
+        every neighbour alike
+    partner: weight
+        neighbours in proportion to the weights of their links
     """
 
     kind: Literal["gossip"] = "gossip"

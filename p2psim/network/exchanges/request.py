@@ -23,6 +23,17 @@ class Request(Exchange):
     meanwhile, those of the served owner included unless its clock stops, are refused or queued (first in, first out).
     The asking itself takes no time and is not lost. An owner that leaves before it has answered ends the exchange.
     While the learner is away who asks is turned away, and who waits goes on waiting.
+
+    Choices
+    -------
+    busy: refuse
+        who asks meanwhile is turned away
+    busy: queue
+        who asks meanwhile waits for its turn
+    served_clock: runs
+        ticks of the owner that is being served count like all others
+    served_clock: stops
+        the owner that is being served does not tick
     """
 
     kind: Literal["request"] = "request"

@@ -143,7 +143,23 @@ class ExplicitTopology(Topology):
 
 
 class FromFile(ExplicitTopology):
-    """A graph that a file holds, with its weights; every link once, or in both directions alike."""
+    """A graph that a file holds, with its weights; every link once, or in both directions alike.
+
+    Choices
+    -------
+    format: edge-list
+        a line for each link: two names and perhaps a weight
+    format: graphml
+        GraphML
+    format: gml
+        GML, the Graph Modelling Language
+    format: adjacency-csv
+        a matrix of weights; 0 is no link
+    nodes: numbers
+        nodes are named 0 … n − 1
+    nodes: order
+        agents are numbered as nodes first occur
+    """
 
     kind: Literal["file"] = "file"
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")

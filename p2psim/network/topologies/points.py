@@ -28,6 +28,17 @@ class NearestNeighbours(SizedTopology):
     """Each agent is linked with those whose profiles are nearest to its own; weights are one.
 
     Profiles come with the data. Among equally near ones (to 12 decimals) lower numbers win. Takes time in n².
+
+    Choices
+    -------
+    metric: cosine
+        by the angle between profiles
+    metric: euclidean
+        by the distance between profiles
+    symmetrise: or
+        linked if one chooses the other
+    symmetrise: and
+        linked if both choose each other
     """
 
     kind: Literal["knn"] = "knn"
@@ -134,6 +145,11 @@ class Similarity(SizedTopology):
 
     W_ij = exp((cos φ_ij − 1)/γ), φ_ij the angle between the targets of i and j (Bellet, Guerraoui, Taziki and
     Tommasi 2018, section 5.1). Takes memory in n², and with `keep_connected` time in n³.
+
+    Choices
+    -------
+    kernel: angular
+        by the angle between targets
     """
 
     kind: Literal["similarity"] = "similarity"
