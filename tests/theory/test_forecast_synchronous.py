@@ -1,6 +1,7 @@
 """Forecasts of synchronous rounds against every outcome, against noise followed one by one, and against plain runs."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from forecast_cases import some_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.theory.forecasts.rounds import answering
+from p2psim.theory.forecasts.rounds import answering, rounds
 from p2psim.theory.forecasts.split import average_variances
 from p2psim.theory.forecasts.statistics import Statistics
 from p2psim.theory.forecasts.synchronous import (
@@ -137,6 +138,42 @@ def test_moments_of_multipliers_are_sums_over_who_answers(owners, seed, spread, 
     np.testing.assert_allclose(made.mean, mean, rtol=1e-10)
     np.testing.assert_allclose(made.covariance + np.outer(mean, mean), second, rtol=1e-9, atol=1e-12 * scale)
     np.testing.assert_allclose(made.square, np.diag(second), rtol=1e-10)
+
+
+@given(
+    kinds=st.integers(1, 3),
+    seed=st.integers(0, 10**6),
+    reweight=st.sampled_from(["none", "known", "answered"]),
+)
+def test_owners_that_are_alike_count_as_one_kind(kinds, seed, reweight):
+    """Moments by kinds are those of all owners, one by one, added up."""
+    random = np.random.default_rng(seed)
+    members = random.integers(1, 5, kinds)
+    sizes, q = random.uniform(0.1, 1, kinds), random.uniform(0.05, 1, kinds)
+    shares = sizes / (members @ sizes)
+    of_each = np.repeat(np.arange(kinds), members)
+    every = answering(q[of_each], shares[of_each], reweight)
+    made = answering(q, shares, reweight, members)
+    sums = (of_each == np.arange(kinds)[:, None]).astype(float)
+    np.testing.assert_allclose(made.mean[of_each], every.mean, rtol=1e-12)
+    np.testing.assert_allclose(made.square[of_each], every.square, rtol=1e-12)
+    np.testing.assert_allclose(made.covariance, sums @ every.covariance @ sums.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("reweight", ["none", "known", "answered"])
+def test_ten_thousand_owners_that_are_alike_need_little_memory(reweight):
+    """A matrix of all pairs of owners would take 800 MB; the moments of one kind take next to nothing."""
+    N = 10_000
+    statistics = some_statistics(3, 2, seed=3).alike(N)
+    tracemalloc.start()
+    try:
+        star = rounds(statistics, np.full(N, 0.7), reweight)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
+    # The shares of those that answer add up to one, and the sum of all answers does not vary.
+    assert reweight != "answered" or np.abs(star.scatter).max(initial=0.0) < 1e-5 * np.abs(star.drift).max()
 
 
 def moderate(statistics):

@@ -212,7 +212,7 @@ class RoundsWalk:
     @property
     def noiseless(self) -> float:
         """E[ψ] at the end without noise."""
-        return float(self._of_unit_noise.noiseless[-1])
+        return self._of_unit_noise[0]
 
     def split(self, variances: np.ndarray) -> Split:
         """E[ψ] along the run."""
@@ -234,12 +234,14 @@ class RoundsWalk:
     def noise(self, variances: np.ndarray) -> np.ndarray:
         """What each owner's noise adds at the end, shape (N,)."""
         if (variances == variances[:1]).all():
-            return np.asarray(self._of_unit_noise.noise[-1] * variances[0])
+            return self._of_unit_noise[1] * variances[0]
         return self.split(variances).noise[-1]
 
     @cached_property
-    def _of_unit_noise(self) -> Split:
-        return self.split(np.ones((self.horizon - 1, len(self.present))))
+    def _of_unit_noise(self) -> tuple[float, np.ndarray]:
+        """E[ψ] at the end without noise, and what noise of variance 1 of each owner adds."""
+        parts = self.split(np.ones((self.horizon - 1, len(self.present))))
+        return float(parts.noiseless[-1]), parts.noise[-1].copy()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from p2psim.theory.forecasts.statistics import Owners, Statistics
+from p2psim.theory.forecasts.statistics import Owners, Statistics, alike_rows
 from p2psim.theory.star import Form, learner_weight
 
 
@@ -182,7 +182,7 @@ def linear_star(
     optimum = statistics.optimum
     shifts = (own - eye) @ optimum + 2 * moves[:, None] * statistics.moment
     decay = 1 - 2 * learner_weight(N, form) * step * statistics.l2
-    classes, first = _classes(own, shifts, gamma)
+    classes, first = alike_rows(np.column_stack([own.reshape(N, -1), shifts, gamma]))
     own, shifts = own[first], shifts[first]
     begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
     basis, modes = (np.eye(p), 1) if together else _modes(own, statistics.hessian)
@@ -211,14 +211,6 @@ def linear_star(
         start=vectors(begin),
         weight=matrices(statistics.hessian),
     )
-
-
-def _classes(own: np.ndarray, shifts: np.ndarray, gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Class of each owner, and the first owner of each class: equal to the last bit."""
-    rows = np.concatenate([own.reshape(len(own), -1), shifts, gamma[:, None]], axis=1)
-    known: dict[bytes, int] = {}
-    classes = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows])
-    return classes, np.unique(classes, return_index=True)[1]
 
 
 def _modes(own: np.ndarray, hessian: np.ndarray) -> tuple[np.ndarray, int]:

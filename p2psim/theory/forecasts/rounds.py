@@ -33,6 +33,7 @@ from typing import Literal
 import numpy as np
 
 from p2psim.theory.forecasts.linear_star import Quadratic
+from p2psim.theory.forecasts.statistics import alike_rows
 
 #: Variances of multipliers below this, relative to the largest, are of rounding.
 _ROUNDING = 1e-13
@@ -114,19 +115,21 @@ def rounds(
     """
     N, p = statistics.moment.shape
     chance = np.ones(N) if present is None else np.asarray(present, dtype=float)
-    moments = answering(chance, statistics.shares, reweight)
     optimum = statistics.optimum
     # ∇ of owner l's part is 2·share·(A_l z + A_l θ* − b_l).
     turn = 2 * statistics.shares[:, None, None] * statistics.gram
     away = turn @ optimum - 2 * statistics.shares[:, None] * statistics.moment
-    drift = 2 * statistics.l2 * np.eye(p) + np.tensordot(moments.mean, turn, 1)
-    push = 2 * statistics.l2 * optimum + moments.mean @ away
+    # Owners that are alike enter by the sum of their multipliers alone.
+    kinds, first = alike_rows(np.column_stack([turn.reshape(N, -1), away, chance, statistics.shares]))
+    moments = answering(chance[first], statistics.shares[first], reweight, np.bincount(kinds))
+    mean = moments.mean[kinds]
+    drift = 2 * statistics.l2 * np.eye(p) + np.tensordot(mean, turn, 1)
+    push = 2 * statistics.l2 * optimum + mean @ away
     begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
-    noise_factors = statistics.shares**2 * moments.square
+    noise_factors = statistics.shares**2 * moments.square[kinds]
     if (chance < 1).any():
         basis, modes = np.eye(p), 1
-        first, covariance = _together(np.column_stack([turn.reshape(N, -1), away]), moments.covariance)
-        mixed = _uncorrelated(covariance)
+        mixed = _uncorrelated(moments.covariance)
         wide = np.swapaxes(np.tensordot(mixed, turn[first], 1), 0, 1).reshape(1, p, -1)
         scatter, scatter_push = np.ascontiguousarray(wide), (mixed @ away[first])[:, None]
         maps = drift[None], statistics.hessian[None]
@@ -140,25 +143,10 @@ def rounds(
     return Rounds(basis, maps[0], push, begin, maps[1], scatter, scatter_push, noise_factors)
 
 
-def _together(alike: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One of each kind of owners who are alike, shape (G,), and the covariance of the kinds' sums, shape (G, G).
-
-    Owners whose rows are the same enter by the sum of their multipliers alone.
-    """
-    _, first, kinds = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-    kinds = kinds.reshape(-1)
-    if first.size == kinds.size:
-        return np.arange(kinds.size), covariance
-    order = np.argsort(kinds, kind="stable")
-    begins = np.searchsorted(kinds[order], np.arange(first.size))
-    by_kind = np.add.reduceat(covariance[order], begins, axis=0)
-    return first, np.add.reduceat(by_kind[:, order], begins, axis=1)
-
-
 def _uncorrelated(covariance: np.ndarray) -> np.ndarray:
     """Rows R with RᵀR the covariance, shape (G, N): combinations of owners, less those without variance."""
     if not (covariance - np.diag(np.diagonal(covariance))).any():
-        rows: np.ndarray = np.sqrt(covariance)
+        rows: np.ndarray = np.sqrt(np.maximum(covariance, 0.0))
     else:
         values, vectors = np.linalg.eigh(covariance)
         rows = np.sqrt(np.where(values > _ROUNDING * values[-1], values, 0.0))[:, None] * vectors.T
@@ -180,10 +168,12 @@ class AnswerMoments:
 
     Attributes
     ----------
-    mean : ndarray, shape (N,)
-    covariance : ndarray, shape (N, N)
-    square : ndarray, shape (N,)
-        Second moment, by which the variance of an answer's noise is multiplied.
+    mean : ndarray, shape (K,)
+        Of an owner of each kind.
+    covariance : ndarray, shape (K, K)
+        Of the sums over all owners of a kind.
+    square : ndarray, shape (K,)
+        Second moment of an owner of each kind, by which the variance of an answer's noise is multiplied.
     """
 
     mean: np.ndarray
@@ -191,17 +181,21 @@ class AnswerMoments:
     square: np.ndarray
 
 
-def answering(present: np.ndarray, shares: np.ndarray, reweight: Reweight) -> AnswerMoments:
+def answering(
+    present: np.ndarray, shares: np.ndarray, reweight: Reweight, members: np.ndarray | None = None
+) -> AnswerMoments:
     """Moments where owners answer independently of each other.
 
     Parameters
     ----------
-    present : ndarray, shape (N,)
-        Chance q_l in (0, 1] that owner l answers in a round.
-    shares : ndarray, shape (N,)
-        n_l/n > 0.
+    present : ndarray, shape (K,)
+        Chance q_l in (0, 1] that an owner of each kind answers in a round.
+    shares : ndarray, shape (K,)
+        n_l/n > 0 of such an owner.
     reweight : {"none", "known", "answered"}
         v_l is 1, q_l, or S = Σ Y_l·n_l/n of the round (no answers at all are a sum of 0).
+    members : ndarray of int, shape (K,), optional
+        Owners of each kind; one of each when left out.
 
     Raises
     ------
@@ -209,16 +203,17 @@ def answering(present: np.ndarray, shares: np.ndarray, reweight: Reweight) -> An
         If a probability is not in (0, 1].
     """
     q = np.asarray(present, dtype=float)
+    count = np.ones(q.size) if members is None else members
     if not ((q > 0) & (q <= 1)).all():
         raise ValueError(f"probabilities to answer must be above 0 and at most 1, got {q}")
     if reweight == "none" or (q == 1).all():
-        return AnswerMoments(q, np.diag(q * (1 - q)), q)
+        return AnswerMoments(q, np.diag(count * (q * (1 - q))), q)
     if reweight == "known":
-        return AnswerMoments(np.ones_like(q), np.diag((1 - q) / q), 1 / q)
-    return _by_answered(q, np.asarray(shares, dtype=float))
+        return AnswerMoments(np.ones_like(q), np.diag(count * ((1 - q) / q)), 1 / q)
+    return _by_answered(q, np.asarray(shares, dtype=float), count)
 
 
-def _by_answered(q: np.ndarray, shares: np.ndarray) -> AnswerMoments:
+def _by_answered(q: np.ndarray, shares: np.ndarray, count: np.ndarray) -> AnswerMoments:
     """E[Y_l/S] = ∫ E[Y_l·exp(−tS)] dt and E[Y_l·Y_m/S²] = ∫ t·E[Y_l·Y_m·exp(−tS)] dt over t > 0.
 
     Expectations are products over owners. With x = ln t the trapezoidal rule converges exponentially, since the
@@ -227,16 +222,19 @@ def _by_answered(q: np.ndarray, shares: np.ndarray) -> AnswerMoments:
     x = np.arange(-_NOTHING, np.log(_NOTHING / shares.min()), _WIDTH)
     t = np.exp(x)
     gone = np.exp(-np.outer(t, shares))
-    # 1 − q + q·exp(−t·share), and what of it is owner l's answering.
+    # 1 − q + q·exp(−t·share), and what of it is the answering of an owner.
     each = 1 - q + q * gone
     own = np.divide(q * gone, each, out=np.ones_like(each), where=each > 0)
-    together = np.exp(np.where(each > 0, np.log(np.maximum(each, np.finfo(float).tiny)), -np.inf).sum(axis=1))
+    logarithms = np.where(each > 0, np.log(np.maximum(each, np.finfo(float).tiny)), -np.inf)
+    together = np.exp((count * logarithms).sum(axis=1))
     mean = _WIDTH * (t * together) @ own
     weight = _WIDTH * t**2 * together
     square = weight @ own
-    pairs = (own * weight[:, None]).T @ own
-    np.fill_diagonal(pairs, square)
-    return AnswerMoments(mean, pairs - np.outer(mean, mean), square)
+    covariance = np.outer(count, count) * ((own * weight[:, None]).T @ own - np.outer(mean, mean))
+    # An owner answers together with itself, and with the others of its kind.
+    alone, others = square - mean**2, np.diagonal(covariance) / count**2
+    np.fill_diagonal(covariance, count * (alone + (count - 1) * others))
+    return AnswerMoments(mean, covariance, square)
 
 
 @dataclass(frozen=True)

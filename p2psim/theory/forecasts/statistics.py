@@ -54,6 +54,13 @@ class Owners:
         return replace(self, **rows)  # type: ignore[type-var]
 
 
+def alike_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Class of each row, rows that are equal to the last bit being one class; and the first row of each class."""
+    known: dict[bytes, int] = {}
+    classes = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows], np.int64)
+    return classes, np.unique(classes, return_index=True)[1]
+
+
 @dataclass(frozen=True)
 class Statistics(Owners):
     """Second moments of the owners' records, for squared loss ℓ = (θᵀx − y)² and g = l2·‖θ‖².

@@ -19,6 +19,7 @@ import numpy as np
 from p2psim.theory.forecasts.linear_star import Quadratic
 from p2psim.theory.forecasts.rounds import ModelMoments, Reweight, Rounds, rounds, walk
 from p2psim.theory.forecasts.split import Split
+from p2psim.theory.forecasts.statistics import alike_rows
 from p2psim.theory.star import Form
 
 
@@ -186,11 +187,8 @@ def _profiles(variances: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     largest = variances.max(axis=0, initial=0.0)
     shapes = np.divide(variances, largest, out=np.zeros(variances.shape), where=largest > 0)
     # Twelve digits: quotients of equal histories differ in the last one or two.
-    known: dict[bytes, int] = {}
-    of_owner = np.array(
-        [known.setdefault(row.tobytes(), len(known)) for row in np.round(shapes, 12).T.copy()]
-    )
-    return shapes[:, np.unique(of_owner, return_index=True)[1]], of_owner, largest
+    of_owner, first = alike_rows(np.round(shapes, 12).T)
+    return shapes[:, first], of_owner, largest
 
 
 def _model(
