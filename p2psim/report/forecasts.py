@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.report import notes
+from p2psim.report import notes, style
+from p2psim.report.curves import distinct, short_names
 from p2psim.report.source import FITNESS, as_text, named
+from p2psim.scenario.cells import labels_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from p2psim.analysis.forecasts.study import CellForecast
@@ -46,12 +47,9 @@ class DrawnForecast:
     of: Any
 
 
-def cell_labels(found: Sequence[CellForecast]) -> list[str]:
+def cell_labels(forecasts: Sequence[CellForecast]) -> list[str]:
     """What tells each cell from the others, as legends of runs say it; of one cell, nothing."""
-    from p2psim.report.curves import distinct, short_names
-    from p2psim.scenario.cells import labels_of
-
-    cells = [one.cell for one in found]
+    cells = [forecast.cell for forecast in forecasts]
     known = labels_of(cells)
     keys = [key for key in cells[0].swept if len({repr(cell.swept[key]) for cell in cells}) > 1]
     columns = [
@@ -70,24 +68,24 @@ def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
     from p2psim.privacy.releases import Violations
 
     scenario, cell = forecast.cell.scenario, forecast.forecast.setting.cell
-    told = [f"Approximate: {reason}." for reason in forecast.forecast.approximate] or [
+    lines = [f"Approximate: {reason}." for reason in forecast.forecast.approximate] or [
         "Exact: no approximation was made."
     ]
     caveats = cell.caveats(Violations.none(len(cell.setup.plan.budget)))
     if not (cell.setup.plan.mechanism.is_private and np.isfinite(cell.setup.plan.budget).all()):
-        told.append(f"{notes.FLAGS['not_private']}.")
+        lines.append(f"{notes.FLAGS['not_private']}.")
     if scenario.privacy.scale_records != 1:
-        told.append(f"{notes.FLAGS['scaled_records'].format(scale=f'{scenario.privacy.scale_records:g}')}.")
+        lines.append(f"{notes.FLAGS['scaled_records'].format(scale=f'{scenario.privacy.scale_records:g}')}.")
     for flag in ("public_graph_assumed", "data_dependent_step"):
         if getattr(caveats, flag):
-            told.append(f"{notes.FLAGS[flag]}.")
+            lines.append(f"{notes.FLAGS[flag]}.")
     if getattr(scenario.learning.algorithm, "form", None) == "printed":
-        told.append("Form printed: the update as the paper prints it.")
-    told += [f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text]
-    return tuple(told)
+        lines.append("Form printed: the update as the paper prints it.")
+    lines += [f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text]
+    return tuple(lines)
 
 
-def draw_forecasts(found: Sequence[CellForecast], folder: str) -> list[Path]:
+def draw_forecasts(forecasts: Sequence[CellForecast], folder: str) -> list[Path]:
     """Draw all figures into a folder; returns the files.
 
     Raises
@@ -95,13 +93,13 @@ def draw_forecasts(found: Sequence[CellForecast], folder: str) -> list[Path]:
     InputError
         If nothing can be written there.
     """
-    groups = [[one for one in found if (one.metric == FITNESS) == of_learner] for of_learner in (True, False)]
+    groups = [[cell for cell in forecasts if (cell.metric == FITNESS) == star] for star in (True, False)]
     return draw_cells(
         [
-            DrawnForecast(label, cell_notes(one), one)
-            for some in groups
-            if some
-            for one, label in zip(some, cell_labels(some), strict=True)
+            DrawnForecast(label, cell_notes(cell), cell)
+            for group in groups
+            if group
+            for cell, label in zip(group, cell_labels(group), strict=True)
         ],
         folder,
     )
@@ -109,8 +107,6 @@ def draw_forecasts(found: Sequence[CellForecast], folder: str) -> list[Path]:
 
 def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
     """Draw the figures of learners, then those of graphs."""
-    from p2psim.report import style
-
     figures: dict[str, Figure] = {}
     stars = [cell for cell in cells if cell.of.metric == FITNESS]
     graphs = [cell for cell in cells if cell.of.metric != FITNESS]
@@ -133,68 +129,53 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
         return style.save_all(figures, folder)
 
 
-def _canvas() -> tuple[Any, Figure, Axes]:
-    """The module of styles, which imports matplotlib, a new figure, and its axes."""
-    from p2psim.report import style
-
-    figure = style.new_figure()
-    return style, figure, figure.subplots()
+#: Labels of the axis of ψ, expected or measured.
+_EXPECTED, _PSI = "expected ψ (dimensionless)", "ψ (dimensionless)"
 
 
-def _finished(figure: Figure, axes: Axes, title: str, remarks: Sequence[str]) -> Figure:
-    """The figure with title, legend and footnote."""
-    from p2psim.report import style
-
-    style.add_title(axes, title)
-    style.add_legend(figure, axes)
-    style.add_footnote(figure, remarks)
-    return figure
+def _where_finite(values: Sequence[float]) -> np.ndarray:
+    """Values of a line, which is broken where they are infinite."""
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _run(cells: Sequence[DrawnForecast]) -> Figure:
     """What is expected along the run, what is left of it without noise, local models, and pilot replicas."""
-    style, figure, axes = _canvas()
+    figure, axes = style.new_axes()
     metric, first, shown = cells[0].of.metric, cells[0].of.curve, cells[: style.COLOURS]
     of_learner = metric == FITNESS
     for number, cell in enumerate(shown):
-        look, curve = style.line_style(number), cell.of.curve
-        colour = look["color"]
-        axes.plot(
-            curve.points,
-            curve.expected,
-            color=colour,
-            linestyle=look["linestyle"],
-            label=cell.label or ("E[ψ]" if of_learner else "forecast"),
-        )
+        line, curve = style.plain_line(number), cell.of.curve
+        colour, label = line["color"], cell.label or ("E[ψ]" if of_learner else "forecast")
+        axes.plot(curve.points, curve.expected, label=label, **line)
         if curve.noiseless is not None:
             axes.plot(curve.points, curve.noiseless, color=colour, linewidth=0.8, alpha=0.6)
         if cell.of.calibration is not None:
             at, mean, error = cell.of.calibration.points
-            axes.errorbar(
-                at, mean, 2 * error, color=colour, linestyle="", marker=look["marker"], markersize=3
-            )
+            marker = style.line_style(number)["marker"]
+            axes.errorbar(at, mean, 2 * error, color=colour, linestyle="", marker=marker, markersize=3)
     local = {cell.of.curve.alone for cell in shown if cell.of.curve.alone is not None}
     for number, alone in enumerate(sorted(local)[:3]):
-        axes.axhline(
-            alone, color="black", linestyle=":", label=None if number else "local models, without noise"
-        )
+        of_first = None if number else "local models, without noise"
+        axes.axhline(alone, color="black", linestyle=":", label=of_first)
+    axes.set_yscale("log")
     along = {"step": style.AXIS_LABELS["step"], "commits": "updates of all agents"}
-    axes.set(
-        xlabel=along.get(first.axis, "time (mean clock periods)"),
-        ylabel="expected ψ (dimensionless)" if of_learner else style.metric_label(metric),
-        yscale="log",
-    )
     remark = f"Thick: {'E[ψ]' if of_learner else 'what is expected'}"
     remark += "; thin: without noise." if first.noiseless is not None else "."
     if any(cell.of.calibration is not None for cell in shown):
         remark += " Points: pilots, ± 2 standard errors."
     title = f"Expected {metric.replace('_', ' ')} along the run"
-    return _finished(figure, axes, title, [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)])
+    x, y = (
+        along.get(first.axis, "time (mean clock periods)"),
+        _EXPECTED if of_learner else style.metric_label(metric),
+    )
+    remarks = [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)]
+    style.finish(figure, axes, x, y, title, remarks)
+    return figure
 
 
 def _owners(cell: DrawnForecast) -> Figure:
     """Share of the noise that is each owner's, in their order; of many, those with the largest shares."""
-    style, figure, axes = _canvas()
+    figure, axes = style.new_axes()
     names = [party.label for party in cell.of.parties]
     order = np.sort(np.argsort(-cell.of.noise, kind="stable")[:_BARS])
     share = 100 * cell.of.noise / cell.of.noise.sum()
@@ -202,38 +183,38 @@ def _owners(cell: DrawnForecast) -> Figure:
     axes.set_xticks(np.arange(order.size), [names[i] for i in order])
     if order.size > _UPRIGHT or max(len(name) for name in names) > _SHORT_NAME:
         axes.tick_params(axis="x", labelsize="x-small", rotation=90)
-    axes.set(xlabel="owner", ylabel="share of the noise (%)")
     axes.grid(False, axis="x")
-    style.add_title(axes, f"Whose noise it is{notes.of(cell.label)}")
+    title = f"Whose noise it is{notes.of(cell.label)}"
     remark = "What each owner's noise adds to E[ψ] at the end, as a share of what all add."
     more = f"The {order.size} largest of {len(cell.of.parties)} shares, in the order of the owners."
-    style.add_footnote(figure, [remark, *([more] if len(cell.of.parties) > order.size else []), *cell.notes])
+    remarks = [remark, *([more] if len(cell.of.parties) > order.size else []), *cell.notes]
+    style.finish(figure, axes, "owner", "share of the noise (%)", title, remarks)
     return figure
 
 
 def _partners(cell: DrawnForecast) -> Figure:
     """Expected ψ against the number of average owners at several ε, and what one reaches alone."""
-    style, figure, axes = _canvas()
+    figure, axes = style.new_axes()
     most = max(100, 4 * len(cell.of.parties))
     numbers = np.unique(np.geomspace(2, most, 14).round().astype(int))
     for number, factor in enumerate(FACTORS):
         epsilon = factor * cell.of.alike.epsilon
-        psi = np.array([cell.of.alike.psi(int(N), epsilon) for N in numbers])
-        shown = np.where(np.isfinite(psi), psi, np.nan)
-        axes.plot(numbers, shown, label=budget(epsilon), markersize=4, **style.line_style(number))
+        psi = _where_finite([cell.of.alike.psi(int(N), epsilon) for N in numbers])
+        axes.plot(numbers, psi, label=budget(epsilon), markersize=4, **style.line_style(number))
     axes.axhline(cell.of.alike.alone, color="black", linestyle=":", label="alone, without noise")
-    axes.set(xlabel="owners N, all alike", ylabel="expected ψ (dimensionless)", yscale="log")
+    axes.set_yscale("log")
     style.log_ticks(axes)
     remark = "E[ψ] at the end of N owners like the average one; dotted: mean ψ of the optimum of one's own records."
-    title, remarks = f"Does it pay to join?{notes.of(cell.label)}", [remark, *cell.notes]
-    return _finished(figure, axes, title, remarks)
+    title = f"Does it pay to join?{notes.of(cell.label)}"
+    style.finish(figure, axes, "owners N, all alike", _EXPECTED, title, [remark, *cell.notes])
+    return figure
 
 
 def _surface(cell: DrawnForecast) -> Figure:
     """Expected ψ over the number of average owners and ε, and where it is what one reaches alone."""
     from matplotlib.colors import LogNorm
 
-    style, figure, axes = _canvas()
+    figure, axes = style.new_axes()
     numbers = np.unique(np.geomspace(2, max(100, 4 * len(cell.of.parties)), 16).round().astype(int))
     epsilons = cell.of.alike.epsilon * np.geomspace(0.1, 10, 17)
     psi = np.array([[cell.of.alike.psi(int(N), float(epsilon)) for N in numbers] for epsilon in epsilons])
@@ -244,94 +225,76 @@ def _surface(cell: DrawnForecast) -> Figure:
         return figure
     norm = LogNorm(float(shown.min()), max(float(shown.max()), float(shown.min()) * 10))
     mesh = axes.pcolormesh(numbers, epsilons, shown, norm=norm, cmap="viridis_r", shading="nearest")
-    figure.colorbar(mesh, label="expected ψ (dimensionless)")
+    figure.colorbar(mesh, label=_EXPECTED)
     if shown.min() < cell.of.alike.alone < shown.max():
         axes.contour(numbers, epsilons, shown, levels=[cell.of.alike.alone], colors="black")
-        where = "above the black line it pays"
+        where = "Above the black line it pays"
     else:
-        where = "it pays everywhere here" if shown.max() <= cell.of.alike.alone else "it pays nowhere here"
-    axes.set(yscale="log", xlabel="owners N, all alike", ylabel="privacy budget ε per owner")
+        where = f"It pays {'everywhere' if shown.max() <= cell.of.alike.alone else 'nowhere'} here"
+    axes.set_yscale("log")
     style.log_ticks(axes)
-    style.add_title(axes, f"Does it pay to join? {where[0].upper()}{where[1:]}{notes.of(cell.label)}")
+    title = f"Does it pay to join? {where}{notes.of(cell.label)}"
     remark = "E[ψ] at the end of N owners like the average one; it pays where that is less than the mean ψ of one alone"
-    style.add_footnote(figure, [f"{remark}, without noise.", *cell.notes])
+    remarks = [f"{remark}, without noise.", *cell.notes]
+    style.finish(figure, axes, "owners N, all alike", style.AXIS_LABELS["epsilon"], title, remarks)
     return figure
 
 
 def _alone(cell: DrawnForecast) -> Figure:
     """What each owner reaches alone against its size; horizontal lines are what all reach together at several ε."""
-    style, figure, axes = _canvas()
-    axes.plot(
-        cell.of.forecast.setting.model.records,
-        cell.of.forecast.alone,
-        "o",
-        color="black",
-        markersize=4,
-        label="each owner alone, without noise",
-    )
+    figure, axes = style.new_axes()
+    records, label = cell.of.forecast.setting.model.records, "each owner alone, without noise"
+    style.mark(axes, records, cell.of.forecast.alone, "o", 4, "black", label=label)
     for number, factor in enumerate(FACTORS):
         psi = cell.of.psi_at(factor)
         if np.isfinite(psi):
-            look = style.line_style(number)
             label = f"together, {budget(factor * cell.of.alike.epsilon)}"
-            axes.axhline(psi, color=look["color"], linestyle=look["linestyle"], label=label)
-    axes.set(xlabel="records of the owner (number)", ylabel="ψ (dimensionless)", yscale="log")
+            axes.axhline(psi, label=label, **style.plain_line(number))
+    axes.set_yscale("log")
     style.log_ticks(axes)
     remark = "Point: ψ of the optimum of an owner's own records, without noise. Line: E[ψ] of all owners at the end"
     title = f"Who gains: owners above a line{notes.of(cell.label)}"
-    return _finished(figure, axes, title, [f"{remark}; all budgets are multiplied alike.", *cell.notes])
+    remarks = [f"{remark}; all budgets are multiplied alike.", *cell.notes]
+    style.finish(figure, axes, "records of the owner (number)", _PSI, title, remarks)
+    return figure
 
 
 def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
     """Expected ψ of several sets of partners against ε, and what the first owner reaches alone in each."""
-    style, figure, axes = _canvas()
+    figure, axes = style.new_axes()
     factors = np.geomspace(0.01, 100, 33)
     noisy = [cell for cell in cells if cell.of.noise.any()][: style.COLOURS]
     for number, cell in enumerate(noisy):
-        psi = np.array([cell.of.psi_at(float(factor)) for factor in factors])
-        look = style.line_style(number)
-        axes.plot(
-            factors * cell.of.alike.epsilon,
-            np.where(np.isfinite(psi), psi, np.nan),
-            color=look["color"],
-            linestyle=look["linestyle"],
-            label=cell.label or "together",
-        )
-        axes.axhline(cell.of.forecast.alone[0], color=look["color"], linestyle=":", linewidth=1)
-    axes.set(
-        xlabel="privacy budget ε (all owners' multiplied alike)",
-        ylabel="expected ψ (dimensionless)",
-        yscale="log",
-    )
+        psi = _where_finite([cell.of.psi_at(float(factor)) for factor in factors])
+        line, label = style.plain_line(number), cell.label or "together"
+        axes.plot(factors * cell.of.alike.epsilon, psi, label=label, **line)
+        axes.axhline(cell.of.forecast.alone[0], color=line["color"], linestyle=":", linewidth=1)
+    axes.set_yscale("log")
     style.log_ticks(axes)
     remark = "Line: E[ψ] of all owners at the end. Dotted, in its colour: ψ of the optimum of the first owner's records"
     more = sum(bool(cell.of.noise.any()) for cell in cells) - len(noisy)
-    title = "From which budget on it pays"
-    return _finished(
-        figure, axes, title, [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)]
-    )
+    remarks = [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)]
+    x = "privacy budget ε (all owners' multiplied alike)"
+    style.finish(figure, axes, x, _EXPECTED, "From which budget on it pays", remarks)
+    return figure
 
 
 def _agents(cell: DrawnForecast) -> Figure:
     """Each agent's expected squared distance to its optimum together, against that alone; larger for more records."""
-    made, records = cell.of.forecast, cell.of.forecast.setting.cell.problem.records
-    style, figure, axes = _canvas()
-    shown = np.isfinite(made.apart_alone)
-    alone, together = made.apart_alone[shown], made.apart[shown]
+    forecast, records = cell.of.forecast, cell.of.forecast.setting.cell.problem.records
+    figure, axes = style.new_axes()
+    shown = np.isfinite(forecast.apart_alone)
+    alone, together = forecast.apart_alone[shown], forecast.apart[shown]
     sizes = 60 * records[shown] / records.max() + 5
     axes.scatter(alone, together, s=sizes, color=style.line_style(0)["color"], alpha=0.7, label="an agent")
     ends = [min(alone.min(), together.min()), max(alone.max(), together.max())]
     axes.plot(ends, ends, color="black", linestyle=":", label="no difference")
-    axes.set(
-        xlabel="‖θ − θ*‖² of its own minimiser, without noise",
-        ylabel="expected ‖θ − θ*‖² together, at the end",
-        xscale="log",
-        yscale="log",
-    )
+    axes.set(xscale="log", yscale="log")
     title = f"Who comes closer to its optimum by joining: below the line{notes.of(cell.label)}"
-    return _finished(
-        figure, axes, title, ["The area of a circle grows with the agent's records.", *cell.notes]
-    )
+    remarks = ["The area of a circle grows with the agent's records.", *cell.notes]
+    x, y = "‖θ − θ*‖² of its own minimiser, without noise", "expected ‖θ − θ*‖² together, at the end"
+    style.finish(figure, axes, x, y, title, remarks)
+    return figure
 
 
 def budget(epsilon: float) -> str:
@@ -346,11 +309,11 @@ def left_out(cells: int) -> list[str]:
 
 def common_notes(cells: Sequence[DrawnForecast]) -> list[str]:
     """Notes of several cells, each once; of one that not all have, which they are."""
-    told: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for cell in cells:
         for note in cell.notes:
-            told.setdefault(note, []).append(cell.label)
+            labels.setdefault(note, []).append(cell.label)
     return [
         note if len(which) == len(cells) else f"{note} (In {len(which)} of {len(cells)} cells.)"
-        for note, which in told.items()
+        for note, which in labels.items()
     ]
