@@ -115,60 +115,47 @@ def run_batch(
     prepare : bool
         Prepare the data first, where the workspace is not the parent's.
     """
-    # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
     from threadpoolctl import threadpool_limits
+
+    from p2psim.simulation.simulate import simulate
 
     try:
         load_parts(*options.parts)
     except InputError as error:
         return BatchResult(None, stopped=SimulationError(f"on a worker, {error}"))
-    with _ONE_AT_A_TIME, threadpool_limits(limits=1):
-        return _run_batch(cells, items, workspace, options, prepare)
-
-
-def _run_batch(
-    cells: "Sequence[Cell] | Mapping[int, Cell]",
-    items: Sequence[Item],
-    workspace: "Workspace",
-    options: BatchOptions,
-    prepare: bool,
-) -> BatchResult:
-    from p2psim.simulation.simulate import simulate
-
     finished: list[Finished] = []
     failed: dict[RunKey, str] = {}
     data: dict[str, bytes] = {}
     stopped: BaseException | None = None
-    start, meter = time.perf_counter(), Meter()
-    for position, replica in items:
-        cell = cells[position]
-        began = time.perf_counter()
-        try:
-            if prepare:
-                workspace.prepare(cell.scenario)
-            outcome = simulate(cell.scenario, replica, workspace, options.check_events)
-            if (
-                options.keep_data
-                and outcome.problem_id not in options.shared
-                and outcome.problem_id not in data
-            ):
-                arrays = workspace.arrays(outcome.problem_id)
-                data[outcome.problem_id] = archive_bytes(sorted(arrays.items()))
-        except KeyboardInterrupt as error:
-            stopped = error
-            break
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in _MACHINE:
-                stopped = error
-                break
-            text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
-            failed[cell.content, replica] = text
-        else:
-            outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
-            finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
-    part = encode(finished, data) if finished else None
-    done, seconds = len(finished) + len(failed), time.perf_counter() - start
-    return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
+    # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
+    with _ONE_AT_A_TIME, threadpool_limits(limits=1):
+        meter = Meter()
+        for position, replica in items:
+            cell = cells[position]
+            began = time.perf_counter()
+            try:
+                if prepare:
+                    workspace.prepare(cell.scenario)
+                outcome = simulate(cell.scenario, replica, workspace, options.check_events)
+                if (
+                    options.keep_data
+                    and outcome.problem_id not in options.shared
+                    and outcome.problem_id not in data
+                ):
+                    arrays = workspace.arrays(outcome.problem_id)
+                    data[outcome.problem_id] = archive_bytes(sorted(arrays.items()))
+            except (KeyboardInterrupt, Exception) as error:
+                if isinstance(error, KeyboardInterrupt) or getattr(error, "errno", None) in _MACHINE:
+                    stopped = error
+                    break
+                text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
+                failed[cell.content, replica] = text
+            else:
+                outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
+                finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
+        part = encode(finished, data) if finished else None
+        done, used = len(finished) + len(failed), meter.read()
+        return BatchResult(part, failed, done, used.elapsed_time, str(os.getpid()), stopped, used)
 
 
 class Schedule:

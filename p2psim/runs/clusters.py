@@ -5,17 +5,16 @@ that a worker may come, go or be replaced at any time, and a batch be done by an
 the parent, when the first of its results has come.
 """
 
-import atexit
 import importlib
 import platform
 import shutil
 import tempfile
 import threading
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,26 +34,19 @@ PATIENCE = 10.0
 
 #: Studies whose data a worker keeps.
 _KEPT = 4
-# Of a Dask worker, which may live for many studies: workspace of each of the last ones.
-_OWN_WORKSPACES: "OrderedDict[str, Workspace]" = OrderedDict()
+# A Dask worker may live for many studies, and run several threads.
 _LOCK = threading.Lock()
 
 
+@lru_cache(_KEPT)
 def _workspace(study: str) -> "Workspace":
     """The worker's own, in a directory that goes with it, or when the worker has done other studies since."""
     from p2psim.simulation.workspace import Workspace
 
-    with _LOCK:
-        if study not in _OWN_WORKSPACES:
-            directory = tempfile.mkdtemp(prefix="p2psim-")
-            atexit.register(shutil.rmtree, directory, ignore_errors=True)
-            _OWN_WORKSPACES[study] = Workspace(Path(directory))
-        _OWN_WORKSPACES.move_to_end(study)
-        while len(_OWN_WORKSPACES) > _KEPT:
-            last = _OWN_WORKSPACES.popitem(last=False)[1].directory
-            assert last is not None
-            shutil.rmtree(last, ignore_errors=True)
-        return _OWN_WORKSPACES[study]
+    directory = tempfile.mkdtemp(prefix="p2psim-")
+    workspace = Workspace(Path(directory))
+    weakref.finalize(workspace, shutil.rmtree, directory, ignore_errors=True)
+    return workspace
 
 
 @cache
@@ -87,7 +79,9 @@ def _work_remotely(
     if other := differing(kernels):
         message = "part of the results was made by workers with other arithmetic, and differs by rounding"
         options = replace(options, warnings=(f"{message}: {other}",))
-    result = run_batch(cells, items, _workspace(study), options, prepare=True)
+    with _LOCK:
+        workspace = _workspace(study)
+    result = run_batch(cells, items, workspace, options, prepare=True)
     return replace(result, worker=f"{platform.node()}:{result.worker}")
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, first_line
-from p2psim.core.options import AS_LIST, AS_TUPLE, Fraction, Options
+from p2psim.core.options import AS_LIST, AS_TUPLE
 from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
 from p2psim.scenario.faults import given, path_of
+from p2psim.scenario.figure import FigureOptions
 from p2psim.simulation.workspace import RunArrays
 
 if TYPE_CHECKING:
@@ -357,22 +358,15 @@ class Result:
         return files
 
 
-class PlotOptions(Options):
+class PlotOptions(FigureOptions):
     """Arguments of ``p2psim.report.draw``, as far as their types go."""
 
-    kind: Annotated[tuple[str, ...], Field(min_length=1), AS_TUPLE, AS_LIST] | None = None
-    metric: str | None = None
+    kind: Annotated[tuple[str, ...], Field(min_length=1), AS_TUPLE, AS_LIST] | None = None  # type: ignore[assignment]
     folder: Annotated[
         Any, AfterValidator(lambda value: value if value is None else path_of("folder", value))
     ] = None
-    against: str | None = None
-    target: float | None = None
-    reference: dict[str, Any] | None = None
-    facet: str | None = None
+    reference: dict[str, Any] | None = None  # type: ignore[assignment]
     agent: int | None = None
-    quantile: Annotated[tuple[Fraction, Fraction], AS_TUPLE] = (0.25, 0.75)
-    log: bool | None = None
-    title: str | None = None
 
 
 def plain_scenario(file: Path) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import BeforeValidator
+
 from p2psim.core import registry
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
 from p2psim.core.options import AS_TUPLE, INT32, Few, Options
@@ -41,12 +43,16 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 
 
+def _way_of_progress(value: object) -> object:
+    return ("bar" if value else "none") if isinstance(value, bool) else value
+
+
 class RunOptions(Options):
     """How a study is run, as far as it changes no result; see `run`."""
 
     jobs: Few | None = 1
     overwrite: bool = False
-    progress: Literal[WAYS] = "bar"  # type: ignore[valid-type]
+    progress: Annotated[Literal[WAYS], BeforeValidator(_way_of_progress)] = "bar"  # type: ignore[valid-type]
     executor: Literal[EXECUTORS] = "local"  # type: ignore[valid-type]
     scheduler: str | None = None
     check_events: bool = False
@@ -123,24 +129,14 @@ def run(
     KeyboardInterrupt
         When interrupted; what was finished is kept.
     """
+    values = locals().copy()
     from p2psim.runs.result import Result
     from p2psim.scenario.cells import cells
     from p2psim.scenario.model import Scenario
 
     if not isinstance(scenario, Scenario):
         raise InputError(f"run takes a Scenario, got {show(scenario)}; Scenario.load reads one from a file")
-    options = given(
-        RunOptions,
-        jobs=jobs,
-        overwrite=overwrite,
-        progress={True: "bar", False: "none"}[progress] if isinstance(progress, bool) else progress,
-        executor=executor,
-        scheduler=scheduler,
-        check_events=check_events,
-        only=only,
-        confirm_cells=confirm_cells,
-        arguments=arguments,
-    )
+    options = given(RunOptions, **{name: values[name] for name in RunOptions.model_fields})
     if tell is not None and not callable(tell):
         raise InputError(f"tell: must be a function, got {show(tell)}")
     if options.scheduler is not None and options.executor != "dask":

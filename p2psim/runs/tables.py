@@ -5,7 +5,6 @@ alone: groups have a fixed number of rows, text has one sorted dictionary for th
 batches, workers or attempts.
 """
 
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from p2psim.core.events import FORMAT_VERSION
 from p2psim.runs.parts import RunKey, StoredPart
 from p2psim.simulation.outcome import KEY
+from p2psim.simulation.workspace import RunArrays
 
 #: Rows of a row group; smaller groups are read many times slower.
 ROW_GROUP = 131_072
@@ -87,16 +87,11 @@ class StoredTables:
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""
-        array: np.ndarray | None = self._arrays(name).get(f"{self._numbers[key[0]]}/{key[1]}")
-        return array
+        return self._arrays(name).get((self._numbers[key[0]], key[1]))
 
-    def _open_arrays(self, name: str) -> Any:
+    def _open_arrays(self, name: str) -> RunArrays:
         path = self.folder / f"{name}.npz"
-        if not path.exists():
-            return {}
-        archive = np.load(path, allow_pickle=False)
-        weakref.finalize(self, archive.close)
-        return archive
+        return RunArrays(path if path.exists() else None)
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,12 @@ def member_names(path: Path) -> list[str]:
 
 def read_member(path: Path, name: str) -> np.ndarray:
     """Read one array."""
-    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+    with zipfile.ZipFile(path) as archive:
+        return _read_array(archive, f"{name}.npy")
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(name) as member:
         array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
         return array
 
@@ -235,18 +240,24 @@ class RunArrays(Mapping[tuple[int, int], Any]):
 
     def __init__(self, path: Path | None):
         self._path = path
-        self._names = member_names(path) if path is not None else []
+        self._archive = None if path is None else zipfile.ZipFile(path)
+        names = [] if self._archive is None else self._archive.namelist()
+        runs = (name.removesuffix(".npy").split("/") for name in names)
+        self._names = {
+            (int(cell), int(replica)): name for (cell, replica), name in zip(runs, names, strict=True)
+        }
 
     def __getitem__(self, run: tuple[int, int]) -> np.ndarray:
-        name = f"{run[0]}/{run[1]}"
-        if self._path is None or name not in self._names:
-            raise KeyError(run)
-        return read_member(self._path, name)
+        name = self._names[run]
+        assert self._archive is not None
+        return _read_array(self._archive, name)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        for name in self._names:
-            cell, replica = name.split("/")
-            yield int(cell), int(replica)
+        return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def __reduce__(self) -> tuple[type[RunArrays], tuple[Path | None]]:
+        """Open the archive anew in the other process."""
+        return RunArrays, (self._path,)

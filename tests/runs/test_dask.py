@@ -213,9 +213,7 @@ def test_simulations_of_a_worker_with_other_arithmetic_bear_a_warning() -> None:
 
 
 def test_a_worker_keeps_the_data_of_few_studies() -> None:
-    made = [clusters._workspace(f"study {i}") for i in range(6)]
-    for workspace in made:
-        workspace.directory.mkdir(exist_ok=True)
+    directories = [clusters._workspace(f"study {i}").directory for i in range(6)]
     clusters._workspace("study 6")
-    assert [workspace.directory.exists() for workspace in made[-4:]] == [False, True, True, True]
-    assert clusters._workspace("study 5") is made[5]
+    assert [directory.exists() for directory in directories[-4:]] == [False, True, True, True]
+    assert clusters._workspace("study 5").directory == directories[5]

@@ -13,7 +13,7 @@ import small_study as small
 import p2psim
 from p2psim.core.errors import InputError, SimulationError
 from p2psim.core.events import EVENT, FORMAT_VERSION
-from p2psim.runs import batches, compaction, manifest, runner, store
+from p2psim.runs import batches, compaction, manifest, pool, runner, store
 from p2psim.scenario.yaml import from_ranges, to_ranges
 from p2psim.simulation.workspace import write_archive
 
@@ -157,13 +157,13 @@ def test_running_again_does_nothing(reference: p2psim.Result, monkeypatch: pytes
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record which (cell, replica) are simulated."""
     done: list[tuple[int, int]] = []
-    original = batches._run_batch
+    original = pool.run_batch
 
     def counting(cells, items, *rest):  # type: ignore[no-untyped-def]
         done.extend(items)
         return original(cells, items, *rest)
 
-    monkeypatch.setattr(batches, "_run_batch", counting)
+    monkeypatch.setattr(pool, "run_batch", counting)
     return done
 
 
