@@ -29,25 +29,31 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def aside(path: Path) -> Iterator[Path]:
-    """Give a name to write under; on success it is renamed to `path`, on failure it is removed."""
+    """Give a name to write a file or directory under; on success it becomes `path`, on failure it is removed."""
     temporary = path.with_name(f".{path.name}.aside")
     # Left by a process that was killed; or a link, which would lead the writing to another file.
-    temporary.unlink(missing_ok=True)
+    _remove(temporary)
     try:
         yield temporary
         sync(temporary)
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
     with contextlib.suppress(OSError):
         sync(path.parent)
 
 
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
-    with aside(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -66,21 +72,11 @@ def write_directory(path: Path, files: Mapping[str, Any]) -> None:
     files : mapping
         From file name to its content: bytes or a buffer.
     """
-    temporary = path.with_name(f".{path.name}.aside")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    try:
+    with aside(path) as temporary:
+        temporary.mkdir()
         for name, content in files.items():
-            with open(temporary / name, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        os.rename(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    with contextlib.suppress(OSError):
-        sync(path.parent)
+            (temporary / name).write_bytes(content)
+            sync(temporary / name)
 
 
 def sha256_of(path: Path) -> str:

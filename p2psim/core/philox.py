@@ -51,15 +51,7 @@ def unit(word):  # type: ignore[no-untyped-def]
 @njit()
 def uniform(key, agent, place):  # type: ignore[no-untyped-def]
     """Uniform draw on [0, 1) at a place of an agent's stream."""
-    words = philox_block(key, agent, place >> 2)
-    lane = place & 3
-    if lane == 0:
-        return unit(words[0])
-    if lane == 1:
-        return unit(words[1])
-    if lane == 2:
-        return unit(words[2])
-    return unit(words[3])
+    return unit(philox_block(key, agent, place >> 2)[place & 3])
 
 
 @njit()

@@ -129,7 +129,7 @@ def run_batch(
     stopped: BaseException | None = None
     # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
     with _ONE_AT_A_TIME, threadpool_limits(limits=1):
-        meter = Meter()
+        start, meter = time.perf_counter(), Meter()
         for position, replica in items:
             cell = cells[position]
             began = time.perf_counter()
@@ -154,8 +154,8 @@ def run_batch(
                 outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
                 finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
         part = encode(finished, data) if finished else None
-        done, used = len(finished) + len(failed), meter.read()
-        return BatchResult(part, failed, done, used.elapsed_time, str(os.getpid()), stopped, used)
+        done, seconds = len(finished) + len(failed), time.perf_counter() - start
+        return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
 
 
 class Schedule:

@@ -274,11 +274,9 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         cells=tuple(
             CellEntry(
                 cell["content"],
-                _numbers(cell["swept"]),
-                tuple(cell.get("notes", ())),
-                _numbers(cell.get("facts", {})),
-                _numbers(cell.get("stopped", {})),
-                cell.get("scenario", ""),
+                notes=tuple(cell.get("notes", ())),
+                scenario=cell.get("scenario", ""),
+                **{name: _numbers(cell.get(name, {})) for name in ("swept", "facts", "stopped")},
             )
             for cell in tree["cells"]
         ),

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.core.errors import Fault, InputError
-from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
 from p2psim.runs.invocations import peak_memory
 from p2psim.scenario.record import fewest, most
 
@@ -169,7 +168,7 @@ def _agents(scenario: Scenario) -> tuple[int, str]:
     agents, said = topology.size, getattr(scenario.data.source, "agents", None)
     if agents is None and said is not None:
         return said, "data.source.agents"
-    return agents or 1, "network.topology.shape" if topology.kind == "grid" else "network.topology.agents"
+    return agents or 1, topology.size_key
 
 
 def _needs(scenario: Scenario) -> list[Need]:
@@ -182,9 +181,8 @@ def _needs(scenario: Scenario) -> list[Need]:
         Need(_LINK * links, f"{links:,.0f} links", {where: agents}),
     ]
     algorithm = scenario.learning.algorithm
-    if isinstance(algorithm, SynchronousDescent | SynchronousAveraging):
+    if (horizon := getattr(algorithm, "horizon", 0)) and "round" in algorithm.star_exchanges:
         # A step size of each round.
-        horizon = algorithm.horizon
         needs.append(Need(_NUMBER * horizon, f"{horizon:,} rounds", {"learning.algorithm.horizon": horizon}))
     dimension, points = getattr(source, "dimension", None), getattr(source, "points", None)
     if isinstance(dimension, int) and points is not None:

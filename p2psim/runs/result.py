@@ -19,7 +19,7 @@ from p2psim.runs import manifest as manifests
 from p2psim.runs import store
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
-from p2psim.scenario.faults import given, path_of
+from p2psim.scenario.faults import given, nearest, path_of
 from p2psim.scenario.figure import FigureOptions
 from p2psim.simulation.workspace import RunArrays
 
@@ -383,11 +383,9 @@ def plain_scenario(file: Path) -> dict[str, Any]:
 
 def _meant(folder: Path) -> str:
     """The run folder beside it that was probably meant."""
-    from difflib import get_close_matches
-
     try:
         beside = [entry.name for entry in folder.parent.iterdir() if (entry / manifests.NAME).is_file()]
     except OSError:
         return ""
-    meant = get_close_matches(folder.name, beside, 1)
-    return "".join(f"; did you mean {folder.parent / name}?" for name in meant)
+    meant = nearest(folder.name, beside)
+    return f"; did you mean {folder.parent / meant}?" if meant else ""

@@ -117,7 +117,7 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     data: Any = getattr(partly, "data", None)
     topology: Any = getattr(getattr(partly, "network", None), "topology", None)
     known = bool(topology) and is_whole(topology)
-    is_file = known and topology.kind == "file"
+    is_file = known and hasattr(topology, "path")
 
     def read_records() -> None:
         agents, names = None, None

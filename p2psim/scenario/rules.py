@@ -59,7 +59,7 @@ def _faults_of(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
 def _star(scenario: ScenarioFields) -> Iterator[Fault]:
     """Algorithms of a central learner need one, and an exchange in which it asks."""
     network, algorithm = scenario.network, scenario.learning.algorithm
-    if network.topology.kind != "star":
+    if not network.topology.is_star:
         yield Fault(f"{algorithm.kind} needs a star, got {network.topology.kind}", "network.topology")
     exchange, known = network.exchange, algorithm.star_exchanges
     if not exchange.needs_learner or exchange.in_rounds != ("round" in known):
@@ -168,7 +168,7 @@ def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
     """A run to a number of commits ends only if messages arrive."""
-    if scenario.learning.algorithm.kind == "async-star" and scenario.network.channel.loss == 1:
+    if "request" in scenario.learning.algorithm.star_exchanges and scenario.network.channel.loss == 1:
         yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
 
 

@@ -33,6 +33,10 @@ class Topology(Options):
         How many agents there are, where the topology says it: a key, or a property; None leaves it to the data.
     is_random : bool
         Whether it draws random numbers.
+    is_star : bool
+        Whether it has a place for a central learner.
+    size_key : str
+        The key that says how many agents there are.
     """
 
     part_kind: ClassVar[str] = "topology"
@@ -41,6 +45,8 @@ class Topology(Options):
     kind: Any
 
     is_random: ClassVar[bool] = False
+    is_star: ClassVar[bool] = False
+    size_key: ClassVar[str] = "network.topology.agents"
 
     @abstractmethod
     def links(
@@ -199,7 +205,6 @@ def settle(
 class SizedTopology(Topology):
     """Base of graphs of a number of agents that a key, a caller and the data agree on."""
 
-    size_key: ClassVar[str] = "network.topology.agents"
     most: ClassVar[int | None] = None
 
     @property

@@ -52,6 +52,8 @@ class Star(Topology):
     kind: Literal["star"] = "star"
     agents: Agents = None
 
+    is_star: ClassVar[bool] = True
+
     def links(
         self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
     ) -> Graph:
