@@ -49,7 +49,7 @@ def add_command(
     action : callable, optional
         None for a command that has commands itself.
     *options : Option
-        In the order of the help, after ``--json``.
+        In the order of the help, after ``--json`` and before ``--parts``, which every action takes.
     json : str
         What the option ``--json`` does; without it there is no such option.
     needs : sequence of str
@@ -59,10 +59,11 @@ def add_command(
     added: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog
     )
+    if json:
+        options = (option("--json", json), *options)
     if action is not None:
         added.set_defaults(act=action, needs=needs)
-    if json:
-        option("--json", json)(added)
+        options = (*options, _PARTS)
     for add in options:
         add(added)
     return added
@@ -144,6 +145,12 @@ def whole_number(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable
     return read
 
 
+_PARTS = option(
+    "--parts MODULE",
+    "import this Python module and let the input name what it defines; may be given again",
+    repeated=True,
+)
+
 #: What all commands on scenarios take.
 OVERRIDES: tuple[Option, ...] = (
     option("--set KEY=VALUE", "set a dotted key to a YAML value; may be given again", repeated=True),
@@ -185,12 +192,11 @@ def read_references(given: Sequence[str]) -> dict[str, object]:
 
 def templates() -> dict[str, str]:
     """Return the shipped scenarios, and the question that each asks (its first comment)."""
-    found = {
-        entry.name.removesuffix(".yaml"): entry.read_text(encoding="utf-8")
-        for entry in _folder().iterdir()
-        if entry.name.endswith(".yaml")
-    }
-    return {name: _question(text) for name, text in sorted(found.items())}
+    files = sorted(
+        (file for file in _folder().iterdir() if file.name.endswith(".yaml")), key=lambda f: f.name
+    )
+    first_lines = {file.name: file.read_text(encoding="utf-8").partition("\n")[0] for file in files}
+    return {name.removesuffix(".yaml"): line.removeprefix("#").strip() for name, line in first_lines.items()}
 
 
 def hint(path: str | Path) -> str:
@@ -226,8 +232,3 @@ def _folder() -> "Traversable":
 
     inside = files("p2psim") / "_scenarios"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "scenarios"
-
-
-def _question(text: str) -> str:
-    first = text.splitlines()[0] if text else ""
-    return first.removeprefix("#").strip() if first.startswith("#") else ""

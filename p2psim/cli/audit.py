@@ -4,10 +4,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.arguments import ANY, OVERRIDES, Commands, add_command, load_scenario, number, option
-from p2psim.core.printing import complain, print_json, print_table
+from p2psim.core.printing import complain, print_json, print_table, table_rows
 
 if TYPE_CHECKING:
-    from p2psim.audit.driver import Audit, Audited
+    from p2psim.audit.driver import Audit, AuditMode
+    from p2psim.audit.trial import Trial
 
 
 def add(commands: Commands) -> None:
@@ -37,92 +38,84 @@ def _audit(asked: argparse.Namespace) -> int:
     from p2psim.audit.driver import audit
 
     scenario = load_scenario(asked.scenario, asked)
-    found = audit(scenario, asked.samples, asked.gamma, asked.replica, confirm_cells=asked.confirm_cells)
+    result = audit(scenario, asked.samples, asked.gamma, asked.replica, confirm_cells=asked.confirm_cells)
     if asked.json:
-        print_json(tree(found))
+        print_json(tree(result))
     else:
-        _show(found, scenario.name)
-    return 0 if found.stands else 1
+        _show(result, scenario.name)
+    return 0 if result.stands else 1
 
 
-def _row(one: "Audited") -> dict[str, Any]:
-    """One way of releasing as a line of a table."""
+#: Columns of the table: one way of releasing a line.
+_COLUMNS = (
+    "cells", "agent", "agents alike", "mechanism", "releases", "audited", "moves", "claimed ε", "at δ", "ε at least",
+    "p, law", "p, sharing", "verdict",
+)  # fmt: skip
+
+
+def _rows(result: "Audit") -> list[dict[str, Any]]:
     from p2psim.privacy.shares import UNLIMITED
     from p2psim.scenario.yaml import runs_of
 
-    trial, mode = one.trial, one.mode
-    agent = mode.system.agents[0]
-    return {
-        "cells": ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(mode.cells)),
-        "agent": agent,
-        "agents alike": mode.agents,
-        "mechanism": mode.scenario.privacy.mechanism.kind,
-        "releases": "any number" if trial.limit == UNLIMITED else trial.limit,
-        "audited": trial.audited,
-        "moves": trial.moves,
-        "claimed ε": trial.epsilon,
-        "at δ": trial.delta,
-        "ε at least": trial.at_least,
-        "p, law": trial.law,
-        "p, sharing": None if trial.shared is None else trial.shared.p_value,
-        "verdict": "; ".join(trial.faults) or "stands",
-    }
+    def values(mode: "AuditMode", trial: "Trial") -> tuple[Any, ...]:
+        cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(mode.cells))
+        mechanism = mode.scenario.privacy.mechanism.kind
+        releases = "any number" if trial.limit == UNLIMITED else trial.limit
+        claim = trial.audited, trial.moves, trial.epsilon, trial.delta, trial.at_least, trial.law
+        sharing = None if trial.shared is None else trial.shared.p_value
+        verdict = "; ".join(trial.faults) or "stands"
+        return cells, mode.system.agents[0], mode.agents, mechanism, releases, *claim, sharing, verdict
+
+    return table_rows(_COLUMNS, (values(one.mode, one.trial) for one in result.audited))
 
 
-def tree(found: "Audit") -> dict[str, Any]:
+def tree(result: "Audit") -> dict[str, Any]:
     """An audit as plain values."""
     return {
-        "samples": found.samples,
-        "gamma": found.gamma,
-        "stands": found.stands,
-        "notes": list(found.notes),
+        "samples": result.samples,
+        "gamma": result.gamma,
+        "stands": result.stands,
+        "notes": list(result.notes),
         "audited": [
             {
-                **_row(one),
+                **row,
                 "cells": list(one.mode.cells),
                 "made": one.trial.made,
                 "largest_loss": one.trial.largest,
                 "faults": list(one.trial.faults),
-                "sets": [
-                    {
-                        "canary": found.canary,
-                        "threshold": found.threshold,
-                        "shown": found.shown,
-                        "claimed": found.claimed,
-                    }
-                    for found in one.trial.findings
-                ],
+                "sets": table_rows(
+                    ("canary", "threshold", "shown", "claimed"),
+                    ((f.canary, f.threshold, f.shown, f.claimed) for f in one.trial.findings),
+                ),
             }
-            for one in found.audited
+            for row, one in zip(_rows(result), result.audited, strict=True)
         ],
     }
 
 
-def _show(found: "Audit", name: str) -> None:
+def _show(result: "Audit", name: str) -> None:
     """Print an audit; notes and refuted claims to standard error."""
-    if found.audited:
-        print_table([_row(one) for one in found.audited], f"{name}: claims against what runs show")
+    if result.audited:
+        print_table(_rows(result), f"{name}: claims against what runs show")
         print(
-            f"{found.samples:,} runs on each of two adjacent data sets and for each canary; budgets scaled so that a "
-            f"release has a loss of {found.audited[0].trial.largest:.3g} at most; a right claim is refuted with "
-            f"probability {found.gamma:g} at most"
+            f"{result.samples:,} runs on each of two adjacent data sets and for each canary; budgets scaled so that a "
+            f"release has a loss of {result.audited[0].trial.largest:.3g} at most; a right claim is refuted with "
+            f"probability {result.gamma:g} at most"
         )
-    for note in found.notes:
+    for note in result.notes:
         complain(f"note: {note}")
-    if not found.audited:
+    if not result.audited:
         complain("nothing was audited")
-    for one in found.audited:
+    for one in result.audited:
+        place = f"agent {one.mode.system.agents[0]} of cell {one.mode.cells[0]}"
         for fault in one.trial.faults:
-            complain(
-                f"refuted: agent {one.mode.system.agents[0]} of cell {one.mode.cells[0]}: {_why(one, fault)}"
-            )
+            complain(f"refuted: {place}: {_why(one.trial, fault)}")
 
 
-def _why(one: "Audited", fault: str) -> str:
+def _why(trial: "Trial", fault: str) -> str:
     """A fault with the numbers that show it."""
-    trial = one.trial
     if fault == "more is shown than claimed":
-        worst = max(trial.findings, key=lambda found: found.shown - found.claimed)
+        worst = max(trial.findings, key=lambda finding: finding.shown - finding.claimed)
         return (
             f"{fault}: δ({worst.threshold:.3g}) is at least {worst.shown:.4g}, claimed is {worst.claimed:.4g} "
             f"({worst.canary})"

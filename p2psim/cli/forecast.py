@@ -6,45 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.arguments import OVERRIDES, Commands, add_command, load_scenario, number, option
 from p2psim.core.errors import InputError
-from p2psim.core.printing import MOST_ROWS, print_json, print_table
+from p2psim.core.printing import MOST_ROWS, print_json, print_table, table_rows
 
 if TYPE_CHECKING:
-    from p2psim.analysis.forecasts.exchange import Party
+    from p2psim.analysis.forecasts.exchange import Charge, Party
     from p2psim.analysis.forecasts.study import CellForecast
     from p2psim.scenario.model import Scenario
 
 #: Moments of a run that a person is shown of one cell.
 _MOMENTS = 8
 
-
-_STATISTICS = (
-    option(
-        "--statistics FILE",
-        "forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
-        nargs="+",
-        default=[],
-    ),
-    option(
-        "--export-statistics FILE",
-        "forecast nothing: write the second moments of the scenario's data, for --statistics",
-    ),
-    option("--party LABEL", "with --export-statistics: of this owner alone"),
-    option(
-        "--statistics-epsilon E",
-        "with --export-statistics: add noise that makes what is written E-DP",
-        number,
-    ),
-    option(
-        "--statistics-delta D",
-        "with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
-        number,
-    ),
-    option(
-        "--statistics-seed S",
-        "with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
-        whole=(),
-    ),
-)
 
 #: Options that only ``--export-statistics`` has a use for.
 _OF_EXPORT = ("party", "statistics_epsilon", "statistics_delta", "statistics_seed")
@@ -75,7 +46,32 @@ def add(commands: Commands) -> None:
             "also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
         ),
         option("--figures DIR", "draw figures into this folder"),
-        *_STATISTICS,
+        option(
+            "--statistics FILE",
+            "forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
+            nargs="+",
+            default=[],
+        ),
+        option(
+            "--export-statistics FILE",
+            "forecast nothing: write the second moments of the scenario's data, for --statistics",
+        ),
+        option("--party LABEL", "with --export-statistics: of this owner alone"),
+        option(
+            "--statistics-epsilon E",
+            "with --export-statistics: add noise that makes what is written E-DP",
+            number,
+        ),
+        option(
+            "--statistics-delta D",
+            "with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
+            number,
+        ),
+        option(
+            "--statistics-seed S",
+            "with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
+            whole=(),
+        ),
         *OVERRIDES,
         json="print everything as JSON",
         needs=("p2psim.scenario.model",),
@@ -92,7 +88,7 @@ def _forecast(asked: argparse.Namespace) -> int:
     if asked.export_statistics:
         return export_statistics(scenario, asked)
     _refuse(asked, _OF_EXPORT, "--export-statistics")
-    found = forecast_scenario(
+    forecasts = forecast_scenario(
         scenario,
         asked.calibrate,
         asked.best,
@@ -100,89 +96,83 @@ def _forecast(asked: argparse.Namespace) -> int:
         statistics=read_parties(asked.statistics),
         confirm_cells=asked.confirm_cells,
     )
-    drawn = [str(path) for path in draw_forecasts(found, asked.figures)] if asked.figures else []
+    drawn = [str(path) for path in draw_forecasts(forecasts, asked.figures)] if asked.figures else []
     if asked.json:
-        print_json({"name": scenario.name, "cells": [one.as_tree() for one in found], "figures": drawn})
+        print_json({"name": scenario.name, "cells": [one.as_tree() for one in forecasts], "figures": drawn})
         return 0
     # Those of learners first.
-    for symbol in sorted({one.symbol: None for one in found}, key=lambda symbol: symbol != "ψ"):
-        _show([one for one in found if one.symbol == symbol], symbol, scenario.name)
+    for symbol in sorted({one.symbol: None for one in forecasts}, key=lambda symbol: symbol != "ψ"):
+        _show([one for one in forecasts if one.symbol == symbol], symbol, scenario.name)
     if asked.coalitions:
-        _show_coalitions(found)
+        _show_coalitions(forecasts)
     if asked.best:
-        print_table(_best(found), "\nleast forecast for the same budgets")
-    for reason, where in _reasons(found).items():
+        print_table(_best(forecasts), "\nleast forecast for the same budgets")
+    for reason, where in _reasons(forecasts).items():
         print(f"approximate in {where}: {reason}")
     for name in drawn:
         print(f"figure: {name}")
     return 0
 
 
-def _show(found: "Sequence[CellForecast]", symbol: str, name: str) -> None:
+def _show(forecasts: "Sequence[CellForecast]", symbol: str, name: str) -> None:
     """Print tables of cells with forecasts of the same: the end, the agents, and the run."""
-    print_table([one.row() for one in found], f"{name}: expected {symbol} at the end, and its parts")
-    each, agents = max(3, MOST_ROWS // len(found)), [one.agents() for one in found]
-    print_table([row for rows in agents for row in rows[:each]], f"\n{found[0].agents_title}")
+    print_table([one.row() for one in forecasts], f"{name}: expected {symbol} at the end, and its parts")
+    each, agents = max(3, MOST_ROWS // len(forecasts)), [one.agents() for one in forecasts]
+    print_table([row for rows in agents for row in rows[:each]], f"\n{forecasts[0].agents_title}")
     if (longest := max(map(len, agents))) > each:
-        print(f"… and {found[0].others(longest - each)}; --json has all")
-    print_table([row for one in found for row in one.along(_MOMENTS)], f"\nexpected {symbol} along the run")
+        print(f"… and {forecasts[0].others(longest - each)}; --json has all")
+    print_table(
+        [row for one in forecasts for row in one.along(_MOMENTS)], f"\nexpected {symbol} along the run"
+    )
 
 
-def _reasons(found: "Sequence[CellForecast]") -> dict[str, str]:
+def _reasons(forecasts: "Sequence[CellForecast]") -> dict[str, str]:
     """Why forecasts are approximate, and in which cells."""
     cells: dict[str, list[int]] = {}
-    for one in found:
+    for one in forecasts:
         for reason in one.forecast.approximate:
             cells.setdefault(reason, []).append(one.cell.index)
     return {
-        reason: "all cells" if len(numbers) == len(found) else f"cells {', '.join(map(str, numbers))}"
+        reason: "all cells" if len(numbers) == len(forecasts) else f"cells {', '.join(map(str, numbers))}"
         for reason, numbers in cells.items()
     }
 
 
-def _show_coalitions(found: "Sequence[CellForecast]") -> None:
+def _show_coalitions(forecasts: "Sequence[CellForecast]") -> None:
     """Coalitions of each cell, the best first, and what owners have in them."""
-    reports = [(one.cell.index, one.coalitions) for one in found if one.coalitions is not None]
-    rows = [
-        {
-            "cell": index,
-            "coalition": " + ".join(reach.members),
-            "ψ": reach.psi,
-            "members who gain": f"{reach.gaining} of {len(reach.members)}",
-        }
-        for index, made in reports
-        for reach in made.coalitions
-    ]
-    print_table(rows, "\nwhat coalitions reach, the best first")
-    rows = [
-        {
-            "cell": index,
-            "owner": one.label,
-            "ε": one.epsilon,
-            "Shapley value": one.shapley,
-            "± s.e.": one.error or None,
-            "−∂ψ/∂ε": one.marginal,
-            "least ε": one.least_epsilon,
-        }
-        for index, made in reports
-        for one in made.stakes
-    ]
-    print_table(rows, "\nwhat owners add to all, in ψ")
+    reports = [(one.cell.index, one.coalitions) for one in forecasts if one.coalitions is not None]
+    coalitions = (
+        (cell, " + ".join(c.members), c.psi, f"{c.gaining} of {len(c.members)}")
+        for cell, report in reports
+        for c in report.coalitions
+    )
+    columns: tuple[str, ...] = ("cell", "coalition", "ψ", "members who gain")
+    print_table(table_rows(columns, coalitions), "\nwhat coalitions reach, the best first")
+    owners = (
+        (cell, o.label, o.epsilon, o.shapley, o.error or None, o.marginal, o.least_epsilon)
+        for cell, report in reports
+        for o in report.stakes
+    )
+    columns = ("cell", "owner", "ε", "Shapley value", "± s.e.", "−∂ψ/∂ε", "least ε")
+    print_table(table_rows(columns, owners), "\nwhat owners add to all, in ψ")
 
 
-def _best(found: "Sequence[CellForecast]") -> list[dict[str, Any]]:
-    return [
-        {
-            "cell": one.cell.index,
-            "horizon": one.best.horizon,
-            "ρ or c₁": one.best.c1 if one.best.rho is None else one.best.rho,
-            "allocation": one.best.allocation,
-            "ψ": one.best.psi,
-            "ψ as it is": float(one.curve.expected[-1]),
-        }
-        for one in found
-        if one.best is not None
-    ]
+def _best(forecasts: "Sequence[CellForecast]") -> list[dict[str, Any]]:
+    return table_rows(
+        ("cell", "horizon", "ρ or c₁", "allocation", "ψ", "ψ as it is"),
+        (
+            (
+                f.cell.index,
+                b.horizon,
+                b.c1 if b.rho is None else b.rho,
+                b.allocation,
+                b.psi,
+                f.curve.expected[-1],
+            )
+            for f in forecasts
+            if (b := f.best) is not None
+        ),
+    )
 
 
 def _refuse(asked: argparse.Namespace, names: Sequence[str], other: str) -> None:
@@ -205,38 +195,34 @@ def export_statistics(scenario: "Scenario", asked: argparse.Namespace) -> int:
         asked.statistics_delta or 0.0,
         asked.statistics_seed,
     )
-    made = exported(scenario, asked.party, how)
-    write_parties(made, asked.export_statistics)
+    parties = exported(scenario, asked.party, how)
+    write_parties(parties, asked.export_statistics)
+    rows = table_rows(
+        ("owner", "records", "numbers", "mechanism", "sensitivity", "noise", "ε", "δ"),
+        map(_exported, parties),
+    )
     if asked.json:
-        print_json({"file": asked.export_statistics, "parties": [_row(one) for one in made]})
+        print_json({"file": asked.export_statistics, "parties": rows})
         return 0
-    print_table([_row(one) for one in made], f"{asked.export_statistics}: second moments of")
-    print(_told(made[0]))
+    print_table(rows, f"{asked.export_statistics}: second moments of")
+    print(_promise(parties[0].charge))
     return 0
 
 
-def _row(one: "Party") -> dict[str, Any]:
-    charge = one.charge
-    return {
-        "owner": one.label,
-        "records": one.records,
-        "numbers": (len(one.moment) + 1) * (len(one.moment) + 2) // 2,
-        "mechanism": "none" if charge is None else charge.mechanism,
-        "sensitivity": None if charge is None else charge.sensitivity,
-        "noise": None if charge is None else charge.scale,
-        "ε": float("inf") if charge is None else charge.epsilon,
-        "δ": None if charge is None else charge.delta,
-    }
+def _exported(party: "Party") -> tuple[Any, ...]:
+    """What a line of the table of exported statistics says."""
+    charge, p = party.charge, len(party.moment)
+    cost: tuple[Any, ...] = "none", None, None, float("inf"), None
+    if charge is not None:
+        cost = charge.mechanism, charge.sensitivity, charge.scale, charge.epsilon, charge.delta
+    return party.label, party.records, (p + 1) * (p + 2) // 2, *cost
 
 
-def _told(one: "Party") -> str:
-    charge = one.charge
+def _promise(charge: "Charge | None") -> str:
+    """What is promised to those whose records they are."""
     if charge is None:
         return "exact: nothing is promised to those whose records these are; --statistics-epsilon adds noise"
     if charge.seed is not None:
         return "not private: whoever knows the seed can take the noise off; leave out --statistics-seed"
-    return (
-        f"each owner is charged ε = {charge.epsilon:g}"
-        + (f", δ = {charge.delta:g}" if charge.delta else "")
-        + ", once, beside what its answers in a run cost"
-    )
+    delta = f", δ = {charge.delta:g}" if charge.delta else ""
+    return f"each owner is charged ε = {charge.epsilon:g}{delta}, once, beside what its answers in a run cost"

@@ -6,32 +6,22 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 #: Exit codes: done; a run failed; bad input or usage; interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+#: Modules that add commands, in the order of the help.
+_MODULES = (
+    "run", "check", "plot", "verify", "audit", "forecast", "account", "compare", "data", "new", "catalogue",
+)  # fmt: skip
 _KEPT = "what was finished is kept, the same command goes on from there"
 
 
 def parser() -> ArgumentParser:
     """Return the parser of the command line."""
     from argparse import ArgumentParser
+    from importlib import import_module
 
-    from p2psim.cli import (
-        account,
-        audit,
-        check,
-        compare,
-        data,
-        forecast,
-        list,
-        new,
-        plot,
-        run,
-        schema,
-        verify,
-    )
-    from p2psim.cli.arguments import option
     from p2psim.core import __version__
 
     top = ArgumentParser(
@@ -42,25 +32,9 @@ def parser() -> ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"p2psim {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (run, check, plot, verify, audit, forecast, account, compare, data, new, list, schema):
-        command.add(commands)
-    about = "import this Python module and let the input name what it defines; may be given again"
-    add_parts = option("--parts MODULE", about, repeated=True)
-    for leaf in _leaves(top):
-        add_parts(leaf)
+    for name in _MODULES:
+        import_module(f"p2psim.cli.{name}").add(commands)
     return top
-
-
-def _leaves(parser: ArgumentParser) -> Iterator[ArgumentParser]:
-    """Yield the parsers of all commands that have none inside, which do something."""
-    from argparse import _SubParsersAction
-
-    groups = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
-    if not groups:
-        yield parser
-    for group in groups:
-        for command in group.choices.values():
-            yield from _leaves(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,13 +110,9 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
             # Here and not above: `--help` must not wait for it.
             for module in asked.needs:
                 import_module(module)
-        strange = [
-            text
-            for text in arguments
-            if not text.isprintable() and any("\ud800" <= c <= "\udfff" for c in text)
-        ]
-        if strange:
-            raise InputError(f"the argument {strange[0]!a} is not text")
+        for text in arguments:
+            if any("\ud800" <= character <= "\udfff" for character in text):
+                raise InputError(f"the argument {text!a} is not text")
         if asked.parts:
             from p2psim.core.registry import load_parts
 

@@ -2,6 +2,7 @@
 
 import argparse
 import keyword
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,10 +32,8 @@ def add(commands: Commands) -> None:
 
 def _new(asked: argparse.Namespace) -> int:
     """``p2psim new``."""
-    if asked.part is not None:
-        print(*new_part(asked.part, asked.name), sep="\n")
-        return 0
-    print(new(asked.name, asked.template))
+    files = [new(asked.name, asked.template)] if asked.part is None else new_part(asked.part, asked.name)
+    print(*files, sep="\n")
     return 0
 
 
@@ -85,15 +84,24 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
     text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)
     assert replaced, f"the shipped scenario {template} has no name"
     path = Path(folder) / f"{name}.yaml"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(Fault("is there already; nothing was written", path=str(path))) from None
-    except OSError as error:
-        raise InputError(Fault(f"cannot be written: {error.strerror or error}", path=str(path))) from error
+    _write({path: text})
     return path
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    """Write files that are not there yet, or none of them."""
+    for path in files:
+        if os.path.lexists(path):
+            raise InputError(Fault("is there already; nothing was written", path=str(path)))
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputError(
+                Fault(f"cannot be written: {error.strerror or error}", path=str(path))
+            ) from error
 
 
 #: Kinds that a file can be written of, and two choices of keys with which its test makes the part.
@@ -158,15 +166,5 @@ def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
         text = text.replace(word, value)
     test = _TEST.format(module=module, name=class_name, keys=TEMPLATES[kind][0], others=TEMPLATES[kind][1])
     written = {Path(folder) / f"{module}.py": text, Path(folder) / f"test_{module}.py": test}
-    for path in written:
-        if path.exists():
-            raise InputError(Fault("is there already; nothing was written", path=str(path)))
-    for path, content in written.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                Fault(f"cannot be written: {error.strerror or error}", path=str(path))
-            ) from error
+    _write(written)
     return list(written)

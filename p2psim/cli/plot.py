@@ -6,6 +6,9 @@ from p2psim.cli.arguments import ANY, Commands, add_command, number, option, rea
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 from p2psim.core.printing import print_json
 
+#: Options that are handed on as they are given.
+_AS_GIVEN = ("metric", "against", "target", "facet", "agent", "log", "title")
+
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -59,16 +62,10 @@ def _plot(asked: argparse.Namespace) -> int:
 
     files = Result.load(asked.run).plot(
         asked.kind,
-        metric=asked.metric,
         folder=asked.out,
-        against=asked.against,
-        target=asked.target,
         reference=read_references(asked.reference),
-        facet=asked.facet,
-        agent=asked.agent,
         quantile=tuple(asked.quantile),
-        log=asked.log,
-        title=asked.title,
+        **{name: getattr(asked, name) for name in _AS_GIVEN},
     )
     if asked.json:
         print_json([str(file) for file in files])

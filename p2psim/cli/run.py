@@ -110,17 +110,12 @@ def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
 
     table = result.summary()
     notes = [*notes, *broken_bounds(result.ledger), *comparability(set(table["metric"]), result.swept)]
+    rows = table.astype(object).to_dict("records")
     if as_json:
-        warnings = result.manifest["warnings"]
-        tree = {
-            "folder": str(result.path),
-            "table": table.astype(object).to_dict("records"),
-            "warnings": warnings,
-        }
+        tree = {"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]}
         print_json({**tree, "notes": notes})
         return
-    title = f"{result.described.name}: last recorded values over replicas"
-    print_table(table.astype(object).to_dict("records"), title)
+    print_table(rows, f"{result.described.name}: last recorded values over replicas")
     for note in notes:
         print(f"note: {note}")
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")

@@ -98,16 +98,13 @@ def lasting_streams() -> Iterator[None]:
 
 
 def _lasting(stream: TextIO | None, original: TextIO | None, descriptor: int) -> TextIO:
-    if stream is None:
-        return _wrapped(descriptor, "utf-8", False, False)
-    if stream is not original or not isinstance(stream, io.TextIOWrapper):
-        return stream
-    with suppress(OSError):
-        stream.flush()
-    return _wrapped(descriptor, stream.encoding, stream.line_buffering, stream.write_through)
-
-
-def _wrapped(descriptor: int, encoding: str, lines: bool, through: bool) -> TextIO:
+    encoding, lines, through = "utf-8", False, False
+    if stream is not None:
+        if stream is not original or not isinstance(stream, io.TextIOWrapper):
+            return stream
+        with suppress(OSError):
+            stream.flush()
+        encoding, lines, through = stream.encoding, stream.line_buffering, stream.write_through
     buffer = io.BufferedWriter(_Outlet(descriptor, "wb", closefd=False))
     return io.TextIOWrapper(
         buffer, encoding, "p2psim-spelled", line_buffering=lines or descriptor == 2, write_through=through
@@ -131,18 +128,14 @@ def wanted(arguments: Sequence[str]) -> bool:
     return bool(asked.progress == "json")
 
 
-def _refuse(constant: str) -> None:
-    """Strict JSON has no NaN and no infinity."""
-    raise ValueError(constant)
-
-
 def as_line(line: bytes) -> bytes:
     """A line that is a JSON object stays; of any other one is made; of nothing, nothing."""
     text = line.decode(errors="replace").rstrip()
     if not text:
         return b""
     with suppress(ValueError, RecursionError):
-        if isinstance(json.loads(text, parse_constant=_refuse), dict):
+        # Strict JSON has no NaN and no infinity: what reads these constants refuses them.
+        if isinstance(json.loads(text, parse_constant=int), dict):
             return text.encode() + b"\n"
     return json.dumps({"output": text}).encode() + b"\n"
 

@@ -4,7 +4,7 @@ import argparse
 
 from p2psim.cli.arguments import Commands, add_command, option
 from p2psim.core.errors import FolderError
-from p2psim.core.printing import complain, print_json, print_table
+from p2psim.core.printing import complain, print_json, print_table, table_rows
 
 
 def add(commands: Commands) -> None:
@@ -28,38 +28,27 @@ def _verify(asked: argparse.Namespace) -> int:
 
     result = Result.load(asked.run)
     checked, damaged = verify_result(result), damaged_files(result)
-    rows = [
-        {
-            "cell": one.cell,
-            "replica": one.replica,
-            "events": one.events,
-            "largest": one.largest,
-            "verdict": one.verdict,
-            "rounding amplified": one.amplified,
-            "fault": one.fault,
-        }
-        for one in checked
-    ]
+    rows = table_rows(
+        ("cell", "replica", "events", "largest", "verdict", "rounding amplified", "fault"),
+        ((c.cell, c.replica, c.events, c.largest, c.verdict, c.amplified, c.fault) for c in checked),
+    )
     wrong = [row for row in rows if row["verdict"] == "wrong"]
     unclear = [row for row in rows if row["verdict"] == "not comparable"]
-    largest = max((one.largest for one in checked if one.verdict != "not comparable"), default=0.0)
+    largest = max((row["largest"] for row in rows if row not in unclear), default=0.0)
     if damaged and not wrong:
         raise FolderError(*damaged)
     for line in damaged:
         complain(line, "damaged")
     if asked.json:
-        found = {"checked": rows, "wrong": len(wrong), "not_comparable": len(unclear), "damaged": damaged}
-        print_json({"largest": largest, "tolerance": TOLERANCE, **found})
+        verdicts = {"wrong": len(wrong), "not_comparable": len(unclear), "damaged": damaged}
+        print_json({"largest": largest, "tolerance": TOLERANCE, "checked": rows, **verdicts})
         return 1 if wrong else 0
     print_table([{key: row[key] for key in row if key != "verdict"} for row in wrong], "beyond the tolerance")
-    if unclear:
-        print_table(
-            [
-                {key: row[key] for key in ("cell", "replica", "largest", "rounding amplified")}
-                for row in unclear
-            ],
-            "not comparable: an unstable step amplifies rounding, so that plain replays part from each other too",
-        )
+    shown = ("cell", "replica", "largest", "rounding amplified")
+    print_table(
+        [{key: row[key] for key in shown} for row in unclear],
+        "not comparable: an unstable step amplifies rounding, so that plain replays part from each other too",
+    )
     print(
         f"{len(rows)} simulations recomputed"
         f"{f', {len(unclear)} of them not comparable' if unclear else ''}; "

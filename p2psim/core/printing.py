@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 #: Rows of a table that a person is shown.
@@ -43,6 +43,11 @@ def counted(number: int, what: str) -> str:
 def key_values(values: Mapping[str, Any]) -> str:
     """``key = value, key = value``."""
     return ", ".join(f"{key} = {value}" for key, value in values.items())
+
+
+def table_rows(columns: Sequence[str], values: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows of a table, from the names of its columns and the values of each row in the same order."""
+    return [dict(zip(columns, row, strict=True)) for row in values]
 
 
 def print_table(rows: Sequence[Mapping[Any, Any]], title: str = "", most: int = MOST_ROWS) -> None:

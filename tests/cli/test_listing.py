@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.cli.account.options import MOST, NOISES, ReleaseEntry, listed, noise_of, read_list
+from p2psim.cli.account.options import MOST, NOISES, listed, noise_of, read_list
 from p2psim.core.errors import InputError
 
 
 def test_entries_name_their_own_noise_rate_and_count() -> None:
     assert read_list("0.1x50, gaussian:0.5x10,laplace:1@0.01x100,2", "--loss", "pure", 0.5) == [
-        ReleaseEntry("pure", 0.5, 0.1, 50),
-        ReleaseEntry("gaussian", 0.5, 0.5, 10),
-        ReleaseEntry("laplace", 0.01, 1.0, 100),
-        ReleaseEntry("pure", 0.5, 2.0, 1),
+        ("pure", 0.5, 0.1, 50),
+        ("gaussian", 0.5, 0.5, 10),
+        ("laplace", 0.01, 1.0, 100),
+        ("pure", 0.5, 2.0, 1),
     ]
 
 
@@ -35,13 +35,13 @@ def test_what_is_written_is_what_is_read(entries: list[tuple[str, float | None, 
         f"{noise}:{loss!r}{'' if rate is None else f'@{rate!r}'}x{count}"
         for noise, rate, loss, count in entries
     )
-    assert read_list(text, "--loss", "pure", None) == [ReleaseEntry(*entry) for entry in entries]
+    assert read_list(text, "--loss", "pure", None) == entries
 
 
 def test_scales_become_losses_and_sampling_everybody_is_no_sampling() -> None:
     assert read_list("10x2,20@1", "--scale", "laplace", None, 2.0) == [
-        ReleaseEntry("laplace", None, 0.2, 2),
-        ReleaseEntry("laplace", None, 0.1, 1),
+        ("laplace", None, 0.2, 2),
+        ("laplace", None, 0.1, 1),
     ]
 
 
@@ -87,6 +87,6 @@ def test_prefixes_are_agents_who_made_only_so_many() -> None:
 
 def test_too_many_releases_are_refused_before_they_are_written_out() -> None:
     with pytest.raises(InputError, match="at most"):
-        listed([ReleaseEntry("laplace", None, 1.0, MOST)], 2)
+        listed([("laplace", None, 1.0, MOST)], 2)
     with pytest.raises(InputError, match="at most 127 different"):
-        listed([ReleaseEntry("laplace", 1 / (2 + i), 1.0, 1) for i in range(128)])
+        listed([("laplace", 1 / (2 + i), 1.0, 1) for i in range(128)])

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from p2psim.cli.account.options import positive, share, upward
 from p2psim.cli.arguments import Commands, add_command, number, option
 from p2psim.core.errors import Fault, InputError, check_place
-from p2psim.core.printing import complain, print_json, print_table
+from p2psim.core.printing import complain, print_json, print_table, table_rows
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from p2psim.network.graph import Graph
-    from p2psim.privacy.network_privacy import Shares
+    from p2psim.privacy.network_privacy import Distance, Shares
 
 #: What every number of this rests on.
 NOTES = (
@@ -58,35 +56,43 @@ def _account(asked: argparse.Namespace) -> int:
 
     ratio = positive("--sensitivity", asked.sensitivity) / positive("--sigma", asked.sigma)
     delta = share("--delta", asked.delta)
-    if asked.steps < 0:
-        raise InputError(f"--steps: must be at least 0, got {asked.steps}")
-    weights = metropolis(_links(asked))
+    if (asked.scenario is None) == (asked.topology is None):
+        raise InputError("account network takes a SCENARIO or --topology YAML")
+    weights = metropolis(_of_topology(asked) if asked.scenario is None else _of_scenario(asked))
     colluders = _colluders(asked.colluders, weights.shape[0])
-    found = shares(weights, asked.steps, colluders)
-    epsilon = epsilons(found.share, ratio, delta)
+    learned = shares(weights, asked.steps, colluders)
+    epsilon = epsilons(learned.share, ratio, delta)
     hops = hop_distances(weights)
-    if (
-        colluders
-    ):  # a pair with a colluder says nothing of colluding: who colludes is left out, as are its own data
+    # A pair with a colluder says nothing of colluding: who colludes is left out, as are its own data.
+    if colluders:
         hops[colluders], hops[:, colluders] = float("inf"), float("inf")
-    rows: list[dict[str, Any]] = [
-        {
-            "hops": one.hops,
-            "pairs": one.pairs,
-            "share: mean": upward(one.mean, 5),
-            "least": upward(one.least, 5),
-            "largest": upward(one.most, 5),
-            "ε: mean": upward(cost.mean, 5),
-            "ε: least": upward(cost.least, 5),
-            "ε: largest": upward(cost.most, 5),
-        }
-        for one, cost in zip(by_distance(found.share, hops), by_distance(epsilon, hops), strict=True)
-    ]
+    share_rows, epsilon_rows = by_distance(learned.share, hops), by_distance(epsilon, hops)
     alone = float(epsilons(np.ones(1), ratio, delta)[0])
-    files = _draw(asked, found, hops, ratio, delta) if asked.out else []
+    files = _draw(asked, learned, epsilon_rows, ratio, delta) if asked.out else []
     if asked.json:
-        print_json(_tree(asked, found, epsilon, hops, alone, files))
+        tree = {
+            **{key: getattr(asked, key) for key in ("steps", "sigma", "sensitivity", "delta")},
+            "agents": len(hops),
+            "notes": list(NOTES),
+            "share_by_distance": [asdict(row) for row in share_rows],
+            "epsilon_by_distance": [asdict(row) for row in epsilon_rows],
+            "epsilon_of_share_1": alone,
+            "doubtful": learned.doubtful.nonzero()[0].tolist(),
+            "files": files,
+        }
+        if len(hops) <= MOST_IN_JSON:
+            tree |= {"share": learned.share.tolist(), "epsilon": epsilon.tolist()}
+        print_json(tree)
     else:
+        rows = table_rows(
+            ("hops", "pairs", "share: mean", "least", "largest", "ε: mean", "ε: least", "ε: largest"),
+            (
+                (distance, pairs, *(upward(value, 5) for value in (*of_share, *of_epsilon)))
+                for (distance, pairs, *of_share), (_, _, *of_epsilon) in zip(
+                    map(astuple, share_rows), map(astuple, epsilon_rows), strict=True
+                )
+            ),
+        )
         for note in NOTES:
             print(note)
         print_table(
@@ -94,49 +100,21 @@ def _account(asked: argparse.Namespace) -> int:
         )
         print(f"what an agent sends out itself (share 1): ε = {upward(alone)}")
         print("\n".join(files), end="\n" if files else "")
-    if found.doubtful.any():
+    if learned.doubtful.any():
         complain(
-            f"for {int(found.doubtful.sum())} agents rounding cannot tell whether a direction is seen; their "
+            f"for {int(learned.doubtful.sum())} agents rounding cannot tell whether a direction is seen; their "
             "shares may be off",
             "warning",
         )
     return 0
 
 
-def _tree(
-    asked: argparse.Namespace,
-    found: Shares,
-    epsilon: np.ndarray,
-    hops: np.ndarray,
-    alone: float,
-    files: list[str],
-) -> dict[str, Any]:
-    from p2psim.privacy.network_privacy import by_distance
-
-    tree: dict[str, Any] = {
-        "steps": asked.steps,
-        "sigma": asked.sigma,
-        "sensitivity": asked.sensitivity,
-        "delta": asked.delta,
-        "agents": len(hops),
-        "notes": list(NOTES),
-        "share_by_distance": [asdict(row) for row in by_distance(found.share, hops)],
-        "epsilon_by_distance": [asdict(row) for row in by_distance(epsilon, hops)],
-        "epsilon_of_share_1": alone,
-        "doubtful": found.doubtful.nonzero()[0].tolist(),
-        "files": files,
-    }
-    if len(hops) <= MOST_IN_JSON:
-        tree |= {"share": found.share.tolist(), "epsilon": epsilon.tolist()}
-    return tree
-
-
 def _draw(
-    asked: argparse.Namespace, found: Shares, hops: np.ndarray, ratio: float, delta: float
+    asked: argparse.Namespace, learned: Shares, epsilon_rows: list[Distance], ratio: float, delta: float
 ) -> list[str]:
     import numpy as np
 
-    from p2psim.privacy.network_privacy import by_distance, epsilons
+    from p2psim.privacy.network_privacy import epsilons
     from p2psim.report import style
     from p2psim.report.account import SHARES, PairwisePrivacy, draw_network_privacy
 
@@ -147,10 +125,10 @@ def _draw(
         raise InputError(f"--out: cannot write into {folder}: {error.strerror or error}") from None
     colluding = f", colluding with {asked.colluders}" if asked.colluders else ""
     drawn = PairwisePrivacy(
-        found.share,
+        learned.share,
         epsilons(np.array(SHARES), ratio, delta),
-        by_distance(epsilons(found.share, ratio, delta), hops),
-        f"{len(hops)} agents, {asked.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}",
+        epsilon_rows,
+        f"{len(learned.share)} agents, {asked.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}",
         delta,
         NOTES,
     )
@@ -169,12 +147,6 @@ def _colluders(given: str | None, agents: int) -> list[int]:
     for agent in numbers:
         check_place("--colluders", agent, agents)
     return numbers
-
-
-def _links(asked: argparse.Namespace) -> Graph:
-    if (asked.scenario is None) == (asked.topology is None):
-        raise InputError("account network takes a SCENARIO or --topology YAML")
-    return _of_topology(asked) if asked.scenario is None else _of_scenario(asked)
 
 
 def _of_scenario(asked: argparse.Namespace) -> Graph:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from p2psim.cli.arguments import Option, number, one_of, option
 from p2psim.core.errors import InputError
@@ -37,26 +37,9 @@ _ENTRY = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ReleaseEntry:
-    """Releases that are alike.
-
-    Attributes
-    ----------
-    noise : str
-        ``laplace``, ``gaussian``, ``discrete-laplace`` or ``pure``.
-    rate : float or None
-        Share of the records that each samples; None for all of them.
-    loss : float
-        Sensitivity by scale.
-    count : int
-        How many.
-    """
-
-    noise: str
-    rate: float | None
-    loss: float
-    count: int
+#: Releases that are alike: the noise, the share of the records that each samples (None for all of them), the loss,
+#: which is sensitivity by scale, and how many they are.
+ReleaseEntry: TypeAlias = tuple[str, float | None, float, int]
 
 
 def read_list(
@@ -79,37 +62,37 @@ def read_list(
     InputError
         Naming the entry, what is expected and what was given.
     """
-    return [_entry(part.strip(), argument, noise, rate, sensitivity) for part in text.split(",")]
 
+    def entry(part: str) -> ReleaseEntry:
+        match = _ENTRY.fullmatch(part)
+        if match is None:
+            raise InputError(
+                f"{argument}: entries look like 0.1, 0.1x50 or gaussian:0.5@0.01x10, got {part!r}"
+            )
+        name = match["noise"] or noise
+        if name not in NOISES:
+            raise InputError(f"{argument}: unknown noise {name!r} in {part!r}; known: {', '.join(NOISES)}")
+        try:
+            number = _number(match["number"])
+            share = rate if match["rate"] is None else _number(match["rate"])
+        except BeyondFloatError as error:
+            raise InputError(f"{argument}: {error}") from None
+        if not (math.isfinite(number) and number > 0):
+            what = "loss" if sensitivity is None else "scale"
+            raise InputError(f"{argument}: a {what} must be a positive number, got {match['number']!r}")
+        if share is not None and not 0 < share <= 1:
+            raise InputError(f"{argument}: a sampling rate must be above 0 and at most 1, got {share:g}")
+        count = match["count"] or "1"
+        if not (count.isdecimal() and int(count) >= 1):
+            raise InputError(f"{argument}: a count must be a whole number, at least 1, got {count!r}")
+        loss = number if sensitivity is None else sensitivity / number
+        if not (math.isfinite(loss) and loss > 0):
+            raise InputError(
+                f"{argument}: sensitivity by scale must be a positive number, got {loss:g} for {part!r}"
+            )
+        return name, None if share == 1 else share, loss, int(count)
 
-def _entry(
-    part: str, argument: str, noise: str, rate: float | None, sensitivity: float | None
-) -> ReleaseEntry:
-    found = _ENTRY.fullmatch(part)
-    if found is None:
-        raise InputError(f"{argument}: entries look like 0.1, 0.1x50 or gaussian:0.5@0.01x10, got {part!r}")
-    name = found["noise"] or noise
-    if name not in NOISES:
-        raise InputError(f"{argument}: unknown noise {name!r} in {part!r}; known: {', '.join(NOISES)}")
-    try:
-        number = _number(found["number"])
-        rate = rate if found["rate"] is None else _number(found["rate"])
-    except BeyondFloatError as error:
-        raise InputError(f"{argument}: {error}") from None
-    if not (math.isfinite(number) and number > 0):
-        what = "loss" if sensitivity is None else "scale"
-        raise InputError(f"{argument}: a {what} must be a positive number, got {found['number']!r}")
-    if rate is not None and not 0 < rate <= 1:
-        raise InputError(f"{argument}: a sampling rate must be above 0 and at most 1, got {rate:g}")
-    count = found["count"] or "1"
-    if not (count.isdecimal() and int(count) >= 1):
-        raise InputError(f"{argument}: a count must be a whole number, at least 1, got {count!r}")
-    loss = number if sensitivity is None else sensitivity / number
-    if not (math.isfinite(loss) and loss > 0):
-        raise InputError(
-            f"{argument}: sensitivity by scale must be a positive number, got {loss:g} for {part!r}"
-        )
-    return ReleaseEntry(name, None if rate == 1 else rate, loss, int(count))
+    return [entry(part.strip()) for part in text.split(",")]
 
 
 def _number(text: str) -> float:
@@ -142,15 +125,15 @@ def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> Charges:
 
     from p2psim.privacy.accounting.charges import Charges
 
-    total = repeat * sum(entry.count for entry in entries)
+    names, rates, losses, counts = zip(*entries, strict=True)
+    total = repeat * sum(counts)
     if total > MOST:
         raise InputError(f"at most {MOST:,} releases can be listed, got {total:,}")
-    kinds = list(dict.fromkeys((entry.noise, entry.rate) for entry in entries))
+    each = list(zip(names, rates, strict=True))
+    kinds = list(dict.fromkeys(each))
     if len(kinds) > MOST_KINDS:
         raise InputError(f"a list can name at most {MOST_KINDS} different noises and rates, got {len(kinds)}")
-    counts = [entry.count for entry in entries]
-    places = np.array([kinds.index((entry.noise, entry.rate)) for entry in entries], np.int8)
-    losses = np.array([entry.loss for entry in entries])
+    places = np.array([kinds.index(kind) for kind in each], np.int8)
     kind, loss = (np.tile(np.repeat(values, counts), repeat) for values in (places, losses))
     return Charges(tuple(noise_of(*kind) for kind in kinds), kind, loss, np.array([0, total]))
 
@@ -169,12 +152,16 @@ class EvaluationPoint:
         if self.delta is not None:
             return of_shared_record(accountant.epsilon(charges, self.delta / holders), holders)
         assert self.epsilon is not None
-        found = of_shared_record(accountant.delta(charges, self.epsilon / holders), holders)
-        return found.clip(max=1.0)
+        return of_shared_record(accountant.delta(charges, self.epsilon / holders), holders).clip(max=1.0)
 
     @property
-    def asked(self) -> str:
-        """Name of what is told."""
+    def key(self) -> str:
+        """Key of what is told, in JSON."""
+        return "epsilon" if self.delta is not None else "delta"
+
+    @property
+    def symbol(self) -> str:
+        """Symbol of what is told."""
         return "ε" if self.delta is not None else "δ"
 
     @property

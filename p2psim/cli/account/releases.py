@@ -1,4 +1,4 @@
-"""``p2psim account releases``: what a list of releases costs, by every accountant."""
+"""``p2psim account releases`` and ``calibrate``: what a list of releases costs, and what noise a budget takes."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.account.options import (
     ACCOUNTANT,
+    MOST,
     NOISE,
     EvaluationPoint,
     at_point,
     check_rate,
     chosen,
+    downward,
     left_out_note,
     listed,
+    noise_of,
     positive,
     read_at,
     read_list,
+    share,
     upward,
 )
 from p2psim.cli.arguments import Commands, add_command, number, one_of, option
 from p2psim.core.errors import InputError
-from p2psim.core.printing import print_json, print_table
+from p2psim.core.printing import print_json, print_table, table_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from p2psim.privacy.accounting.accountant import Accountant
     from p2psim.privacy.accounting.charges import Charges
+    from p2psim.privacy.accounting.noises import Noise
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -69,29 +74,45 @@ def add(actions: Commands) -> None:
     )
 
 
+def add_calibration(actions: Commands) -> None:
+    """Add the action that goes from budgets to releases."""
+    add_command(
+        actions,
+        "calibrate",
+        "the noise that keeps so many releases within a budget, or the releases that fit it",
+        _calibrate,
+        *NOISE,
+        one_of(
+            option("--count N", "releases with the same loss: tell the loss", whole=(-(2**63),)),
+            option("--loss L", "loss of each release: tell how many", number),
+        ),
+        option("--epsilon E", "ε of the budget", number, required=True),
+        option("--delta D", "δ of the budget; 0 by default", number, default=0.0),
+        ACCOUNTANT,
+        json="print it as JSON",
+    )
+
+
 def _account(asked: argparse.Namespace) -> int:
     """Print the accounts, draw the figures that were asked for, and return the exit code."""
     at = read_at(asked)
     releases = _releases(asked)
     accountants, left_out = chosen(asked.accountant, releases.noises)
-    rows: list[dict[str, Any]] = [
-        {"accountant": name, at.asked: float(at.sums(accountant, releases)[0])}
-        for name, accountant in accountants.items()
-    ]
+    costs = [(name, float(at.sums(accountant, releases)[0])) for name, accountant in accountants.items()]
     files = []
+    # A curve of the least of all would hide the one that it is.
+    drawn = {name: accountants[name] for name in accountants if name != "best" or len(accountants) == 1}
     if asked.plot:
-        files += _save(asked.plot, "--plot", lambda: _growth(releases, _drawn(accountants), at))
+        files += _save(asked.plot, "--plot", lambda: _growth(releases, drawn, at))
     if asked.trade_off:
-        files += _save(asked.trade_off, "--trade-off", lambda: _trade_off(releases, _drawn(accountants)))
+        files += _save(asked.trade_off, "--trade-off", lambda: _trade_off(releases, drawn))
     if asked.json:
         tree: dict[str, Any] = {"releases": releases.loss.size, "epsilon": at.epsilon, "delta": at.delta}
-        key = "epsilon" if at.delta is not None else "delta"
-        tree["accountants"] = [{"accountant": row["accountant"], key: row[at.asked]} for row in rows]
+        tree["accountants"] = table_rows(("accountant", at.key), costs)
         print_json({**tree, "not_able": left_out, "files": files})
         return 0
-    for row in rows:
-        row[at.asked] = upward(row[at.asked])
-    print_table(rows, f"{at.asked} of {releases.loss.size:,} releases at {at.fixed}")
+    rows = table_rows(("accountant", at.symbol), ((name, upward(cost)) for name, cost in costs))
+    print_table(rows, f"{at.symbol} of {releases.loss.size:,} releases at {at.fixed}")
     left_out_note(left_out, releases.noises)
     print("\n".join(files), end="\n" if files else "")
     return 0
@@ -99,8 +120,6 @@ def _account(asked: argparse.Namespace) -> int:
 
 def _releases(asked: argparse.Namespace) -> Charges:
     check_rate("--rate", asked.rate)
-    if asked.count < 1:
-        raise InputError(f"--count: must be at least 1, got {asked.count}")
     if asked.loss is not None:
         if asked.sensitivity is not None:
             raise InputError("--sensitivity: belongs to --scale; a loss is sensitivity by scale already")
@@ -123,11 +142,6 @@ def _save(file: str, argument: str, draw: Any) -> list[str]:
         return [str(written) for written in style.save(figure, path.parent, path.stem)]
 
 
-def _drawn(accountants: dict[str, Accountant]) -> dict[str, Accountant]:
-    """Those that get a curve: not the least of all, which would hide the one that it is."""
-    return {name: one for name, one in accountants.items() if name != "best" or len(accountants) == 1}
-
-
 def _growth(releases: Charges, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:
     """Accounts of the first so many releases of the list."""
     import numpy as np
@@ -137,9 +151,9 @@ def _growth(releases: Charges, accountants: dict[str, Accountant], at: Evaluatio
     total = releases.loss.size
     counts = np.unique(np.rint(np.geomspace(1, total, _POINTS)).astype(int)).tolist()
     charges = releases.prefixes(counts)
-    found = {name: at.sums(accountant, charges) for name, accountant in accountants.items()}
+    sums = {name: at.sums(accountant, charges) for name, accountant in accountants.items()}
     title = f"the first releases of {total:,}: {_names(releases)}"
-    return draw_growth(counts, found, f"{at.asked} at {at.fixed}", title, _NOTES)
+    return draw_growth(counts, sums, f"{at.symbol} at {at.fixed}", title, _NOTES)
 
 
 def _trade_off(releases: Charges, accountants: dict[str, Accountant]) -> Figure:
@@ -154,8 +168,8 @@ def _trade_off(releases: Charges, accountants: dict[str, Accountant]) -> Figure:
     if not math.isfinite(end):
         raise InputError("--trade-off: nothing is guaranteed at any ε, so there is no curve")
     epsilons = np.linspace(0, end, 101)
-    found = {name: trade_off(accountant, releases, epsilons)[0] for name, accountant in accountants.items()}
-    return draw_trade_off(epsilons, found, f"{releases.loss.size:,} releases: {_names(releases)}", _NOTES)
+    curves = {name: trade_off(accountant, releases, epsilons)[0] for name, accountant in accountants.items()}
+    return draw_trade_off(epsilons, curves, f"{releases.loss.size:,} releases: {_names(releases)}", _NOTES)
 
 
 def _names(releases: Charges) -> str:
@@ -163,3 +177,59 @@ def _names(releases: Charges) -> str:
     noises = ", ".join(noise.name for noise in releases.noises)
     low, high = float(releases.loss.min()), float(releases.loss.max())
     return f"{noises}, loss {low:g}" + (f" to {high:g}" if high > low else "")
+
+
+def _calibrate(asked: argparse.Namespace) -> int:
+    """Print the largest loss, or the most releases, by each accountant; return the exit code."""
+    epsilon = positive("--epsilon", asked.epsilon)
+    delta = share("--delta", asked.delta, zero=True)
+    check_rate("--rate", asked.rate)
+    noise = noise_of(asked.noise, None if asked.rate == 1 else asked.rate)
+    accountants, left_out = chosen(asked.accountant, [noise])
+    if delta == 0:
+        at_delta = [name for name, accountant in accountants.items() if accountant.needs_delta]
+        if at_delta and (asked.accountant or len(at_delta) == len(accountants)):
+            raise InputError(f"--delta: must be given for {', '.join(at_delta)}")
+        left_out += at_delta
+        accountants = {name: accountants[name] for name in accountants if name not in at_delta}
+    values = _calibrated(asked, noise, accountants, epsilon, delta)
+    budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+    if asked.json:
+        keys = ("accountant", "releases") if asked.count is None else ("accountant", "loss", "scale")
+        tree = {"noise": noise.name, "epsilon": epsilon, "delta": delta}
+        print_json({**tree, "accountants": table_rows(keys, values), "not_able": left_out})
+        return 0
+    if asked.count is None:
+        rows = table_rows(("accountant", "most releases"), ((name, f"{most:,}") for name, most in values))
+        print_table(rows, f"{noise.name} releases of loss {asked.loss:g} within {budget}")
+    else:
+        shown = ((name, downward(loss), upward(scale)) for name, loss, scale in values)
+        print_table(
+            table_rows(("accountant", "largest loss", "least scale"), shown),
+            f"{asked.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1",
+        )
+    if left_out:
+        print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
+    return 0
+
+
+def _calibrated(
+    asked: argparse.Namespace, noise: Noise, accountants: dict[str, Accountant], epsilon: float, delta: float
+) -> list[tuple[Any, ...]]:
+    """Each accountant with the largest loss of so many releases and its scale, or how many have the loss."""
+    import numpy as np
+
+    from p2psim.privacy.accounting.calibration import largest_loss, most_releases
+
+    if asked.count is None:
+        positive("--loss", asked.loss)
+    elif not 1 <= asked.count <= MOST:
+        raise InputError(f"--count: must be from 1 to {MOST:,}, got {asked.count}")
+    budget = noise, asked.loss if asked.count is None else np.ones(asked.count), epsilon, delta
+    try:
+        if asked.count is None:
+            return [(name, most_releases(accountant, *budget)) for name, accountant in accountants.items()]
+        losses = {name: largest_loss(accountant, *budget) for name, accountant in accountants.items()}
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return [(name, loss, 1 / loss) for name, loss in losses.items()]

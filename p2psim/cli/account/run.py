@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.account.options import (
     ACCOUNTANT,
-    EvaluationPoint,
     at_point,
     chosen,
     left_out_note,
@@ -17,13 +16,12 @@ from p2psim.cli.account.options import (
 )
 from p2psim.cli.arguments import ANY, Commands, add_command, option
 from p2psim.core.errors import InputError, MissingPartError
-from p2psim.core.printing import print_json, print_table
+from p2psim.core.printing import print_json, print_table, table_rows
 
 if TYPE_CHECKING:
     import numpy as np
 
     from p2psim.runs.ledger_check import Recounted
-    from p2psim.runs.result import Result
 
 #: Ranges of agents that a row of the table names.
 MOST_RANGES = 5
@@ -52,7 +50,11 @@ def _account(asked: argparse.Namespace) -> int:
 
     result = Result.load(asked.run)
     try:
-        at = _at(asked, result)
+        if asked.delta is None and asked.epsilon is None:
+            asked.delta = result.scenario.privacy.delta
+            if asked.delta is None:
+                raise InputError("--delta or --epsilon: one must be given, since the run has no δ of its own")
+        at = read_at(asked)
         runs = list(recount(result, asked.cell))
     except MissingPartError as error:
         raise checked_partly(result, error) from None
@@ -66,50 +68,28 @@ def _account(asked: argparse.Namespace) -> int:
         for run in runs
     ]
     if asked.json:
-        print_json(
-            {
-                "epsilon": at.epsilon,
-                "delta": at.delta,
-                "not_able": left_out,
-                "agents": [
-                    row for run, found in zip(runs, sums, strict=True) for row in _each(run, found, at)
-                ],
-            }
-        )
+        agents = [row for run, spent in zip(runs, sums, strict=True) for row in _each(run, spent, at.key)]
+        print_json({"epsilon": at.epsilon, "delta": at.delta, "not_able": left_out, "agents": agents})
         return 0
     rows = []
     for cell in dict.fromkeys(run.cell for run in runs):
-        mine = [(run, found) for run, found in zip(runs, sums, strict=True) if run.cell == cell]
+        replicas = [(run, spent) for run, spent in zip(runs, sums, strict=True) if run.cell == cell]
         entry = result.described.cells[cell]
-        rows += [{"cell": cell, **entry.swept, **row} for row in _of_cell(mine, at, entry.notes)]
-    print_table(rows, f"{at.asked} of agents' real records at {at.fixed}; the most over replicas", len(rows))
+        rows += [{"cell": cell, **entry.swept, **row} for row in _of_cell(replicas, at.symbol, entry.notes)]
+    print_table(rows, f"{at.symbol} of agents' real records at {at.fixed}; the most over replicas", len(rows))
     left_out_note(left_out, noises)
     return 0
 
 
-def _at(asked: argparse.Namespace, result: Result) -> EvaluationPoint:
-    if asked.delta is None and asked.epsilon is None:
-        delta = result.scenario.privacy.delta
-        if delta is None:
-            raise InputError("--delta or --epsilon: one must be given, since the run has no δ of its own")
-        return EvaluationPoint(delta, None)
-    return read_at(asked)
-
-
-def _each(run: Recounted, found: dict[str, np.ndarray], at: EvaluationPoint) -> list[dict[str, Any]]:
-    key = "epsilon" if at.delta is not None else "delta"
-    flags = _flags(run)
-    return [
-        {
-            "cell": run.cell,
-            "replica": run.replica,
-            "agent": agent,
-            "releases": int(run.charges.made[agent]),
-            **{f"{key}_{name}": float(values[agent]) for name, values in found.items()},
-            "flags": flags[agent],
-        }
-        for agent in range(run.charges.agents)
-    ]
+def _each(run: Recounted, spent: dict[str, np.ndarray], key: str) -> list[dict[str, Any]]:
+    """A row of each agent."""
+    agents = range(run.charges.agents)
+    columns = ("cell", "replica", "agent", "releases", *(f"{key}_{name}" for name in spent), "flags")
+    numbers = zip(*(values.tolist() for values in spent.values()), strict=True)
+    rows = zip(agents, run.charges.made.tolist(), numbers, _flags(run), strict=True)
+    return table_rows(
+        columns, ((run.cell, run.replica, i, made, *row, raised) for i, made, row, raised in rows)
+    )
 
 
 def _flags(run: Recounted) -> list[list[str]]:
@@ -123,26 +103,18 @@ def _flags(run: Recounted) -> list[list[str]]:
 
 
 def _of_cell(
-    runs: Sequence[tuple[Recounted, dict[str, np.ndarray]]], at: EvaluationPoint, notes: Sequence[str]
+    runs: Sequence[tuple[Recounted, dict[str, np.ndarray]]], symbol: str, notes: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Rows of one cell: agents of whom all is the same have one together."""
-    agents = max(run.charges.agents for run, _ in runs)
     together: dict[tuple[Any, ...], list[int]] = {}
-    for agent in range(agents):
+    flags = [_flags(run) for run, _ in runs]
+    for agent in range(max(run.charges.agents for run, _ in runs)):
         releases = max(int(run.charges.made[agent]) for run, _ in runs)
-        spent = [upward(float(max(found[name][agent] for _, found in runs))) for name in runs[0][1]]
-        raised = {name: None for run, _ in runs for name in _flags(run)[agent]}
-        together.setdefault((releases, *spent, ", ".join([*raised, *notes])), []).append(agent)
-    names = list(runs[0][1])
-    return [
-        {
-            "agents": ranges(own),
-            "releases": releases,
-            **{f"{at.asked} {name}": value for name, value in zip(names, spent, strict=True)},
-            "flags": flags,
-        }
-        for (releases, *spent, flags), own in together.items()
-    ]
+        most = [upward(float(max(spent[name][agent] for _, spent in runs))) for name in runs[0][1]]
+        raised = dict.fromkeys(name for of_run in flags for name in of_run[agent])
+        together.setdefault((releases, *most, ", ".join([*raised, *notes])), []).append(agent)
+    columns = ("agents", "releases", *(f"{symbol} {name}" for name in runs[0][1]), "flags")
+    return table_rows(columns, ((ranges(agents), *row) for row, agents in together.items()))
 
 
 def ranges(numbers: Sequence[int]) -> str:

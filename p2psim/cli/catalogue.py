@@ -1,14 +1,14 @@
-"""``p2psim list``: what a scenario can name, and the shipped scenarios."""
+"""``p2psim list`` and ``p2psim schema``: what a scenario can hold, for readers and for editors."""
 
 import argparse
 
 from p2psim.cli.arguments import Commands, add_command, option, templates
 from p2psim.core.errors import InputError
-from p2psim.core.printing import print_json, print_table
+from p2psim.core.printing import print_json, print_table, table_rows
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the commands."""
     add_command(
         commands,
         "list",
@@ -18,6 +18,8 @@ def add(commands: Commands) -> None:
         json="print it as JSON",
         needs=("p2psim.scenario.catalogue",),
     )
+    about = "print the JSON Schema of a scenario, for editors"
+    add_command(commands, "schema", about, _schema, needs=("p2psim.scenario.schema",))
 
 
 def _list(asked: argparse.Namespace) -> int:
@@ -25,12 +27,20 @@ def _list(asked: argparse.Namespace) -> int:
     from p2psim.scenario.catalogue import CatalogueEntry, catalogue, matching
 
     shipped = [CatalogueEntry("(scenario)", name, question) for name, question in templates().items()]
-    found = matching([*shipped, *catalogue()], asked.word)
-    rows = [{"key": one.key, "name": one.name, "meaning": one.meaning} for one in found]
+    entries = matching([*shipped, *catalogue()], asked.word)
+    rows = table_rows(("key", "name", "meaning"), ((e.key, e.name, e.meaning) for e in entries))
     if not rows:
         raise InputError(f"nothing that can be named contains {asked.word!r}; p2psim list shows all")
     if asked.json:
         print_json(rows)
     else:
         print_table(rows, most=len(rows))
+    return 0
+
+
+def _schema(asked: argparse.Namespace) -> int:
+    """``p2psim schema``."""
+    from p2psim.scenario.schema import json_schema
+
+    print_json(json_schema())
     return 0
