@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
 from p2psim.core.registry import load_parts
 from p2psim.runs.invocations import Meter, Resources
-from p2psim.runs.parts import EncodedPart, Finished, RunKey, archive_bytes, encode
+from p2psim.runs.parts import EncodedPart, RunKey, archive_bytes, encode
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell
+    from p2psim.simulation.outcome import Outcome
     from p2psim.simulation.workspace import Workspace
 
 #: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
@@ -123,7 +124,7 @@ def run_batch(
         load_parts(*options.parts)
     except InputError as error:
         return BatchResult(None, stopped=SimulationError(f"on a worker, {error}"))
-    finished: list[Finished] = []
+    finished: list[tuple[RunKey, Outcome, float]] = []
     failed: dict[RunKey, str] = {}
     data: dict[str, bytes] = {}
     stopped: BaseException | None = None
@@ -152,7 +153,7 @@ def run_batch(
                 failed[cell.content, replica] = text
             else:
                 outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
-                finished.append(Finished((cell.content, replica), outcome, time.perf_counter() - began))
+                finished.append(((cell.content, replica), outcome, time.perf_counter() - began))
         part = encode(finished, data) if finished else None
         done, seconds = len(finished) + len(failed), time.perf_counter() - start
         return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())

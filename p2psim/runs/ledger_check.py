@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from p2psim.core.printing import counted, key_values
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import Claims, ledger, real_charges
 from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined, unit_noise
-from p2psim.scenario.notices import largest_difference
+from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import NOWHERE
@@ -72,15 +72,21 @@ def faults(
     unit = unit_noise(plan, streams.key("noise"), releases, cell.setup.dimension)
     again = plan.noise(unit, releases, totals)[order]
     scale = max(np.abs(again).max(initial=0.0), np.finfo(float).tiny)
-    if largest_difference(noise, again, scale) > _TOLERANCE:
+    if Compared(noise, again, scale).difference > _TOLERANCE:
         yield "noise: it is not what the mechanism draws for these releases"
     rows = tables["ledger"]
     if len(rows) != plan.budget.size:
         yield f"ledger: it has {len(rows)} agents, and {plan.budget.size} take part"
         return
-    caveats = cell.caveats(
-        _violations(scenario, cell, streams, events, noise, releases.places, order)
-    ).violations
+    # Where records broke the claimed bound, by the compiled replay; clipped ones break none.
+    violations, sensitivity = Violations.none(plan.budget.size), scenario.privacy.sensitivity
+    if sensitivity is not None and sensitivity.kind != "clip" and noise.shape[0] == order.size:
+        in_order = np.empty_like(noise)
+        in_order[order] = noise
+        replay = cell.replay(streams)
+        replay.feed(events, in_order, releases.places, NOWHERE)
+        violations = replay.violations
+    caveats = cell.caveats(violations).violations
     # Each is held to what the other does not give: costs to the recorded violations, and these to those of a replay.
     drawn_up = ledger(
         plan,
@@ -106,26 +112,6 @@ def _recorded_violations(rows: pd.DataFrame) -> Violations:
         rows["violation_step"].to_numpy(),
         rows["violation_size"].to_numpy(),
     )
-
-
-def _violations(
-    scenario: Scenario,
-    cell: PreparedCell,
-    streams: Any,
-    events: np.ndarray,
-    noise: np.ndarray,
-    places: np.ndarray,
-    order: np.ndarray,
-) -> Violations:
-    """Where records broke the claimed bound, by the compiled replay; clipped ones break none."""
-    sensitivity = scenario.privacy.sensitivity
-    if sensitivity is None or sensitivity.kind == "clip" or noise.shape[0] != order.size:
-        return Violations.none(cell.setup.plan.budget.size)
-    in_order = np.empty_like(noise)
-    in_order[order] = noise
-    replay = cell.replay(streams)
-    replay.feed(events, in_order, places, NOWHERE)
-    return replay.violations
 
 
 def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -> Iterator[str]:

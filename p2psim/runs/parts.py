@@ -41,25 +41,6 @@ RunKey = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Finished:
-    """One simulation that ended.
-
-    Attributes
-    ----------
-    key : RunKey
-        Which.
-    outcome : Outcome
-        What it gave.
-    seconds : float
-        Wall time.
-    """
-
-    key: RunKey
-    outcome: "Outcome"
-    seconds: float
-
-
-@dataclass(frozen=True)
 class EncodedPart:
     """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder."""
 
@@ -69,41 +50,41 @@ class EncodedPart:
     data: dict[str, bytes]
 
 
-def encode(finished: Sequence[Finished], data: dict[str, bytes]) -> EncodedPart:
+def encode(finished: "Sequence[tuple[RunKey, Outcome, float]]", data: dict[str, bytes]) -> EncodedPart:
     """Encode a batch.
 
     Parameters
     ----------
-    finished : sequence of Finished
-        At least one.
+    finished : sequence of (RunKey, Outcome, float)
+        At least one: which simulation ended, what it gave, and its wall time in seconds.
     data : dict
         Prepared data to be kept, by problem, as archives.
     """
-    outcomes = [run.outcome for run in finished]
+    outcomes = [outcome for _, outcome, _ in finished]
     files: dict[str, bytes | pa.Buffer] = {
         f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables_of(outcomes).items() if pieces
     }
     for name in ARCHIVES:
-        members = [(f"{run.key[0]}/{run.key[1]}", getattr(run.outcome, name)) for run in finished]
+        members = [(f"{cell}/{replica}", getattr(outcome, name)) for (cell, replica), outcome, _ in finished]
         arrays = [(member, array) for member, array in members if array is not None]
         if arrays:
             files[f"{name}.npz"] = archive_bytes(arrays)
     runs = [
         {
-            "content": run.key[0],
-            "replica": run.key[1],
-            "ended": run.outcome.ended,
-            "seconds": round(run.seconds, 6),
-            "problem": run.outcome.problem_id,
-            "rows": _rows(run.outcome),
+            "content": cell,
+            "replica": replica,
+            "ended": outcome.ended,
+            "seconds": round(seconds, 6),
+            "problem": outcome.problem_id,
+            "rows": _rows(outcome),
         }
-        for run in finished
+        for (cell, replica), outcome, seconds in finished
     ]
     # By message, then by cell.
     warnings: dict[str, Counter[str]] = {}
-    for run in finished:
-        for warning in run.outcome.warnings:
-            warnings.setdefault(warning, Counter())[run.key[0]] += 1
+    for (cell, _), outcome, _ in finished:
+        for warning in outcome.warnings:
+            warnings.setdefault(warning, Counter())[cell] += 1
     listing = {
         "format": PART_FORMAT,
         "runs": runs,
@@ -112,7 +93,7 @@ def encode(finished: Sequence[Finished], data: dict[str, bytes]) -> EncodedPart:
     }
     files[LISTING] = sealed(json.dumps(listing)).encode()
     problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
-    return EncodedPart(files, tuple(run.key for run in finished), problems, data)
+    return EncodedPart(files, tuple(key for key, _, _ in finished), problems, data)
 
 
 def archive_bytes(members: Iterable[tuple[str, np.ndarray]]) -> bytes:

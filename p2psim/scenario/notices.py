@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -160,26 +160,18 @@ class Compared:
     @property
     def difference(self) -> float:
         """Largest relative difference; infinite where the shapes differ, or a number is undefined on one side."""
-        return largest_difference(self.recorded, self.again, self.scale)
-
-
-def largest_difference(a: np.ndarray, b: np.ndarray, scale: np.ndarray | float) -> float:
-    """Largest difference of two arrays, relative to a scale; infinite where the shapes differ or NaN decides."""
-    if a.shape != b.shape:
-        return float("inf")
-    if not a.size:
-        return 0.0
-    with np.errstate(invalid="ignore"):
-        apart = np.where(a == b, 0.0, np.abs(a - b) / scale)
-    return float(np.where(np.isnan(apart), np.inf, apart).max())
+        if self.recorded.shape != self.again.shape:
+            return float("inf")
+        with np.errstate(invalid="ignore"):
+            relative = np.abs(self.recorded - self.again) / self.scale
+        apart = np.where(self.recorded == self.again, 0.0, relative)
+        return float(np.where(np.isnan(apart), np.inf, apart).max(initial=0.0))
 
 
 def drift(first: Iterable[Compared], second: Iterable[Compared]) -> float:
     """How far two replays of the same records are apart, as `Compared.difference` measures it."""
     pairs = zip(first, second, strict=True)
-    return max(
-        (largest_difference(before.again, after.again, before.scale) for before, after in pairs), default=0.0
-    )
+    return max((replace(before, recorded=after.again).difference for before, after in pairs), default=0.0)
 
 
 #: Sums over agents and links, which grow with the graph and its weights.

@@ -288,16 +288,14 @@ def _shape(key: str, node: Node) -> Iterator[Fault]:
                 message = f"must be a whole number from {least} to {most}, got {show(value)}"
                 yield at(node.content[name].place, f"{key}.{name}", message)
     if "keys" in node.content:
-        yield from _keys(f"{key}.keys", node.content["keys"])
+        ranges = node.content["keys"]
+        if not isinstance(ranges.content, dict) or not ranges.content:
+            message = f"must be a mapping from keys to ranges, got {show(ranges.content)}"
+            yield at(ranges.place, f"{key}.keys", message)
+        else:
+            for name, entry in ranges.content.items():
+                yield from _range(f"{key}.keys.{name}", entry)
         yield from _faults_of_values(f"{key}.values", node)
-
-
-def _keys(key: str, node: Node) -> Iterator[Fault]:
-    if not isinstance(node.content, dict) or not node.content:
-        yield at(node.place, key, f"must be a mapping from keys to ranges, got {show(node.content)}")
-        return
-    for name, entry in node.content.items():
-        yield from _range(f"{key}.{name}", entry)
 
 
 def _range(key: str, node: Node) -> Iterator[Fault]:

@@ -12,6 +12,7 @@ import re
 import stat
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -328,13 +329,10 @@ def write(tree: dict[str, Any]) -> str:
 
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """First and last of each run of numbers that follow each other."""
-    runs: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = runs[-1][0], number
-        else:
-            runs.append((number, number))
-    return runs
+    # A number less its place is the same within a run.
+    runs = groupby(enumerate(sorted(numbers)), lambda placed: placed[1] - placed[0])
+    ends = ([number for _, number in run] for _, run in runs)
+    return [(run[0], run[-1]) for run in ends]
 
 
 def to_ranges(numbers: Iterable[int]) -> str:
