@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import Fault, InputError, first_line
 from p2psim.core.printing import MOST_ROWS, complain, counted, key_values, print_table
-from p2psim.runs.pilot import refuse_excess, refuse_length, time_range
+from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length, time_range
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
 from p2psim.simulation.computable import computed
 
 if TYPE_CHECKING:
-    from p2psim.runs.pilot import Pilot
     from p2psim.scenario.model import Cell, Scenario
     from p2psim.simulation.algorithms.replay import Assessment
     from p2psim.simulation.workspace import Workspace
@@ -34,7 +33,7 @@ class CheckReport:
     cells: "Sequence[Cell]"
     facts: "Sequence[Assessment]"
     labels: Sequence[Sequence[str]]
-    pilot: "Pilot | None"
+    pilot: Pilot | None
     no_pilot: str
 
     def as_tree(self) -> dict[str, Any]:
@@ -219,7 +218,6 @@ def check_scenario(
         With everything that is wrong.
     """
     from p2psim.core.compiled import is_compiled
-    from p2psim.runs.pilot import estimate_runtime
     from p2psim.runs.pool import available_cores
     from p2psim.scenario.cells import cells
     from p2psim.simulation.workspace import Workspace

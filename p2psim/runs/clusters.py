@@ -24,10 +24,10 @@ from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given
 from p2psim.runs.manifest import versions
 from p2psim.runs.pool import SAFE_PATH, environment
 from p2psim.simulation.outcome import arithmetic, differing
+from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell
-    from p2psim.simulation.workspace import Workspace
 
 #: Seconds until whoever answers nothing, or has lost its scheduler, is given up.
 PATIENCE = 10.0
@@ -39,10 +39,8 @@ _LOCK = threading.Lock()
 
 
 @lru_cache(_KEPT)
-def _workspace(study: str) -> "Workspace":
+def _workspace(study: str) -> Workspace:
     """The worker's own, in a directory that goes with it, or when the worker has done other studies since."""
-    from p2psim.simulation.workspace import Workspace
-
     directory = tempfile.mkdtemp(prefix="p2psim-")
     workspace = Workspace(Path(directory))
     weakref.finalize(workspace, shutil.rmtree, directory, ignore_errors=True)

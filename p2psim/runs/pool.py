@@ -31,12 +31,12 @@ from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.interrupts import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.pilot import has_room_for_workers
+from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from p2psim.scenario.model import Cell
-    from p2psim.simulation.workspace import Workspace
 
 #: Workers that may end before their first batch, one after the other, before the run stops: the machine is at fault.
 _MOST_STARTUP_FAILURES = 3
@@ -64,8 +64,6 @@ def _serve(connection: Connection, directory: Path, options: BatchOptions) -> No
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_exit_with_parent, args=(parent.sentinel,), daemon=True).start()
-    from p2psim.simulation.workspace import Workspace
-
     workspace = Workspace(directory)
     cells: dict[int, Cell] = {}
     connection.send(None)
@@ -298,7 +296,7 @@ def available_cores() -> int:
 def run_local(
     cells: "Sequence[Cell]",
     items: Sequence[Item],
-    workspace: "Workspace",
+    workspace: Workspace,
     options: BatchOptions,
     jobs: int | None,
     more: Callable[[], Sequence[Item]] | None = None,

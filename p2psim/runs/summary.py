@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,6 @@ import pandas as pd
 from p2psim.core.errors import InputError
 from p2psim.runs.tables import FLAGS
 from p2psim.scenario.record import metric_named
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Models with a privacy guarantee: the run's own, and the baseline of records that are noised one by one.
 PRIVATE_MODELS = ("main", "local-dp")
@@ -149,8 +146,6 @@ def first_reached(rows: pd.DataFrame, axis: str, target: float, rising: bool) ->
     InputError
         If the target is not finite.
     """
-    import pandas as pd
-
     if not np.isfinite(target):
         raise InputError(f"a target must be finite, got {target}")
     moments = rows.astype({"model": str}).groupby([*dict.fromkeys([*_RUN, "step", "time", axis])], sort=True)

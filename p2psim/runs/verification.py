@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, SimulationError
-from p2psim.core.events import COLUMNS, COMMIT, LEARNER, SEND
+from p2psim.core.events import COLUMNS, COMMIT, EVENT, KINDS, LEARNER, OUTCOMES, SEND
 from p2psim.core.registry import parts
 from p2psim.data.prepare import public_bounds
 from p2psim.network.channels.channel import Channel
@@ -23,19 +23,18 @@ from p2psim.network.verify import verify
 from p2psim.network.verify_rules import Resending
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
-from p2psim.runs.manifest import check_format
+from p2psim.runs.manifest import CellEntry, check_format
 from p2psim.runs.result import Result
+from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, verify_replica
-from p2psim.simulation.outcome import check_event_format
+from p2psim.simulation.outcome import Series, check_event_format
+from p2psim.simulation.prepared import PreparedData
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from p2psim.runs.manifest import CellEntry
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.algorithms.replay import PreparedCell
-    from p2psim.simulation.outcome import Series
-    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,6 @@ def damaged_files(result: Result) -> list[str]:
 
 
 def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]:
-    from p2psim.simulation.algorithms import adapter_of
-
     check_event_format(result.path, result.described.made_by)
     if result.events is None:
         raise InputError(
@@ -186,8 +183,6 @@ def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
 
 def _stream(rows: pd.DataFrame) -> np.ndarray:
     """Events as the engine made them."""
-    from p2psim.core.events import EVENT, KINDS, OUTCOMES
-
     words = {"kind": KINDS, "outcome": OUTCOMES}
     codes = {column: {word: code for code, word in enumerate(words[column])} for column in words}
     stream = np.zeros(len(rows), EVENT)
@@ -199,8 +194,6 @@ def _stream(rows: pd.DataFrame) -> np.ndarray:
 
 def _series(rows: pd.DataFrame) -> Iterator[Series]:
     import pandas as pd
-
-    from p2psim.simulation.outcome import Series
 
     groups: Any = rows.groupby(["metric", "model", "agent"], sort=False, observed=True, dropna=False)
     for (metric, model, agent), values in groups:
@@ -216,8 +209,6 @@ def _series(rows: pd.DataFrame) -> Iterator[Series]:
 
 def _prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
     """Prepared data of a simulation, and who held them, as the folder tells."""
-    from p2psim.simulation.prepared import PreparedData
-
     arrays = result.data(*run)
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
     bounds = public_bounds(scenario.data, arrays["y"])

@@ -267,10 +267,6 @@ def _with_override(node: Node, key: str, entry: Node) -> Node:
     if swept is not None:
         cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"
         raise InputError(f"is swept, so this value would be used in no cell; {cure}")
-    steps = split_key(key)
-    seal = (*steps[:-1], "sha256")
-    old = find(node, seal) if steps[-1] == "path" else None
-    node = put(node, steps, entry)
-    if old is not None and not old.place.path.startswith("--set "):  # it was that of another file
-        node = put(node, seal, Node("", old.place))
-    return node
+    seal = find(node, (*split_key(key)[:-1], "sha256"))
+    is_set = seal is not None and seal.place.path.startswith("--set ")
+    return put(node, split_key(key), entry) if is_set else with_value(node, key, entry)

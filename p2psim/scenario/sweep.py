@@ -49,8 +49,8 @@ def steps_of(key: str) -> Steps:
 
 
 def with_value(node: Node, key: str, value: Node, place: Place | None = None) -> Node:
-    """Return the tree with a value at a swept key; a hash beside a path was that of another file, and goes."""
-    steps = steps_of(key)
+    """Return the tree with a value at a dotted key; a hash beside a path was that of another file, and goes."""
+    steps = split_key(key)
     node, seal = put(node, steps, value, place), (*steps[:-1], "sha256")
     return put(node, seal, Node("", value.place)) if steps[-1] == "path" and find(node, seal) else node
 
