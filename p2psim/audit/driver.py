@@ -17,7 +17,7 @@ from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
 from p2psim.learning.batches import batch_of
-from p2psim.privacy.audit import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, Law
+from p2psim.privacy.audit import GAUSSIAN, LAPLACE, Law
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
@@ -34,7 +34,7 @@ MOST_AUDITS = 10
 MOST_SAMPLES = 10_000_000
 
 #: Laws of noise by the kind of mechanism.
-LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": DISCRETE_LAPLACE, "gaussian": GAUSSIAN}
+LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": LAPLACE, "gaussian": GAUSSIAN}
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 class Allocation(Options):
     """Base of all allocations.
 
-    An allocation of your own is a subclass with a ``kind``, keys of its own, ``limit`` and ``weights``; one that states
-    losses themselves is a subclass of `StatedLosses`.
+    An allocation of your own is a subclass with a ``kind``, keys of its own, ``weights``, and ``limit`` where it has
+    one; one that states losses themselves is a subclass of `StatedLosses`.
 
     Attributes
     ----------
@@ -68,9 +68,8 @@ class Allocation(Options):
         """The accountant by which releases of equal loss stay within the budget; None for shares."""
         return None
 
-    @abstractmethod
     def limit(self, horizon: int, share: float, expected: float) -> int:
-        """Most releases of one agent.
+        """Most releases of one agent; any number, if the part does not say otherwise.
 
         Parameters
         ----------
@@ -86,6 +85,7 @@ class Allocation(Options):
         int
             `p2psim.privacy.shares.UNLIMITED` for no limit.
         """
+        return UNLIMITED
 
     @abstractmethod
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
@@ -289,10 +289,6 @@ class Geometric(Allocation):
     sums_to_one: ClassVar[bool] = True
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
 
-    def limit(self, horizon: int, share: float, expected: float) -> int:
-        """No limit."""
-        return UNLIMITED
-
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return (1 - self.ratio) * self.ratio**releases.numbers
@@ -305,10 +301,6 @@ class Uniform(Allocation):
     sums_to_one: ClassVar[bool] = True
     clairvoyant: ClassVar[bool] = True
     alike: ClassVar[bool] = True
-
-    def limit(self, horizon: int, share: float, expected: float) -> int:
-        """No limit."""
-        return UNLIMITED
 
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release is expected to take, before the run."""
@@ -345,10 +337,6 @@ class Constant(StatedLosses):
         description="of each release, sensitivity over scale of the noise: ε₀ for Laplace noise, μ for Gaussian noise"
     )
     even: ClassVar[bool] = True
-
-    def limit(self, horizon: int, share: float, expected: float) -> int:
-        """No limit but the budget."""
-        return UNLIMITED
 
     def stated_losses(self, numbers: np.ndarray) -> np.ndarray:
         """Loss of an agent's numbered releases, shape (releases,)."""

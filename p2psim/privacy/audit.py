@@ -185,11 +185,6 @@ class Law:
 
 
 def _laplace(x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    tail = 0.5 * np.exp(-np.abs(x))
-    return np.where(x < 0, tail, 1.0 - tail)
-
-
-def _discrete_laplace(x: np.ndarray, step: np.ndarray) -> np.ndarray:
     """With k whole steps: a^{−k}/(1 + a) below zero, 1 − a^{k + 1}/(1 + a) from there on, a = exp(−step)."""
     tail = np.exp(-np.where(x < 0, -x, x + step)) / (1.0 + np.exp(-step))
     return np.where(x < 0, tail, 1.0 - tail)
@@ -206,7 +201,6 @@ def _half_square(x: np.ndarray) -> np.ndarray:
 
 
 LAPLACE = Law(np.abs, _laplace)
-DISCRETE_LAPLACE = Law(np.abs, _discrete_laplace)
 GAUSSIAN = Law(_half_square, _gaussian)
 
 

@@ -364,13 +364,9 @@ def by_distance(values: np.ndarray, hops: np.ndarray) -> list[Distance]:
     hops : ndarray, shape (n, n)
         From `hop_distances`; agents that no way leads to are left out.
     """
-    rows = []
-    for distance in np.unique(hops[np.isfinite(hops) & (hops > 0)]):
-        here = values[hops == distance]
-        rows.append(
-            Distance(int(distance), here.size, float(here.mean()), float(here.min()), float(here.max()))
-        )
-    return rows
+    distances = np.unique(hops[np.isfinite(hops) & (hops > 0)])
+    at = [(int(distance), values[hops == distance]) for distance in distances]
+    return [Distance(hop, v.size, float(v.mean()), float(v.min()), float(v.max())) for hop, v in at]
 
 
 def epsilons(share: np.ndarray, ratio: float, delta: float) -> np.ndarray:

@@ -14,9 +14,10 @@ import numpy as np
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.noises import before_sampling, sampled
 from p2psim.privacy.allocations import Allocation, StatedLosses
 from p2psim.privacy.mechanisms import Mechanism, noise_scales
-from p2psim.privacy.section import Limit, affordable, allowances, before_sampling, composed, sampled
+from p2psim.privacy.section import Limit, affordable, allowances, composed
 from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast, Totals, of_shared_record
 
 #: Largest scale of noise: a draw, which can be 38 times as large, must be a number.

@@ -25,7 +25,7 @@ from p2psim.core.options import AS_LIST, BY_NAME, Options, PerAgent, Positive
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS, AccountantName
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.noises import Noise, Subsampled
+from p2psim.privacy.accounting.noises import Noise, sampled
 from p2psim.privacy.allocations import AnyAllocation, Horizon
 from p2psim.privacy.mechanisms import AnyMechanism, Mechanism
 from p2psim.privacy.shares import Overlap
@@ -230,29 +230,6 @@ class Limit:
             # After a start that guarantees nothing there is nothing to keep within the budget.
             "before": None if start is None or start == np.inf else Charges.of(mechanism.noise, start),
         }
-
-
-def before_sampling(losses: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Pure losses of noise whose releases, each of a sample of the records, have the given losses.
-
-    A sample of a share q turns ε₀ into log(1 + q(e^ε₀ − 1)) (Balle, Barthe, Gaboardi 2018, Theorems 8 and 9 with
-    δ = 0), so ε comes of log(1 + (e^ε − 1)/q).
-
-    Parameters
-    ----------
-    losses : ndarray, shape (releases,)
-        Positive, possibly infinite.
-    rates : ndarray, shape (releases,)
-        q in (0, 1].
-    """
-    small = np.minimum(losses, 30.0)  # above, e^ε − 1 is e^ε in double precision
-    before = np.where(losses > 30.0, losses - np.log(rates), np.log1p(np.expm1(small) / rates))
-    return np.where(rates == 1, losses, before)
-
-
-def sampled(noise: Noise, rate: float) -> Noise:
-    """A noise whose releases each sample this share of the records."""
-    return noise if rate == 1 else Subsampled(noise, rate)
 
 
 def allowance(mechanism: Mechanism, epsilon: np.ndarray, delta: float, enforce: AccountantName) -> np.ndarray:

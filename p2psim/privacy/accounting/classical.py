@@ -31,14 +31,9 @@ def kov_logarithm(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
         return B + np.sqrt(2 * S2 * np.logaddexp(1.0, np.log(S2) / 2 - np.log(delta)))
 
 
-def kov_plain(S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
-    """Last term of Kairouz, Oh, Viswanath 2017, Theorem 3.5: B + √(2·S₂·ln(1/δ))."""
-    return B + np.sqrt(-2 * S2 * np.log(delta))
-
-
 def kov(S1: np.ndarray, S2: np.ndarray, B: np.ndarray, delta: float) -> np.ndarray:
-    """Kairouz, Oh, Viswanath 2017, Theorem 3.5: the least of S₁ and the two terms."""
-    return np.minimum(S1, np.minimum(kov_logarithm(S2, B, delta), kov_plain(S2, B, delta)))
+    """Kairouz, Oh, Viswanath 2017, Theorem 3.5: the least of S₁, of `kov_logarithm` and of B + √(2·S₂·ln(1/δ))."""
+    return np.minimum(S1, np.minimum(kov_logarithm(S2, B, delta), advanced(S2, B, delta)))
 
 
 def zcdp(rho: np.ndarray, delta: float) -> np.ndarray:
@@ -176,10 +171,8 @@ def divergences(charges: Charges, orders: np.ndarray) -> np.ndarray:
     return charges.sums(rdp)
 
 
-def optimal(
-    charges: Charges, objective: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Least value over real orders of a function of (divergence, order), and the order, shape (N,) each.
+def optimal(charges: Charges, objective: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Least value over real orders of a function of (divergence, order), shape (N,).
 
     Every order gives a true bound, so that a search that misses the optimum is never unsound. The objectives are
     (K(λ) + c(λ))/λ and K(λ) + c(λ), K the cumulant of the losses and c convex in λ, as K is. The one falls and then
@@ -191,13 +184,7 @@ def optimal(
         return objective(divergences(charges, orders), orders)
 
     lowest, highest = np.full(charges.agents, LOWEST), np.full(charges.agents, HIGHEST)
-    x, value = least(at, lowest, highest, _SECTIONS)
-    return value, 1 + np.exp(x)
-
-
-def optimal_order(charges: Charges, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """ε at δ by the conversion of Canonne, Kamath, Steinke 2020, uncapped, and the order, shape (N,) each."""
-    return optimal(charges, lambda tau, order: rdp(tau, order, delta))
+    return least(at, lowest, highest, _SECTIONS)[1]
 
 
 class RDP(Accountant):
@@ -215,9 +202,9 @@ class RDP(Accountant):
 
     def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
         """ε by `rdp`."""
-        return optimal_order(charges, delta)[0]
+        return optimal(charges, lambda tau, order: rdp(tau, order, delta))
 
     def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ by `rdp_delta`."""
-        logarithm = optimal(charges, lambda tau, order: rdp_delta(tau, order, np.array(epsilon)))[0]
+        logarithm = optimal(charges, lambda tau, order: rdp_delta(tau, order, np.array(epsilon)))
         return np.exp(np.minimum(logarithm, 0.0))

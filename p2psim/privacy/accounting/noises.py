@@ -62,9 +62,25 @@ class PureDP:
         return _symmetric(epsilon, upper)
 
     def rdp(self, losses: Float, orders: Float) -> Float:
-        """Of randomised response: ln(p^α·q^{1−α} + q^α·p^{1−α})/(α−1), p = 1 − q = e^{ε₀}/(1 + e^{ε₀})."""
+        """The cumulant at λ = α − 1, over λ."""
         powers = np.asarray(orders, dtype=float) - 1
-        return response_cumulant(losses, powers) / powers
+        return self.cumulant(np.asarray(losses, dtype=float), powers) / powers
+
+    def cumulant(self, losses: Float, powers: Float) -> Float:
+        """Of randomised response: log(p·e^(λε₀) + (1 − p)·e^(−λε₀)), p = 1/(1 + e^−ε₀).
+
+        Parameters
+        ----------
+        losses : ndarray
+            ε₀, not negative.
+        powers : ndarray
+            λ, positive; broadcasts.
+        """
+        fall = np.exp(-np.minimum(losses, _LARGE))
+        up, down = 1 / (1 + fall), fall / (1 + fall)
+        small = np.minimum(powers * losses, _LARGE)
+        beyond = up * exp_beyond_line(small) + down * exp_beyond_line(-small) + np.tanh(losses / 2) * small
+        return _log_sum(up, powers * losses, beyond)
 
     def zcdp(self, losses: Float) -> Float:
         """ε₀²/2 (Bun, Steinke 2016, Proposition 3.3)."""
@@ -99,10 +115,13 @@ class LaplaceNoise(PureDP):
         """1 − e^{(ε − ε₀)/2} for |ε| ≤ ε₀, 0 above, 1 − e^ε below."""
         return _symmetric(epsilon, lambda e: np.maximum(0.0, -np.expm1(np.minimum(0.0, (e - losses) / 2))))
 
-    def rdp(self, losses: Float, orders: Float) -> Float:
-        """Rényi divergence, Mironov 2017, Proposition 6: ln(α/(2α−1)·e^{(α−1)ε₀} + (α−1)/(2α−1)·e^{−αε₀})/(α−1)."""
-        powers = np.asarray(orders, dtype=float) - 1
-        return laplace_cumulant(losses, powers) / powers
+    def cumulant(self, losses: Float, powers: Float) -> Float:
+        """log((λ+1)/(2λ+1)·e^(λε₀) + λ/(2λ+1)·e^(−(λ+1)ε₀)) (Mironov 2017, Table II and Proposition 6)."""
+        up = (powers + 1) / (2 * powers + 1)
+        rise, fall = powers * losses, -(powers + 1) * losses
+        # The weighted exponents cancel: (λ+1)·λε₀ − λ·(λ+1)ε₀ = 0.
+        beyond = up * exp_beyond_line(np.minimum(rise, _LARGE)) + (1 - up) * exp_beyond_line(fall)
+        return _log_sum(up, rise, beyond)
 
     def upper_masses(self, losses: Float, h: float) -> Float:
         """L has density ¼e^{(l−ε₀)/2} between ±ε₀, and atoms ½ at ε₀ and ½e^{−ε₀} at −ε₀.
@@ -206,12 +225,32 @@ class Subsampled:
 
         def upper(e: Float) -> Float:
             with np.errstate(over="ignore"):
-                inner = np.where(
-                    e < 30, np.log1p(np.expm1(np.minimum(e, 30.0)) / self.rate), e - np.log(self.rate)
-                )
-            return np.asarray(self.rate * self.noise.delta(losses, inner))
+                return np.asarray(self.rate * self.noise.delta(losses, before_sampling(e, self.rate)))
 
         return _symmetric(epsilon, upper)
+
+
+def sampled(noise: Noise, rate: float) -> Noise:
+    """A noise whose releases each sample this share of the records."""
+    return noise if rate == 1 else Subsampled(noise, rate)
+
+
+def before_sampling(losses: Float, rates: Float | float) -> Float:
+    """Pure losses of noise whose releases, each of a sample of the records, have the given losses.
+
+    A sample of a share q turns ε₀ into log(1 + q(e^ε₀ − 1)) (Balle, Barthe, Gaboardi 2018, Theorems 8 and 9 with
+    δ = 0), so ε comes of log(1 + (e^ε − 1)/q).
+
+    Parameters
+    ----------
+    losses : ndarray
+        Not negative, possibly infinite.
+    rates : ndarray or float
+        q in (0, 1]; broadcasts.
+    """
+    small = np.minimum(losses, 30.0)  # above, e^ε − 1 is e^ε in double precision
+    before = np.where(losses > 30.0, losses - np.log(rates), np.log1p(np.expm1(small) / rates))
+    return np.where(rates == 1, losses, before)
 
 
 def _cell(losses: Float, h: float) -> tuple[Float, Float, Float]:
@@ -275,43 +314,9 @@ def exp_beyond_line(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(x) < _SMALL, series, np.expm1(x) - x)
 
 
-def laplace_cumulant(losses: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Of the Laplace pair: log((λ+1)/(2λ+1)·e^(λε₀) + λ/(2λ+1)·e^(−(λ+1)ε₀)) (Mironov 2017, Table II).
-
-    Parameters
-    ----------
-    losses : ndarray
-        ε₀, not negative.
-    powers : ndarray
-        λ, positive; broadcasts.
-    """
-    losses, powers = np.asarray(losses, dtype=float), np.asarray(powers, dtype=float)
-    up = (powers + 1) / (2 * powers + 1)
-    rise, fall = powers * losses, -(powers + 1) * losses
-    large = rise > _LARGE
-    # The weighted exponents cancel: (λ+1)·λε₀ − λ·(λ+1)ε₀ = 0.
-    beyond = up * exp_beyond_line(np.minimum(rise, _LARGE)) + (1 - up) * exp_beyond_line(fall)
-    return np.where(large, rise + np.log(up), np.log1p(beyond))
-
-
-def response_cumulant(losses: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Of randomised response: log(p·e^(λε₀) + (1 − p)·e^(−λε₀)), p = 1/(1 + e^−ε₀).
-
-    Parameters
-    ----------
-    losses : ndarray
-        ε₀, not negative.
-    powers : ndarray
-        λ, positive; broadcasts.
-    """
-    losses, powers = np.asarray(losses, dtype=float), np.asarray(powers, dtype=float)
-    fall = np.exp(-np.minimum(losses, _LARGE))
-    up, down = 1 / (1 + fall), fall / (1 + fall)
-    rise = powers * losses
-    large = rise > _LARGE
-    small = np.minimum(rise, _LARGE)
-    beyond = up * exp_beyond_line(small) + down * exp_beyond_line(-small) + np.tanh(losses / 2) * small
-    return np.where(large, rise + np.log(up), np.log1p(beyond))
+def _log_sum(up: np.ndarray, rise: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+    """log(1 + beyond); where the exponent is large log(up·e^rise), the largest term."""
+    return np.where(rise > _LARGE, rise + np.log(up), np.log1p(beyond))
 
 
 #: Below this μ the difference of two Mills ratios is integrated, since it would cancel.
