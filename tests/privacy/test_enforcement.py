@@ -1,7 +1,6 @@
 """Whole runs under every accountant: budgets hold, ledgers add up, and plain recomputation agrees."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,7 +220,7 @@ class TestLedger:
 
     def test_a_broken_bound_voids_its_agent_alone(self, plan):
         releases = Releases(np.array([0, 1, 2]), np.zeros(3, np.int64), np.arange(3))
-        broken = replace(Violations.none(3), counts=np.array([0, 2, 0]))
+        broken = Violations.none(3)._replace(counts=np.array([0, 2, 0]))
         losses = real_charges(plan, Claims.of(plan, releases, None), Caveats(broken)).loss
         assert np.isinf(losses).tolist() == [False, True, False]
 
