@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -173,40 +174,30 @@ def warm_up() -> None:
             forkserver.ensure_running()
 
 
-def run_pool(
-    cells: "Sequence[Cell]", schedule: Schedule, directory: Path, options: BatchOptions, workers: int
-) -> Generator[BatchResult, None, None]:
-    """Do batches on worker processes.
+def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
+    """Start a worker process.
 
     Parameters
     ----------
-    cells, options
-        As for :func:`p2psim.runs.batches.run_batch`.
-    schedule : Schedule
-        What is to be done.
+    context
+        From `_context`.
     directory : Path
         Of the workspace.
-    workers : int
-        How many processes.
+    options : BatchOptions
+        As for :func:`p2psim.runs.batches.run_batch`.
     """
-    context = _context()
-
-    def start() -> Worker:
-        mine, theirs = context.Pipe()
-        with environment(_OF_WORKERS), _block_sigint():
-            process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
-            try:
-                process.start()
-            except (OSError, EOFError, MemoryError, RuntimeError) as error:
-                raise SimulationError(
-                    f"a worker process could not be started ({first_line(error)}), perhaps for want of memory; "
-                    f"{_GO_ON}"
-                ) from error
-        # The worker's end must be open nowhere else, so that its death is seen.
-        theirs.close()
-        return Worker(process, mine)
-
-    yield from exchange(cells, schedule, start, workers)
+    mine, theirs = context.Pipe()
+    with environment(_OF_WORKERS), _block_sigint():
+        process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
+        try:
+            process.start()
+        except (OSError, EOFError, MemoryError, RuntimeError) as error:
+            raise SimulationError(
+                f"a worker process could not be started ({first_line(error)}), perhaps for want of memory; {_GO_ON}"
+            ) from error
+    # The worker's end must be open nowhere else, so that its death is seen.
+    theirs.close()
+    return Worker(process, mine)
 
 
 def exchange(
@@ -328,7 +319,7 @@ def run_local(
             if batch and workers > 1 and schedule.left() >= _WORTH_A_POOL and has_room_for_workers():
                 break
     assert workspace.directory is not None
-    yield from run_pool(cells, schedule, workspace.directory, options, workers)
+    yield from exchange(cells, schedule, partial(_start, _context(), workspace.directory, options), workers)
 
 
 _CURE = (
