@@ -14,7 +14,7 @@ from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.privacy.plan import plan
-from p2psim.privacy.releases import ReleaseCounter, unit_noise
+from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.section import Limit
 from p2psim.theory.bounds.graph import contraction_rate
 
@@ -86,7 +86,7 @@ def play(allocation, mu, wakes, replica):
     events, streams = events_of(plans, wakes, replica)
     releases, _ = ReleaseCounter.empty(AGENTS).read(events)
     totals = plans.totals([releases])
-    unit = unit_noise(plans, streams.key("noise"), releases, 1)
+    unit = plans.mechanism.draw(streams.key("noise"), releases.agents, releases.numbers, 1)
     noise = unit * plans.scales(releases, totals)[:, None]
     replay = GraphReplay(problem(mu), GraphRule(), optimum(mu)[:, None] + 1, track=False)
     replay.feed(events, noise)

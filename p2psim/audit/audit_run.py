@@ -12,9 +12,8 @@ from p2psim.audit.system import AuditSystem, releases_of
 from p2psim.core.errors import SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
-from p2psim.privacy.audit import Law, log_ratio
+from p2psim.privacy.audit import NoiseDistribution, log_ratio
 from p2psim.privacy.plan import Plan
-from p2psim.privacy.releases import unit_noise
 from p2psim.privacy.shares import Releases, Totals
 
 #: Releases of an agent that are audited at most, and numbers in them where that is more than two releases.
@@ -139,7 +138,7 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
 
 def sample(
     system: AuditSystem,
-    laws: Sequence[Law],
+    laws: Sequence[NoiseDistribution],
     run: AuditRun,
     pair: Pair,
     world: int,
@@ -152,7 +151,7 @@ def sample(
     Parameters
     ----------
     system : AuditSystem
-    laws : sequence of Law
+    laws : sequence of NoiseDistribution
         Of the claimed noise, and others to score by.
     run : AuditRun
     pair : Pair
@@ -235,7 +234,7 @@ def _noise(run: AuditRun, streams: Streams, copies: int, p: int) -> np.ndarray:
     unit = np.empty((copies, run.local.agents.size, p))
     for copy in range(copies):
         key = replace(streams, replica=(streams.replica or 0) + copy).key("noise")
-        unit[copy] = unit_noise(run.plan, key, run.real, p)
+        unit[copy] = run.plan.mechanism.draw(key, run.real.agents, run.real.numbers, p)
     real = run.real
     every = Releases(*(np.tile(column, copies) for column in (real.agents, real.numbers, real.steps)))
     return run.plan.noise(unit.reshape(-1, p), every, run.totals).reshape(unit.shape)

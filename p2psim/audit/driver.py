@@ -17,7 +17,7 @@ from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
 from p2psim.learning.batches import batch_of
-from p2psim.privacy.audit import GAUSSIAN, LAPLACE, Law
+from p2psim.privacy.audit import GAUSSIAN, LAPLACE, NoiseDistribution
 from p2psim.privacy.mechanisms import Mechanism
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
@@ -33,8 +33,8 @@ MOST_AUDITS = 10
 #: Runs on each data set that one audit can keep in memory.
 MOST_SAMPLES = 10_000_000
 
-#: Laws of noise by the kind of mechanism.
-LAWS: dict[str, Law] = {"laplace": LAPLACE, "discrete-laplace": LAPLACE, "gaussian": GAUSSIAN}
+#: Distributions of noise by the kind of mechanism.
+DISTRIBUTIONS = {"laplace": LAPLACE, "discrete-laplace": LAPLACE, "gaussian": GAUSSIAN}
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ def _audit(mode: AuditMode, replica: int, samples: int, gamma: float) -> Audited
     return Audited(mode, trial)
 
 
-def _law(mechanism: Mechanism) -> Law:
+def _law(mechanism: Mechanism) -> NoiseDistribution:
     """Law of a mechanism's noise; of one that is not known here, a guess by its norm for scores, and nothing more."""
     guess = replace(LAPLACE if mechanism.norm == "l1" else GAUSSIAN, cumulative=None)
-    return LAWS.get(mechanism.kind, guess)
+    return DISTRIBUTIONS.get(mechanism.kind, guess)
 
 
 def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[AuditMode]:

@@ -17,7 +17,7 @@ from p2psim.privacy.accounting.noises import Noise, Subsampled
 from p2psim.privacy.audit import (
     Canary,
     Finding,
-    Law,
+    NoiseDistribution,
     Shared,
     findings,
     learned,
@@ -136,7 +136,7 @@ class Trial:
 def audit_system(
     system: AuditSystem,
     plan: Plan,
-    law: Law,
+    law: NoiseDistribution,
     streams: Streams,
     engine: str,
     delta: float,
@@ -150,7 +150,7 @@ def audit_system(
     system : AuditSystem
     plan : Plan
         The cell's.
-    law : Law
+    law : NoiseDistribution
         Of the claimed noise.
     streams : Streams
         Of the replica from which samples are counted: each takes the noise of the next one.
@@ -244,7 +244,7 @@ def _findings(
     return results
 
 
-def _p_value(law: Law, noise: np.ndarray, steps: np.ndarray) -> float:
+def _p_value(law: NoiseDistribution, noise: np.ndarray, steps: np.ndarray) -> float:
     """P-value of the law by the noise on one data set, some of it where there is much; 1 if no law is known.
 
     Each data set is looked at alone: a gradient that is not what it should be moves noise to one side on P and to the
@@ -252,7 +252,7 @@ def _p_value(law: Law, noise: np.ndarray, steps: np.ndarray) -> float:
 
     Parameters
     ----------
-    law : Law
+    law : NoiseDistribution
     noise : ndarray, shape (samples, releases, p)
         In units of its claimed scale.
     steps : ndarray, shape (releases,)
@@ -266,7 +266,7 @@ def _p_value(law: Law, noise: np.ndarray, steps: np.ndarray) -> float:
     return uniform_p_value(probabilities(law, noise.ravel()[some], every.ravel()[some], rng))
 
 
-def _shared(law: Law, noise: np.ndarray) -> Shared | None:
+def _shared(law: NoiseDistribution, noise: np.ndarray) -> Shared | None:
     """The columns that share most; some columns and samples of many."""
     columns = noise.reshape(len(noise), -1)
     kept = np.sort(np.random.default_rng(0).permutation(columns.shape[1])[:_COLUMNS])

@@ -168,7 +168,7 @@ _INTERVALS, _IMPOSSIBLE, _SAME = 64, 50.0, 1e-6
 
 
 @dataclass(frozen=True)
-class Law:
+class NoiseDistribution:
     """The law of one coordinate's noise.
 
     Attributes
@@ -200,11 +200,13 @@ def _half_square(x: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 * x * x)
 
 
-LAPLACE = Law(np.abs, _laplace)
-GAUSSIAN = Law(_half_square, _gaussian)
+LAPLACE = NoiseDistribution(np.abs, _laplace)
+GAUSSIAN = NoiseDistribution(_half_square, _gaussian)
 
 
-def probabilities(law: Law, noise: np.ndarray, step: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def probabilities(
+    law: NoiseDistribution, noise: np.ndarray, step: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Distribution function at noise, in units of its scale: independent and uniform on [0, 1] if the law is right.
 
     On a grid it is spread evenly over each jump, F(k − 1) + V·(F(k) − F(k − 1)) with V uniform, which is uniform for
@@ -212,7 +214,7 @@ def probabilities(law: Law, noise: np.ndarray, step: np.ndarray, rng: np.random.
 
     Parameters
     ----------
-    law : Law
+    law : NoiseDistribution
         One whose distribution function is known.
     noise, step : ndarray, shape (n,)
         ``step`` is that of the grid; 0 for no grid.
@@ -229,13 +231,13 @@ def probabilities(law: Law, noise: np.ndarray, step: np.ndarray, rng: np.random.
 
 
 def log_ratio(
-    law: Law, seen: np.ndarray, mean_p: np.ndarray, mean_q: np.ndarray, rate: float = 1.0
+    law: NoiseDistribution, seen: np.ndarray, mean_p: np.ndarray, mean_q: np.ndarray, rate: float = 1.0
 ) -> np.ndarray:
     """Claimed log-likelihood ratio of P to Q at what is seen of some releases.
 
     Parameters
     ----------
-    law : Law
+    law : NoiseDistribution
     seen : ndarray, shape (samples, releases, p)
         In units of the claimed scale, as all arrays.
     mean_p, mean_q : ndarray, broadcast to the shape of ``seen``
@@ -256,7 +258,7 @@ def log_ratio(
     return np.asarray(to_p - to_q)
 
 
-def learned(noise: np.ndarray) -> Law:
+def learned(noise: np.ndarray) -> NoiseDistribution:
     """Estimate the law of noise from a part of the samples, for scores of the others: its density, and where it ends.
 
     The density is that of intervals with equally many values each, its logarithm interpolated between their middles.
@@ -270,7 +272,7 @@ def learned(noise: np.ndarray) -> Law:
     """
     values = np.unique(np.round(noise.ravel(), 12))
     if values.size < 2:  # no noise at all: what is seen tells all
-        return Law(lambda x: np.where(np.abs(x - values[0]) < _SAME, 0.0, _IMPOSSIBLE), None)
+        return NoiseDistribution(lambda x: np.where(np.abs(x - values[0]) < _SAME, 0.0, _IMPOSSIBLE), None)
     edges = np.unique(np.quantile(noise, np.linspace(0.0, 1.0, _INTERVALS + 1)))
     counts = np.histogram(noise, edges)[0]
     logs = np.log(np.maximum(counts, 0.5) / noise.size) - np.log(np.diff(edges))
@@ -281,7 +283,7 @@ def learned(noise: np.ndarray) -> Law:
         inside = (x >= edges[0] - room) & (x <= edges[-1] + room)
         return np.where(inside, -np.interp(x, middles, logs), _IMPOSSIBLE)
 
-    return Law(distance, None)
+    return NoiseDistribution(distance, None)
 
 
 def uniform_p_value(values: np.ndarray) -> float:

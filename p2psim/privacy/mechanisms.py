@@ -95,17 +95,19 @@ class Mechanism(Options):
             Filled with finite numbers.
         """
 
-    def draw(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
-        """Do what `fill_unit` does, and look at what was drawn.
+    def draw(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, dimension: int) -> np.ndarray:
+        """What `fill_unit` draws for some releases, shape (releases, dimension).
 
         Raises
         ------
         MeaningError
             If a draw is not a finite number.
         """
-        self.fill_unit(key, agents, numbers, out)
-        if not np.isfinite(out).all():
+        unit = np.empty((agents.size, dimension))
+        self.fill_unit(key, agents, numbers, unit)
+        if not np.isfinite(unit).all():
             raise MeaningError("privacy.mechanism", f"{self.kind} drew noise that is not a finite number")
+        return unit
 
     def of_scale(self, unit: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """Noise of the given scales, shape (releases,), from what `fill_unit` drew, shape (releases, p)."""

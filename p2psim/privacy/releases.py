@@ -1,4 +1,4 @@
-"""Releases in a stream of events, their noise, and violations of the bound that was claimed on records' gradients.
+"""Releases in a stream of events, and violations of the bound that was claimed on records' gradients.
 
 The privacy guarantee does not hold for releases at which a record's gradient exceeds the claimed bound.
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, SEND
-from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
 
 
@@ -63,13 +62,6 @@ class ReleaseCounter:
         columns = np.empty((4, events.size), np.int64)
         found, commits = find_releases(events, made, self.commits, *columns)
         return Releases(*columns[:, :found].copy()), ReleaseCounter(made, int(commits))
-
-
-def unit_noise(plan: Plan, key: np.ndarray, releases: Releases, dimension: int) -> np.ndarray:
-    """Noise of scale one of some releases, shape (releases, dimension)."""
-    out = np.empty((releases.agents.size, dimension))
-    plan.mechanism.draw(key, releases.agents, releases.numbers, out)
-    return out
 
 
 def joined(parts: Sequence[Releases]) -> Releases:

@@ -20,7 +20,7 @@ from p2psim.core.errors import FolderError, check_place
 from p2psim.core.printing import counted, key_values
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import Claims, ledger, real_charges
-from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined, unit_noise
+from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.outcome import streams_of
@@ -69,7 +69,7 @@ def faults(
     lost.read(events)
     totals = plan.totals([releases])
     order = by_agent(releases)
-    unit = unit_noise(plan, streams.key("noise"), releases, cell.setup.dimension)
+    unit = plan.mechanism.draw(streams.key("noise"), releases.agents, releases.numbers, cell.setup.dimension)
     again = plan.noise(unit, releases, totals)[order]
     scale = max(np.abs(again).max(initial=0.0), np.finfo(float).tiny)
     if Compared(noise, again, scale).difference > _TOLERANCE:

@@ -10,7 +10,7 @@ import numpy as np
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventChecker
-from p2psim.privacy.releases import ReleaseCounter, unit_noise
+from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms.replay import ReplaySetup
 
@@ -77,9 +77,8 @@ class EventCache:
             if checker is not None:
                 checker.check(some)
             releases, counter = counter.read(some)
-            chunk = EventChunk(
-                some, releases, unit_noise(plan, noise_key, releases, setup.dimension), counter
-            )
+            unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
+            chunk = EventChunk(some, releases, unit, counter)
             kept += some.nbytes + chunk.unit.nbytes
             if kept <= KEEP_BYTES:
                 self._chunks.append(chunk)

@@ -9,7 +9,7 @@ from scipy import stats
 from p2psim.privacy.audit import (
     GAUSSIAN,
     LAPLACE,
-    Law,
+    NoiseDistribution,
     log_ratio,
     most_shared,
     probabilities,
@@ -17,7 +17,7 @@ from p2psim.privacy.audit import (
 )
 
 
-def p_value(law: Law, noise: np.ndarray, step: float = 0.0) -> float:
+def p_value(law: NoiseDistribution, noise: np.ndarray, step: float = 0.0) -> float:
     return uniform_p_value(probabilities(law, noise, np.full(noise.size, step), np.random.default_rng(0)))
 
 
@@ -25,7 +25,7 @@ LAWS = [(LAPLACE, stats.laplace), (GAUSSIAN, stats.norm)]
 
 
 @pytest.mark.parametrize(("law", "known"), LAWS)
-def test_laws_are_those_of_scipy(law: Law, known: stats.rv_continuous) -> None:
+def test_laws_are_those_of_scipy(law: NoiseDistribution, known: stats.rv_continuous) -> None:
     x = np.linspace(-30, 30, 601)
     assert law.cumulative is not None
     assert np.allclose(law.cumulative(x, np.zeros(1)), known.cdf(x), rtol=1e-12, atol=0)
@@ -34,7 +34,9 @@ def test_laws_are_those_of_scipy(law: Law, known: stats.rv_continuous) -> None:
 
 @pytest.mark.parametrize(("law", "known"), LAWS)
 @pytest.mark.parametrize("rate", [1.0, 0.3])
-def test_the_score_is_the_ratio_of_densities(law: Law, known: stats.rv_continuous, rate: float) -> None:
+def test_the_score_is_the_ratio_of_densities(
+    law: NoiseDistribution, known: stats.rv_continuous, rate: float
+) -> None:
     rng = np.random.default_rng(3)
     seen = rng.normal(size=(7, 4, 2))
     mean_p, mean_q = rng.normal(size=(2, 1, 4, 2))
@@ -56,7 +58,7 @@ def test_p_values_are_those_of_scipy(seed: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
-def test_noise_of_another_scale_or_law_does_not_pass(law: Law) -> None:
+def test_noise_of_another_scale_or_law_does_not_pass(law: NoiseDistribution) -> None:
     rng = np.random.default_rng(5)
     right, other = rng.laplace(size=20_000), rng.normal(size=20_000)
     if law is GAUSSIAN:

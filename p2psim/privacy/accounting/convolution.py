@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2psim.privacy.accounting.grids import Laws, from_above
+from p2psim.privacy.accounting.grids import LossDistributions, from_above
 
 #: Unit of rounding of double precision.
 _UNIT = 2.0**-53
@@ -101,7 +101,7 @@ class Tilted:
 
     Parameters
     ----------
-    laws : Laws
+    laws : LossDistributions
     counts : ndarray, shape (u,)
         How often each law is a term of the sum; whole numbers.
     h : float
@@ -110,7 +110,7 @@ class Tilted:
         λ, positive.
     """
 
-    def __init__(self, laws: Laws, counts: np.ndarray, h: float, tilt: float):
+    def __init__(self, laws: LossDistributions, counts: np.ndarray, h: float, tilt: float):
         self.laws, self.counts, self.h, self.tilt = laws, counts, h, tilt
         w = laws.width
         number = np.arange(-w, w + 1)

@@ -27,13 +27,14 @@ def gaussian_epsilon(mu: np.ndarray, delta: float) -> np.ndarray:
     inside = np.minimum(mu.reshape(-1), _LARGEST)
     # δ(ε) ≤ P(N(μ²/2, μ²) > ε) ≤ exp(−(ε − μ²/2)²/(2μ²)).
     high = inside * (inside / 2 + np.sqrt(-2 * np.log(delta)))
+    epsilon = upper_crossing(lambda e: _excess(inside, e, delta), np.zeros(inside.size), high)
+    return np.where(mu > _LARGEST, np.inf, epsilon.reshape(mu.shape))
 
-    def over(epsilon: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(gaussian_delta(inside, epsilon)) - np.log(delta)
 
-    found = upper_crossing(over, np.zeros(inside.size), high)
-    return np.where(mu > _LARGEST, np.inf, found.reshape(mu.shape))
+def _excess(mu: np.ndarray, epsilon: np.ndarray, delta: float) -> np.ndarray:
+    """Logarithm of how many times δ the curve is at ε: positive where it is above."""
+    with np.errstate(divide="ignore"):
+        return np.log(gaussian_delta(mu, epsilon)) - np.log(delta)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -58,8 +59,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
     def over(inverse: np.ndarray) -> np.ndarray:
         """As a function of 1/μ the curve falls."""
-        with np.errstate(divide="ignore"):
-            return np.log(gaussian_delta(1 / inverse, np.full(1, epsilon))) - np.log(delta)
+        return _excess(1 / inverse, np.full(1, epsilon), delta)
 
     low = high = np.ones(1)
     while over(low)[0] <= 0:

@@ -115,7 +115,7 @@ _FURTHEST, HUGE = 1e12, 1e100
 
 
 @dataclass(frozen=True)
-class Laws:
+class LossDistributions:
     """Laws of losses on the multiples −w·h, …, w·h of the spacing h.
 
     Attributes
@@ -135,11 +135,11 @@ class Laws:
         return self.mass.shape[1] // 2
 
 
-def together(parts: list[Laws]) -> Laws:
+def stacked(parts: list[LossDistributions]) -> LossDistributions:
     """All rows in one."""
     width = max(part.width for part in parts)
     mass = [np.pad(part.mass, ((0, 0), (width - part.width, width - part.width))) for part in parts]
-    return Laws(np.concatenate(mass), np.concatenate([part.beyond for part in parts]))
+    return LossDistributions(np.concatenate(mass), np.concatenate([part.beyond for part in parts]))
 
 
 def spread(noise: Noise, losses: np.ndarray) -> np.ndarray:
@@ -172,12 +172,12 @@ def reach(noise: Noise, losses: np.ndarray, floor: float = LEAST_FLOOR) -> np.nd
     return high
 
 
-def laws(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_FLOOR) -> Laws:
+def discretise(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_FLOOR) -> LossDistributions:
     """Discretise releases with one noise and different losses, shape (u,), all positive and finite."""
     if (masses := getattr(noise, "upper_masses", None)) is not None:
         return _mirrored(masses(losses, h), h)
     ends = reach(noise, losses, floor)
-    return together(
+    return stacked(
         [
             _mirrored(*_from_curve(noise, loss, end, h, floor))
             for loss, end in zip(losses.tolist(), ends.tolist(), strict=True)
@@ -185,13 +185,13 @@ def laws(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_FLOOR)
     )
 
 
-def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0) -> Laws:
+def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0) -> LossDistributions:
     """Laws from their masses at h, …, w·h, shape (u, w): the image below, and at 0 what is left and ``spare``."""
     places = np.arange(1, upper.shape[1] + 1) * h
     lower = upper * np.exp(-np.minimum(places, 745.0))
     centre = 1 - beyond - upper.sum(axis=1) - lower.sum(axis=1)
     mass = np.concatenate([lower[:, ::-1], np.maximum(centre, 0.0)[:, None] + spare, upper], axis=1)
-    return Laws(mass, np.full(upper.shape[0], beyond))
+    return LossDistributions(mass, np.full(upper.shape[0], beyond))
 
 
 def _from_curve(

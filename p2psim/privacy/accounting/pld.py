@@ -24,12 +24,12 @@ from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import (
     HUGE,
     LEAST_FLOOR,
-    Laws,
-    laws,
+    LossDistributions,
+    discretise,
     least,
     reach,
     spread,
-    together,
+    stacked,
     upper_crossing,
 )
 from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian, is_pure, relative_error
@@ -80,10 +80,10 @@ def released(charges: Charges) -> Charges:
     return reduce(Charges.plus, parts)
 
 
-def _laws(own: Charges, h: float, floor: float = LEAST_FLOOR) -> Laws:
+def _discretised(own: Charges, h: float, floor: float = LEAST_FLOOR) -> LossDistributions:
     """Discretise releases of one agent."""
     rows = [(noise, own.loss[own.kind == k]) for k, noise in enumerate(own.noises)]
-    return together([laws(noise, losses, h, floor) for noise, losses in rows])
+    return stacked([discretise(noise, losses, h, floor) for noise, losses in rows])
 
 
 def _ends(own: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
@@ -139,17 +139,17 @@ def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | N
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    tilted = Tilted(_laws(own, h, floor), own.counts, h, tilt)
+    tilted = Tilted(_discretised(own, h, floor), own.counts, h, tilt)
     while tilted.size > _LONGEST:
         h = _aligned(own, 2 * h)
-        tilted = Tilted(_laws(own, h, floor), own.counts, h, tilt)
+        tilted = Tilted(_discretised(own, h, floor), own.counts, h, tilt)
     return of_sum(tilted)
 
 
 def _by_rough(own: Charges, scale: float, objective: Objective) -> First | None:
     """Look for the tilt on a rough grid; None where a law vanishes on it."""
     rough = max(scale / 6, float(_ends(own).max()) / _ROUGH)
-    law = _laws(own, rough)
+    law = _discretised(own, rough)
     if not (law.mass > 0).any(axis=1).all():
         return None
     with np.errstate(divide="ignore"):

@@ -96,9 +96,8 @@ def start_scales(
 def _perturbed(scenario: Scenario, alone: np.ndarray, scales: np.ndarray, replica: int) -> np.ndarray:
     """Minimisers of the agents' own losses with noise of these scales."""
     mechanism, agents = scenario.privacy.mechanism, np.arange(len(alone))
-    unit = np.empty_like(alone)
     key = streams_of(scenario, replica).key("start")
-    mechanism.draw(key, agents, np.zeros(agents.size, np.int64), unit)
+    unit = mechanism.draw(key, agents, np.zeros(agents.size, np.int64), alone.shape[1])
     return on_grid(alone + mechanism.of_scale(unit, scales), mechanism.lattice)
 
 

@@ -18,7 +18,7 @@ from p2psim.privacy.accounting import pld
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.convolution import Tilted, _convolve, curve
-from p2psim.privacy.accounting.grids import Laws, laws
+from p2psim.privacy.accounting.grids import LossDistributions, discretise
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, PURE, Noise, Subsampled
 
 
@@ -42,11 +42,11 @@ NOISES: tuple[Noise, ...] = (
 )
 
 
-def places(law: Laws, h: float) -> np.ndarray:
+def places(law: LossDistributions, h: float) -> np.ndarray:
     return np.arange(-law.width, law.width + 1) * h
 
 
-def stick(law: Laws, h: float, epsilon: float) -> float:
+def stick(law: LossDistributions, h: float, epsilon: float) -> float:
     """δ(ε) of a discretised law."""
     return float(law.beyond[0] + (law.mass[0] * np.maximum(-np.expm1(epsilon - places(law, h)), 0)).sum())
 
@@ -58,7 +58,7 @@ def test_a_discretised_law_touches_the_curve_at_its_points_and_lies_above_betwee
     noise: Noise, loss: float, steps: float
 ) -> None:
     h = loss / steps
-    law = laws(noise, np.array([loss]), h)
+    law = discretise(noise, np.array([loss]), h)
     assert law.mass.min() >= 0
     assert law.mass.sum() + law.beyond[0] == pytest.approx(1, abs=1e-12)
     for j in np.unique(np.linspace(0, law.width, 9).astype(int)):
@@ -75,7 +75,7 @@ def test_a_discretised_law_touches_the_curve_at_its_points_and_lies_above_betwee
 def test_a_discretised_law_is_symmetric(noise: Noise, loss: float, steps: float) -> None:
     """P(L = −l) = e^−l·P(L = l), so that its mass under Q is 1 less what has no P."""
     h = loss / steps
-    law = laws(noise, np.array([loss]), h)
+    law = discretise(noise, np.array([loss]), h)
     where = places(law, h)
     upper = law.mass[0][law.width + 1 :]
     assert law.mass[0][: law.width][::-1] == pytest.approx(upper * np.exp(-where[law.width + 1 :]), rel=1e-12)
@@ -98,7 +98,7 @@ class Trembling(Own):
 @pytest.mark.parametrize("h", [1e-3, 1e-2])
 def test_rounding_of_a_curve_does_not_make_it_smaller(sign: float, h: float) -> None:
     """Far out, where δ is small, a sum has all its digits: the law is above the exact curve without a tolerance."""
-    law = laws(Trembling(sign=sign), np.array([1.0]), h)
+    law = discretise(Trembling(sign=sign), np.array([1.0]), h)
     for j in range(round(1 / h) - 4, round(1 / h) + 1):
         assert stick(law, h, j * h) >= float(LAPLACE.delta(np.array(1.0), np.array(j * h)))
 
@@ -132,7 +132,7 @@ def test_a_transform_is_within_its_bound_of_plain_convolution(
     losses: list[float], often: list[int], tilt: float
 ) -> None:
     counts, h = np.array(often[: len(losses)], float), 0.05
-    tilted = Tilted(laws(LAPLACE, np.array(losses), h), counts, h, tilt)
+    tilted = Tilted(discretise(LAPLACE, np.array(losses), h), counts, h, tilt)
     rows = [row for row, count in zip(tilted.weights, counts, strict=True) for _ in range(int(count))]
     plain = np.ones(1, np.longdouble)
     for row in rows:
@@ -223,7 +223,7 @@ def test_a_noise_that_tells_its_curve_alone(loss: float, count: int, delta: floa
 def test_what_leaves_the_window_is_counted() -> None:
     """Of 400 releases the window holds a part of what their sum can be: above it δ is small, and not 0."""
     h, counts = 0.02, np.array([400.0])
-    found = curve(Tilted(laws(LAPLACE, np.array([0.2]), h), counts, h, 1.0))
+    found = curve(Tilted(discretise(LAPLACE, np.array([0.2]), h), counts, h, 1.0))
     assert found.points[-1] < 400 * 0.2
     assert 0 < found.values[-1] < 1e-9 * np.interp(10.0, found.points, found.values)
     assert (np.diff(found.values) < 0).all()
