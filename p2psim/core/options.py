@@ -148,9 +148,8 @@ def per_agent(
         if meant:
             names.append(name)
     of_agent = {i: value[name] for name, i in agents.resolve(names, key).items()}
-    values = np.empty(len(labels))
-    for i, group in enumerate(groups if groups is not None else [""] * len(labels)):
-        if i not in of_agent and group not in value:
-            raise MeaningError(key, f"agent {labels[i]} has no value")
-        values[i] = of_agent[i] if i in of_agent else value[group]
-    return values
+    of_group = enumerate(groups if groups is not None else [""] * len(labels))
+    values = [of_agent[i] if i in of_agent else value.get(group) for i, group in of_group]
+    if None in values:
+        raise MeaningError(key, f"agent {labels[values.index(None)]} has no value")
+    return np.array(values, dtype=float)

@@ -188,9 +188,8 @@ def _run_into(
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
         if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
             warm_up()
-        workspace, fitted, facts = _prepare(
-            scenario, grid, Path(directory), bool(work.items), tell, options.confirm_cells
-        )
+        workspace, confirmed = Workspace(Path(directory)), options.confirm_cells
+        fitted, facts = _prepare(scenario, grid, workspace, tell, confirmed) if work.items else ({}, {})
         if content is not None and not work.items and _is_complete(content, grid, work):
             compaction.keep_figures(folder, content.manifest, scenario)
             return {}
@@ -249,34 +248,29 @@ def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> 
 def _prepare(
     scenario: "Scenario",
     grid: "Sequence[Cell]",
-    directory: Path,
-    needed: bool,
+    workspace: Workspace,
     tell: Callable[[str], None],
     confirmed: bool,
-) -> "tuple[Workspace, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]":
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
 
-    Also returned: what the preparation found, and the facts of each cell, by content hash; nothing where nothing is
-    needed.
+    Returned are what the preparation found, and the facts of each cell, by content hash.
     """
     from p2psim.scenario.fields import explicit
 
-    workspace = Workspace(directory)
-    if not needed:
-        return workspace, {}, {}
     assessed = assess_cells(scenario, grid, workspace)
     refuse_length(scenario, grid, assessed, confirmed)
     for warning in warnings_of(grid, assessed):
         tell(warning)
     facts = {cell.content: explicit(fact.facts) for cell, fact in zip(grid, assessed, strict=True)}
-    return workspace, {cell.content: workspace.fitted(cell.scenario) for cell in grid}, facts
+    return {cell.content: workspace.fitted(cell.scenario) for cell in grid}, facts
 
 
 def _execute(
     folder: Path,
     grid: "Sequence[Cell]",
     work: Work,
-    workspace: "Workspace",
+    workspace: Workspace,
     options: RunOptions,
     keep_data: bool,
     client: Any,

@@ -269,8 +269,7 @@ def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callabl
             yield partial(_check_mapping, value, labels, of_group, key)
     if isinstance(points, Mapping):
         yield partial(per_agent, points, labels, key="data.source.points")
-    if (check_names := getattr(availability, "check_names", None)) is not None:
-        yield partial(check_names, Members(labels))
+    yield partial(availability.check_names, Members(labels))
 
 
 def _check_mapping(

@@ -127,7 +127,7 @@ def test_any_interleaving_lets_one_in(
         return step
 
     monkeypatch.setattr(runner, "_execute", work)
-    monkeypatch.setattr(runner, "_prepare", lambda *_: (None, {grid.content: {}}, {}))
+    monkeypatch.setattr(runner, "_prepare", lambda *_: ({grid.content: {}}, {}))
     for module, name in (
         (store, "inspect"),
         (store, "lock"),

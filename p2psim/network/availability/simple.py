@@ -41,6 +41,9 @@ class Always(Options):
     def misses(self, world: RunningNetwork, streams: Streams) -> None:
         """No wake is missed."""
 
+    def check_names(self, members: Members) -> None:
+        """Nobody is named."""
+
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """All of its ticks."""
         return np.ones(links.agents)
