@@ -161,7 +161,7 @@ OVERRIDES: tuple[Option, ...] = (
 )
 
 
-def load_scenario(path: str, asked: argparse.Namespace) -> "Scenario":
+def load_scenario(path: str, args: argparse.Namespace) -> "Scenario":
     """Read a scenario with what the command line sets."""
     from p2psim.scenario.model import Scenario
 
@@ -169,11 +169,11 @@ def load_scenario(path: str, asked: argparse.Namespace) -> "Scenario":
         raise InputError(Fault(f"there is no such file{hint(path)}", path=path))
     if os.path.isdir(path):
         raise InputError(Fault("is a folder; give a scenario file", path=path))
-    overrides = list(asked.set)
-    for key, value in (("replicas", asked.replicas), ("seed", asked.seed), ("network.engine", asked.engine)):
+    overrides = list(args.set)
+    for key, value in (("replicas", args.replicas), ("seed", args.seed), ("network.engine", args.engine)):
         if value is not None:
             overrides.append(f"{key}={value}")
-    return Scenario.load(path, overrides, confirm_cells=asked.confirm_cells)
+    return Scenario.load(path, overrides, confirm_cells=args.confirm_cells)
 
 
 def read_references(given: Sequence[str]) -> dict[str, object]:
@@ -201,13 +201,13 @@ def templates() -> dict[str, str]:
 
 def hint(path: str | Path) -> str:
     """What was probably meant by a file that is not there: a shipped scenario of this name; empty otherwise."""
-    asked = Path(path).name.removesuffix(".yaml").replace("-", "_")
-    if asked not in templates():
+    name = Path(path).name.removesuffix(".yaml").replace("-", "_")
+    if name not in templates():
         return ""
-    shipped = _folder() / f"{asked}.yaml"
+    shipped = _folder() / f"{name}.yaml"
     here = Path("scenarios", shipped.name)
-    where = str(here) if here.is_file() else f"a copy, by p2psim new {asked} --from {asked}"
-    return f"; {asked} is a shipped scenario: give {where}"
+    where = str(here) if here.is_file() else f"a copy, by p2psim new {name} --from {name}"
+    return f"; {name} is a shipped scenario: give {where}"
 
 
 def read_template(name: str) -> str:

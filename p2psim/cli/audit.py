@@ -33,13 +33,13 @@ def add(commands: Commands) -> None:
     )
 
 
-def _audit(asked: argparse.Namespace) -> int:
+def _audit(args: argparse.Namespace) -> int:
     """``p2psim audit``."""
     from p2psim.audit.driver import audit
 
-    scenario = load_scenario(asked.scenario, asked)
-    result = audit(scenario, asked.samples, asked.gamma, asked.replica, confirm_cells=asked.confirm_cells)
-    if asked.json:
+    scenario = load_scenario(args.scenario, args)
+    result = audit(scenario, args.samples, args.gamma, args.replica, confirm_cells=args.confirm_cells)
+    if args.json:
         print_json(tree(result))
     else:
         _show(result, scenario.name)

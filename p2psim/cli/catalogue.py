@@ -22,23 +22,23 @@ def add(commands: Commands) -> None:
     add_command(commands, "schema", about, _schema, needs=("p2psim.scenario.schema",))
 
 
-def _list(asked: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> int:
     """``p2psim list``."""
     from p2psim.scenario.catalogue import CatalogueEntry, catalogue, matching
 
     shipped = [CatalogueEntry("(scenario)", name, question) for name, question in templates().items()]
-    entries = matching([*shipped, *catalogue()], asked.word)
+    entries = matching([*shipped, *catalogue()], args.word)
     rows = table_rows(("key", "name", "meaning"), ((e.key, e.name, e.meaning) for e in entries))
     if not rows:
-        raise InputError(f"nothing that can be named contains {asked.word!r}; p2psim list shows all")
-    if asked.json:
+        raise InputError(f"nothing that can be named contains {args.word!r}; p2psim list shows all")
+    if args.json:
         print_json(rows)
     else:
         print_table(rows, most=len(rows))
     return 0
 
 
-def _schema(asked: argparse.Namespace) -> int:
+def _schema(args: argparse.Namespace) -> int:
     """``p2psim schema``."""
     from p2psim.scenario.schema import json_schema
 

@@ -28,23 +28,23 @@ def add(commands: Commands) -> None:
     )
 
 
-def _check(asked: argparse.Namespace) -> int:
+def _check(args: argparse.Namespace) -> int:
     """``p2psim check``."""
     from p2psim.runs.checking import check_scenario
 
     checked = []
     faults = []
-    for path in asked.scenarios:
+    for path in args.scenarios:
         try:
-            scenario = load_scenario(path, asked)
+            scenario = load_scenario(path, args)
             checked.append(
                 check_scenario(
-                    scenario, path, confirm_cells=asked.confirm_cells, pilot=asked.pilot, jobs=asked.jobs
+                    scenario, path, confirm_cells=args.confirm_cells, pilot=args.pilot, jobs=args.jobs
                 )
             )
         except InputError as error:
             faults += error.faults
-    if asked.json:
+    if args.json:
         print_json([one.as_tree() for one in checked])
     else:
         for one in checked:

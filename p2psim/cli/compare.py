@@ -28,29 +28,29 @@ def add(commands: Commands) -> None:
     )
 
 
-def _compare(asked: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace) -> int:
     """``p2psim compare``."""
     from p2psim.analysis.comparison import compare, compare_within, differing_keys, short
     from p2psim.runs.result import Result
     from p2psim.scenario.notices import comparability
 
-    if (asked.other is None) == (not asked.reference):
+    if (args.other is None) == (not args.reference):
         raise InputError("compare takes two run folders, or one and --reference KEY=VALUE")
-    first = Result.load(asked.run)
-    if asked.other is not None:
-        second = Result.load(asked.other)
-        table, differing = compare(first, second, asked.confidence), differing_keys(first, second)
-        title = f"b = {asked.other} against a = {asked.run}"
+    first = Result.load(args.run)
+    if args.other is not None:
+        second = Result.load(args.other)
+        table, differing = compare(first, second, args.confidence), differing_keys(first, second)
+        title = f"b = {args.other} against a = {args.run}"
     else:
-        references = read_references(asked.reference)
-        table, differing = compare_within(first, references, asked.confidence), list(references)
-        title = f"{asked.run}: each cell (b) against {', '.join(asked.reference)} (a)"
-    if asked.metric is not None:
+        references = read_references(args.reference)
+        table, differing = compare_within(first, references, args.confidence), list(references)
+        title = f"{args.run}: each cell (b) against {', '.join(args.reference)} (a)"
+    if args.metric is not None:
         known = list(dict.fromkeys(table["metric"]))
-        table = table[table["metric"] == asked.metric]
+        table = table[table["metric"] == args.metric]
         if table.empty:
-            raise InputError(f"no metric {asked.metric!r} in common; there is {', '.join(known)}")
-    if asked.json:
+            raise InputError(f"no metric {args.metric!r} in common; there is {', '.join(known)}")
+    if args.json:
         print_json(table.astype(object).to_dict("records"))
         return 0
     print_table(short(table).astype(object).to_dict("records"), title, most=len(table))
@@ -58,7 +58,7 @@ def _compare(asked: argparse.Namespace) -> int:
         print(f"note: {note}")
     how = "paired by replica" if table["paired"].iloc[0] else "other seeds, so not paired"
     print(
-        f"means over replicas, {how}; intervals of {asked.confidence:.3g} confidence each, "
+        f"means over replicas, {how}; intervals of {args.confidence:.3g} confidence each, "
         "not of all together; ratio: geometric mean of b/a"
     )
     return 0

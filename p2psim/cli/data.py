@@ -24,12 +24,12 @@ def add(commands: Commands) -> None:
     )
 
 
-def _data_list(asked: argparse.Namespace) -> int:
+def _data_list(args: argparse.Namespace) -> int:
     """``p2psim data list``."""
     from p2psim.data.sources import list_sources
 
     rows = list_sources()
-    if asked.json:
+    if args.json:
         print_json(rows)
     else:
         for row in rows:
@@ -40,16 +40,16 @@ def _data_list(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _data_fetch(asked: argparse.Namespace) -> int:
+def _data_fetch(args: argparse.Namespace) -> int:
     """``p2psim data fetch``."""
     from p2psim.data.downloads import fetch, terms
 
-    print(terms(asked.name), flush=True)
-    if not asked.yes:
+    print(terms(args.name), flush=True)
+    if not args.yes:
         if not sys.stdin.isatty():
             raise InputError("nobody can be asked here; --yes accepts licence and size")
         if input("Fetch it? [y/N] ").strip().lower() not in ("y", "yes"):
             complain("nothing was fetched")
             return 1
-    print(f"ready: {fetch(asked.name)}")
+    print(f"ready: {fetch(args.name)}")
     return 0

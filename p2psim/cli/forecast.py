@@ -78,34 +78,34 @@ def add(commands: Commands) -> None:
     )
 
 
-def _forecast(asked: argparse.Namespace) -> int:
+def _forecast(args: argparse.Namespace) -> int:
     """``p2psim forecast``."""
     from p2psim.analysis.forecasts.exchange import read_parties
     from p2psim.analysis.forecasts.study import forecast_scenario
     from p2psim.report.forecasts import draw_forecasts
 
-    scenario = load_scenario(asked.scenario, asked)
-    if asked.export_statistics:
-        return export_statistics(scenario, asked)
-    _refuse(asked, _OF_EXPORT, "--export-statistics")
+    scenario = load_scenario(args.scenario, args)
+    if args.export_statistics:
+        return export_statistics(scenario, args)
+    _refuse(args, _OF_EXPORT, "--export-statistics")
     forecasts = forecast_scenario(
         scenario,
-        asked.calibrate,
-        asked.best,
-        coalitions=asked.coalitions,
-        statistics=read_parties(asked.statistics),
-        confirm_cells=asked.confirm_cells,
+        args.calibrate,
+        args.best,
+        coalitions=args.coalitions,
+        statistics=read_parties(args.statistics),
+        confirm_cells=args.confirm_cells,
     )
-    drawn = [str(path) for path in draw_forecasts(forecasts, asked.figures)] if asked.figures else []
-    if asked.json:
+    drawn = [str(path) for path in draw_forecasts(forecasts, args.figures)] if args.figures else []
+    if args.json:
         print_json({"name": scenario.name, "cells": [one.as_tree() for one in forecasts], "figures": drawn})
         return 0
     # Those of learners first.
     for symbol in sorted({one.symbol: None for one in forecasts}, key=lambda symbol: symbol != "ψ"):
         _show([one for one in forecasts if one.symbol == symbol], symbol, scenario.name)
-    if asked.coalitions:
+    if args.coalitions:
         _show_coalitions(forecasts)
-    if asked.best:
+    if args.best:
         print_table(_best(forecasts), "\nleast forecast for the same budgets")
     for reason, where in _reasons(forecasts).items():
         print(f"approximate in {where}: {reason}")
@@ -175,36 +175,36 @@ def _best(forecasts: "Sequence[CellForecast]") -> list[dict[str, Any]]:
     )
 
 
-def _refuse(asked: argparse.Namespace, names: Sequence[str], other: str) -> None:
+def _refuse(args: argparse.Namespace, names: Sequence[str], other: str) -> None:
     """Refuse options that only another has a use for."""
     for name in names:
-        if getattr(asked, name) is not None:
+        if getattr(args, name) is not None:
             raise InputError(f"--{name.replace('_', '-')} goes with {other}")
 
 
-def export_statistics(scenario: "Scenario", asked: argparse.Namespace) -> int:
+def export_statistics(scenario: "Scenario", args: argparse.Namespace) -> int:
     """Write what owners would exchange, and say what it costs; returns the exit code."""
     from p2psim.analysis.forecasts.exchange import Disclosure, exported, write_parties
 
-    if asked.statistics:
+    if args.statistics:
         raise InputError("--export-statistics takes the scenario's data, and --statistics does not: give one")
-    if asked.statistics_epsilon is None:
-        _refuse(asked, ("statistics_delta", "statistics_seed"), "--statistics-epsilon")
+    if args.statistics_epsilon is None:
+        _refuse(args, ("statistics_delta", "statistics_seed"), "--statistics-epsilon")
     how = Disclosure(
-        float("inf") if asked.statistics_epsilon is None else asked.statistics_epsilon,
-        asked.statistics_delta or 0.0,
-        asked.statistics_seed,
+        float("inf") if args.statistics_epsilon is None else args.statistics_epsilon,
+        args.statistics_delta or 0.0,
+        args.statistics_seed,
     )
-    parties = exported(scenario, asked.party, how)
-    write_parties(parties, asked.export_statistics)
+    parties = exported(scenario, args.party, how)
+    write_parties(parties, args.export_statistics)
     rows = table_rows(
         ("owner", "records", "numbers", "mechanism", "sensitivity", "noise", "ε", "δ"),
         map(_exported, parties),
     )
-    if asked.json:
-        print_json({"file": asked.export_statistics, "parties": rows})
+    if args.json:
+        print_json({"file": args.export_statistics, "parties": rows})
         return 0
-    print_table(rows, f"{asked.export_statistics}: second moments of")
+    print_table(rows, f"{args.export_statistics}: second moments of")
     print(_promise(parties[0].charge))
     return 0
 

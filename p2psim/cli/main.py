@@ -105,20 +105,20 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     try:
         # As lines, what is said about an interrupt must be one, too.
         with nullcontext() if lines else leave_at_once(INTERRUPTED):
-            asked = parser().parse_args(arguments)
-            asked.arguments = tuple(arguments)
+            args = parser().parse_args(arguments)
+            args.arguments = tuple(arguments)
             # Here and not above: `--help` must not wait for it.
-            for module in asked.needs:
+            for module in args.needs:
                 import_module(module)
         for text in arguments:
             if any("\ud800" <= character <= "\udfff" for character in text):
                 raise InputError(f"the argument {text!a} is not text")
-        if asked.parts:
+        if args.parts:
             from p2psim.core.registry import load_parts
 
-            load_parts(*asked.parts)
+            load_parts(*args.parts)
         with ended_as_interrupted():
-            code: int = asked.act(asked)
+            code: int = args.act(args)
         sys.stdout.flush()
         return code
     except InputError as error:

@@ -30,9 +30,9 @@ def add(commands: Commands) -> None:
     )
 
 
-def _new(asked: argparse.Namespace) -> int:
+def _new(args: argparse.Namespace) -> int:
     """``p2psim new``."""
-    files = [new(asked.name, asked.template)] if asked.part is None else new_part(asked.part, asked.name)
+    files = [new(args.name, args.template)] if args.part is None else new_part(args.part, args.name)
     print(*files, sep="\n")
     return 0
 

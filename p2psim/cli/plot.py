@@ -56,18 +56,18 @@ def add(commands: Commands) -> None:
     )
 
 
-def _plot(asked: argparse.Namespace) -> int:
+def _plot(args: argparse.Namespace) -> int:
     """``p2psim plot``."""
     from p2psim.runs.result import Result
 
-    files = Result.load(asked.run).plot(
-        asked.kind,
-        folder=asked.out,
-        reference=read_references(asked.reference),
-        quantile=tuple(asked.quantile),
-        **{name: getattr(asked, name) for name in _AS_GIVEN},
+    files = Result.load(args.run).plot(
+        args.kind,
+        folder=args.out,
+        reference=read_references(args.reference),
+        quantile=tuple(args.quantile),
+        **{name: getattr(args, name) for name in _AS_GIVEN},
     )
-    if asked.json:
+    if args.json:
         print_json([str(file) for file in files])
     else:
         print(*files, sep="\n")

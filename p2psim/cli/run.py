@@ -43,17 +43,17 @@ def add(commands: Commands) -> None:
     )
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """``p2psim run``."""
     from p2psim.core.compiled import is_compiled
     from p2psim.runs.runner import run
     from p2psim.scenario.notices import is_repeated
 
-    if (asked.cell is None) != (asked.replica is None):
+    if (args.cell is None) != (args.replica is None):
         raise InputError("--cell and --replica go together")
-    lines = asked.progress == "json"
-    scenario = load_scenario(asked.scenario, asked)
-    if not asked.quiet and not is_compiled():
+    lines = args.progress == "json"
+    scenario = load_scenario(args.scenario, args)
+    if not args.quiet and not is_compiled():
         complain("compiling the kernels, once; later runs take them from the cache", as_line=lines)
     told: set[str] = set()
 
@@ -63,23 +63,23 @@ def _run(asked: argparse.Namespace) -> int:
 
     result = run(
         scenario,
-        asked.out,
-        jobs=asked.jobs,
-        overwrite=asked.overwrite,
-        progress="none" if asked.quiet else asked.progress,
-        executor=asked.executor,
-        scheduler=asked.scheduler,
-        check_events=asked.check_events,
-        only=None if asked.cell is None else (asked.cell, asked.replica),
-        confirm_cells=asked.confirm_cells,
+        args.out,
+        jobs=args.jobs,
+        overwrite=args.overwrite,
+        progress="none" if args.quiet else args.progress,
+        executor=args.executor,
+        scheduler=args.scheduler,
+        check_events=args.check_events,
+        only=None if args.cell is None else (args.cell, args.replica),
+        confirm_cells=args.confirm_cells,
         tell=tell,
-        arguments=asked.arguments,
+        arguments=args.arguments,
     )
-    notes = [] if asked.cell is not None else _beside_what_was_asked(result, scenario)
+    notes = [] if args.cell is not None else _beside_what_was_asked(result, scenario)
     for warning in result.warnings:
         if not is_repeated(warning, told):
             complain(warning, "warning", lines)
-    _show_result(result, asked.json, notes)
+    _show_result(result, args.json, notes)
     return 0
 
 

@@ -122,10 +122,10 @@ def wanted(arguments: Sequence[str]) -> bool:
     known = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     known.add_argument("--progress")
     try:
-        asked, _ = known.parse_known_args(list(arguments))
+        args, _ = known.parse_known_args(list(arguments))
     except argparse.ArgumentError:
         return False
-    return bool(asked.progress == "json")
+    return bool(args.progress == "json")
 
 
 def as_line(line: bytes) -> bytes:

@@ -20,13 +20,13 @@ def add(commands: Commands) -> None:
     )
 
 
-def _verify(asked: argparse.Namespace) -> int:
+def _verify(args: argparse.Namespace) -> int:
     """``p2psim verify``."""
     from p2psim.runs.result import Result
     from p2psim.runs.verification import damaged_files, verify_result
     from p2psim.simulation.check import TOLERANCE
 
-    result = Result.load(asked.run)
+    result = Result.load(args.run)
     checked, damaged = verify_result(result), damaged_files(result)
     rows = table_rows(
         ("cell", "replica", "events", "largest", "verdict", "rounding amplified", "fault"),
@@ -39,7 +39,7 @@ def _verify(asked: argparse.Namespace) -> int:
         raise FolderError(*damaged)
     for line in damaged:
         complain(line, "damaged")
-    if asked.json:
+    if args.json:
         verdicts = {"wrong": len(wrong), "not_comparable": len(unclear), "damaged": damaged}
         print_json({"largest": largest, "tolerance": TOLERANCE, "checked": rows, **verdicts})
         return 1 if wrong else 0

@@ -47,20 +47,20 @@ def add(actions: Commands) -> None:
     )
 
 
-def _account(asked: argparse.Namespace) -> int:
+def _account(args: argparse.Namespace) -> int:
     """Print ε by distance, draw the figures that were asked for, and return the exit code."""
     import numpy as np
 
     from p2psim.network.spectrum import metropolis
     from p2psim.privacy.network_privacy import by_distance, epsilons, hop_distances, shares
 
-    ratio = positive("--sensitivity", asked.sensitivity) / positive("--sigma", asked.sigma)
-    delta = share("--delta", asked.delta)
-    if (asked.scenario is None) == (asked.topology is None):
+    ratio = positive("--sensitivity", args.sensitivity) / positive("--sigma", args.sigma)
+    delta = share("--delta", args.delta)
+    if (args.scenario is None) == (args.topology is None):
         raise InputError("account network takes a SCENARIO or --topology YAML")
-    weights = metropolis(_of_topology(asked) if asked.scenario is None else _of_scenario(asked))
-    colluders = _colluders(asked.colluders, weights.shape[0])
-    learned = shares(weights, asked.steps, colluders)
+    weights = metropolis(_of_topology(args) if args.scenario is None else _of_scenario(args))
+    colluders = _colluders(args.colluders, weights.shape[0])
+    learned = shares(weights, args.steps, colluders)
     epsilon = epsilons(learned.share, ratio, delta)
     hops = hop_distances(weights)
     # A pair with a colluder says nothing of colluding: who colludes is left out, as are its own data.
@@ -68,10 +68,10 @@ def _account(asked: argparse.Namespace) -> int:
         hops[colluders], hops[:, colluders] = float("inf"), float("inf")
     share_rows, epsilon_rows = by_distance(learned.share, hops), by_distance(epsilon, hops)
     alone = float(epsilons(np.ones(1), ratio, delta)[0])
-    files = _draw(asked, learned, epsilon_rows, ratio, delta) if asked.out else []
-    if asked.json:
+    files = _draw(args, learned, epsilon_rows, ratio, delta) if args.out else []
+    if args.json:
         tree = {
-            **{key: getattr(asked, key) for key in ("steps", "sigma", "sensitivity", "delta")},
+            **{key: getattr(args, key) for key in ("steps", "sigma", "sensitivity", "delta")},
             "agents": len(hops),
             "notes": list(NOTES),
             "share_by_distance": [asdict(row) for row in share_rows],
@@ -110,7 +110,7 @@ def _account(asked: argparse.Namespace) -> int:
 
 
 def _draw(
-    asked: argparse.Namespace, learned: Shares, epsilon_rows: list[Distance], ratio: float, delta: float
+    args: argparse.Namespace, learned: Shares, epsilon_rows: list[Distance], ratio: float, delta: float
 ) -> list[str]:
     import numpy as np
 
@@ -118,17 +118,17 @@ def _draw(
     from p2psim.report import style
     from p2psim.report.account import SHARES, PairwisePrivacy, draw_network_privacy
 
-    folder = Path(asked.out)
+    folder = Path(args.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out: cannot write into {folder}: {error.strerror or error}") from None
-    colluding = f", colluding with {asked.colluders}" if asked.colluders else ""
+    colluding = f", colluding with {args.colluders}" if args.colluders else ""
     drawn = PairwisePrivacy(
         learned.share,
         epsilons(np.array(SHARES), ratio, delta),
         epsilon_rows,
-        f"{len(learned.share)} agents, {asked.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}",
+        f"{len(learned.share)} agents, {args.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}",
         delta,
         NOTES,
     )
@@ -149,7 +149,7 @@ def _colluders(given: str | None, agents: int) -> list[int]:
     return numbers
 
 
-def _of_scenario(asked: argparse.Namespace) -> Graph:
+def _of_scenario(args: argparse.Namespace) -> Graph:
     """Graph of the scenario's first cell and replica."""
     import tempfile
 
@@ -158,7 +158,7 @@ def _of_scenario(asked: argparse.Namespace) -> Graph:
     from p2psim.simulation.algorithms import adapter_of
     from p2psim.simulation.workspace import Workspace
 
-    scenario = Scenario.load(asked.scenario, asked.set)
+    scenario = Scenario.load(args.scenario, args.set)
     first = cells(scenario)[0].scenario
     try:
         with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
@@ -168,7 +168,7 @@ def _of_scenario(asked: argparse.Namespace) -> Graph:
         raise InputError(*(scenario.locate(fault) for fault in error.faults)) from None
 
 
-def _of_topology(asked: argparse.Namespace) -> Graph:
+def _of_topology(args: argparse.Namespace) -> Graph:
     from pydantic import ValidationError
 
     from p2psim.core.options import Options
@@ -183,11 +183,11 @@ def _of_topology(asked: argparse.Namespace) -> Graph:
 
         topology: AnyTopology
 
-    written = yaml.read(asked.topology, "--topology")
+    written = yaml.read(args.topology, "--topology")
     node = Node({"topology": written}, written.place)
     try:
         topology = Asked.model_validate(plain(node), context={"folder": str(Path.cwd())}).topology
-        return draw_links(topology, TopologyInputs(), seed=asked.seed, replica=0)
+        return draw_links(topology, TopologyInputs(), seed=args.seed, replica=0)
     except ValidationError as error:
         raise InputError(*faults_of(error, Asked, node)) from None
     except InputError as error:

@@ -203,13 +203,13 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     return able, [name for name in ACCOUNTANTS if name not in able]
 
 
-def read_at(asked: argparse.Namespace) -> EvaluationPoint:
+def read_at(args: argparse.Namespace) -> EvaluationPoint:
     """Where accounts are to be drawn up."""
-    if asked.delta is not None:
-        return EvaluationPoint(share("--delta", asked.delta, zero=True), None)
-    if not (math.isfinite(asked.epsilon) and asked.epsilon >= 0):
-        raise InputError(f"--epsilon: must be a number, at least 0, got {asked.epsilon:g}")
-    return EvaluationPoint(None, asked.epsilon)
+    if args.delta is not None:
+        return EvaluationPoint(share("--delta", args.delta, zero=True), None)
+    if not (math.isfinite(args.epsilon) and args.epsilon >= 0):
+        raise InputError(f"--epsilon: must be a number, at least 0, got {args.epsilon:g}")
+    return EvaluationPoint(None, args.epsilon)
 
 
 #: Numbers that differ by less than this part of themselves are told as the same.

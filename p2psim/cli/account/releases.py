@@ -93,20 +93,20 @@ def add_calibration(actions: Commands) -> None:
     )
 
 
-def _account(asked: argparse.Namespace) -> int:
+def _account(args: argparse.Namespace) -> int:
     """Print the accounts, draw the figures that were asked for, and return the exit code."""
-    at = read_at(asked)
-    releases = _releases(asked)
-    accountants, left_out = chosen(asked.accountant, releases.noises)
+    at = read_at(args)
+    releases = _releases(args)
+    accountants, left_out = chosen(args.accountant, releases.noises)
     costs = [(name, float(at.sums(accountant, releases)[0])) for name, accountant in accountants.items()]
     files = []
     # A curve of the least of all would hide the one that it is.
     drawn = {name: accountants[name] for name in accountants if name != "best" or len(accountants) == 1}
-    if asked.plot:
-        files += _save(asked.plot, "--plot", lambda: _growth(releases, drawn, at))
-    if asked.trade_off:
-        files += _save(asked.trade_off, "--trade-off", lambda: _trade_off(releases, drawn))
-    if asked.json:
+    if args.plot:
+        files += _save(args.plot, "--plot", lambda: _growth(releases, drawn, at))
+    if args.trade_off:
+        files += _save(args.trade_off, "--trade-off", lambda: _trade_off(releases, drawn))
+    if args.json:
         tree: dict[str, Any] = {"releases": releases.loss.size, "epsilon": at.epsilon, "delta": at.delta}
         tree["accountants"] = table_rows(("accountant", at.key), costs)
         print_json({**tree, "not_able": left_out, "files": files})
@@ -118,14 +118,14 @@ def _account(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _releases(asked: argparse.Namespace) -> Charges:
-    check_rate("--rate", asked.rate)
-    if asked.loss is not None:
-        if asked.sensitivity is not None:
+def _releases(args: argparse.Namespace) -> Charges:
+    check_rate("--rate", args.rate)
+    if args.loss is not None:
+        if args.sensitivity is not None:
             raise InputError("--sensitivity: belongs to --scale; a loss is sensitivity by scale already")
-        return listed(read_list(asked.loss, "--loss", asked.noise, asked.rate), asked.count)
-    sensitivity = positive("--sensitivity", 1.0 if asked.sensitivity is None else asked.sensitivity)
-    return listed(read_list(asked.scale, "--scale", asked.noise, asked.rate, sensitivity), asked.count)
+        return listed(read_list(args.loss, "--loss", args.noise, args.rate), args.count)
+    sensitivity = positive("--sensitivity", 1.0 if args.sensitivity is None else args.sensitivity)
+    return listed(read_list(args.scale, "--scale", args.noise, args.rate, sensitivity), args.count)
 
 
 def _save(file: str, argument: str, draw: Any) -> list[str]:
@@ -179,34 +179,34 @@ def _names(releases: Charges) -> str:
     return f"{noises}, loss {low:g}" + (f" to {high:g}" if high > low else "")
 
 
-def _calibrate(asked: argparse.Namespace) -> int:
+def _calibrate(args: argparse.Namespace) -> int:
     """Print the largest loss, or the most releases, by each accountant; return the exit code."""
-    epsilon = positive("--epsilon", asked.epsilon)
-    delta = share("--delta", asked.delta, zero=True)
-    check_rate("--rate", asked.rate)
-    noise = noise_of(asked.noise, None if asked.rate == 1 else asked.rate)
-    accountants, left_out = chosen(asked.accountant, [noise])
+    epsilon = positive("--epsilon", args.epsilon)
+    delta = share("--delta", args.delta, zero=True)
+    check_rate("--rate", args.rate)
+    noise = noise_of(args.noise, None if args.rate == 1 else args.rate)
+    accountants, left_out = chosen(args.accountant, [noise])
     if delta == 0:
         at_delta = [name for name, accountant in accountants.items() if accountant.needs_delta]
-        if at_delta and (asked.accountant or len(at_delta) == len(accountants)):
+        if at_delta and (args.accountant or len(at_delta) == len(accountants)):
             raise InputError(f"--delta: must be given for {', '.join(at_delta)}")
         left_out += at_delta
         accountants = {name: accountants[name] for name in accountants if name not in at_delta}
-    values = _calibrated(asked, noise, accountants, epsilon, delta)
+    values = _calibrated(args, noise, accountants, epsilon, delta)
     budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
-    if asked.json:
-        keys = ("accountant", "releases") if asked.count is None else ("accountant", "loss", "scale")
+    if args.json:
+        keys = ("accountant", "releases") if args.count is None else ("accountant", "loss", "scale")
         tree = {"noise": noise.name, "epsilon": epsilon, "delta": delta}
         print_json({**tree, "accountants": table_rows(keys, values), "not_able": left_out})
         return 0
-    if asked.count is None:
+    if args.count is None:
         rows = table_rows(("accountant", "most releases"), ((name, f"{most:,}") for name, most in values))
-        print_table(rows, f"{noise.name} releases of loss {asked.loss:g} within {budget}")
+        print_table(rows, f"{noise.name} releases of loss {args.loss:g} within {budget}")
     else:
         shown = ((name, downward(loss), upward(scale)) for name, loss, scale in values)
         print_table(
             table_rows(("accountant", "largest loss", "least scale"), shown),
-            f"{asked.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1",
+            f"{args.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1",
         )
     if left_out:
         print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
@@ -214,20 +214,20 @@ def _calibrate(asked: argparse.Namespace) -> int:
 
 
 def _calibrated(
-    asked: argparse.Namespace, noise: Noise, accountants: dict[str, Accountant], epsilon: float, delta: float
+    args: argparse.Namespace, noise: Noise, accountants: dict[str, Accountant], epsilon: float, delta: float
 ) -> list[tuple[Any, ...]]:
     """Each accountant with the largest loss of so many releases and its scale, or how many have the loss."""
     import numpy as np
 
     from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 
-    if asked.count is None:
-        positive("--loss", asked.loss)
-    elif not 1 <= asked.count <= MOST:
-        raise InputError(f"--count: must be from 1 to {MOST:,}, got {asked.count}")
-    budget = noise, asked.loss if asked.count is None else np.ones(asked.count), epsilon, delta
+    if args.count is None:
+        positive("--loss", args.loss)
+    elif not 1 <= args.count <= MOST:
+        raise InputError(f"--count: must be from 1 to {MOST:,}, got {args.count}")
+    budget = noise, args.loss if args.count is None else np.ones(args.count), epsilon, delta
     try:
-        if asked.count is None:
+        if args.count is None:
             return [(name, most_releases(accountant, *budget)) for name, accountant in accountants.items()]
         losses = {name: largest_loss(accountant, *budget) for name, accountant in accountants.items()}
     except ValueError as error:

@@ -42,24 +42,24 @@ def add(actions: Commands) -> None:
     )
 
 
-def _account(asked: argparse.Namespace) -> int:
+def _account(args: argparse.Namespace) -> int:
     """Print what each cell's agents spent, the most over replicas; return the exit code."""
     from p2psim.runs.ledger_check import recount
     from p2psim.runs.result import Result
     from p2psim.runs.verification import checked_partly
 
-    result = Result.load(asked.run)
+    result = Result.load(args.run)
     try:
-        if asked.delta is None and asked.epsilon is None:
-            asked.delta = result.scenario.privacy.delta
-            if asked.delta is None:
+        if args.delta is None and args.epsilon is None:
+            args.delta = result.scenario.privacy.delta
+            if args.delta is None:
                 raise InputError("--delta or --epsilon: one must be given, since the run has no δ of its own")
-        at = read_at(asked)
-        runs = list(recount(result, asked.cell))
+        at = read_at(args)
+        runs = list(recount(result, args.cell))
     except MissingPartError as error:
         raise checked_partly(result, error) from None
     noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
-    accountants, left_out = chosen(asked.accountant, noises)
+    accountants, left_out = chosen(args.accountant, noises)
     sums = [
         {
             name: at.sums(accountant, run.charges, run.scenario.privacy.overlap.holders)
@@ -67,7 +67,7 @@ def _account(asked: argparse.Namespace) -> int:
         }
         for run in runs
     ]
-    if asked.json:
+    if args.json:
         agents = [row for run, spent in zip(runs, sums, strict=True) for row in _each(run, spent, at.key)]
         print_json({"epsilon": at.epsilon, "delta": at.delta, "not_able": left_out, "agents": agents})
         return 0
