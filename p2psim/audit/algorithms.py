@@ -5,7 +5,7 @@ Many copies of a small network's run lie side by side, so that one replay of a k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.audit.system import AuditSystem, Copies, PublishedReleases, tables
 from p2psim.core.events import COMMIT, DELIVER, SEND
-from p2psim.learning.batches import sampling
+from p2psim.learning.batches import Sampling, sampling
 from p2psim.learning.graph.admm import AdmmReplay
 from p2psim.learning.graph.algorithms import GossipAdmm
 from p2psim.learning.graph.problem import GraphProblem
@@ -133,34 +133,8 @@ class StarSystem(AuditSystem):
         )
 
 
-def _replayed(
-    replay: GraphReplay | AdmmReplay, events: np.ndarray, noise: np.ndarray
-) -> Iterator[tuple[Any, int | None, np.ndarray, np.ndarray]]:
-    """Replay a pair's events in all copies.
-
-    Parameters
-    ----------
-    replay : GraphReplay or AdmmReplay
-        Of the two agents of each copy, at its start.
-    events : ndarray of EVENT
-    noise : ndarray, shape (copies, releases, p)
-
-    Yields
-    ------
-    event : void of EVENT
-    release : int or None
-        Which release it makes, if any.
-    before, after : ndarray, shape (copies, p)
-        Models of the event's agent, as they were before the block that the event ends or is part of, and after it.
-    """
-    copies, _, p = noise.shape
-    for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):
-        before = replay.theta.reshape(copies, 2, p).copy()
-        replay.feed(chunk, drawn)
-        after = replay.theta.reshape(copies, 2, p)
-        for at in range(block.start, block.stop):
-            i = int(events["agent"][at])
-            yield events[at], releases.get(at), before[:, i], after[:, i]
+#: Solves the update of an agent that an event publishes, from its models before and after, for μ·c_i(∇L_i + η).
+Solve = Callable[[Any, int, np.ndarray, np.ndarray], np.ndarray | None]
 
 
 class GraphSystem(AuditSystem):
@@ -192,35 +166,55 @@ class GraphSystem(AuditSystem):
     ) -> PublishedReleases:
         """Replay events for many copies, and solve each published update for its noisy gradient.
 
-        θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)) gives the mean gradient of records plus η,
-        as ∇L_i(θ) also holds 2λ_i·θ.
+        An update holds μ·c_i(∇L_i(θ_i) + η), which gives the mean gradient of records plus η, as ∇L_i(θ) also holds
+        2λ_i·θ.
         """
-        copies = len(noise)
-        cell, agents = self._cell, list(self.agents)
+        copies, (i, j) = len(noise), self.agents
         start = np.stack([record.start for record in held])
-        problem, rule = self._problem(held, copies), replace(cell.rule, grid=self.grid)
+        problem = self._problem(held, copies)
         batches = sampling(self._batch, problem.records, key)
-        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        pull = cell.problem.mu * cell.problem.confidence[agents]
-        alpha = 1.0 / (1.0 + pull * cell.problem.smoothness[agents])
-        ridge = cell.problem.ridge[agents]
+        replay, solve = self._replay(problem, start, batches, events)
+        claimed = self._cell.problem
+        pull, ridge = claimed.mu * claimed.confidence[[i, j]], claimed.ridge[[i, j]]
         gradients, models = np.empty_like(noise), np.empty_like(noise)
-        heard = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
+        for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):
+            before = replay.theta.reshape(copies, 2, -1).copy()
+            replay.feed(chunk, drawn)
+            after = replay.theta.reshape(copies, 2, -1)
+            for at in range(block.start, block.stop):
+                end = int(events["agent"][at])
+                pulled = solve(events[at], end, before[:, end], after[:, end])
+                if pulled is not None and at in releases:
+                    gradients[:, releases[at]] = pulled / pull[end] - 2 * ridge[end] * before[:, end]
+                    models[:, releases[at]] = before[:, end]
+        return PublishedReleases(gradients, models)
+
+    def _replay(
+        self, problem: GraphProblem, start: np.ndarray, batches: Sampling | None, events: np.ndarray
+    ) -> tuple[GraphReplay | AdmmReplay, Solve]:
+        """The cell's kernel, and what solves the update that an event publishes for μ·c_i(∇L_i + η).
+
+        θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)).
+        """
+        rule, cell, copies = replace(self._cell.rule, grid=self.grid), self._cell, problem.agents // 2
+        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
+        alpha = cell.problem.alpha[list(self.agents)]
+        known = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
         newest: list[int] = [0, 0]
         sent: dict[int, tuple[int, np.ndarray]] = {}
-        for event, release, before, after in _replayed(replay, events, noise):
-            i = int(event["agent"])
+
+        def solve(event: Any, i: int, before: np.ndarray, after: np.ndarray) -> np.ndarray | None:
             if event["kind"] == SEND:
                 sent[int(event["seq"])] = int(event["version"]), after.copy()
             elif event["kind"] == DELIVER and int(event["cause"]) in sent:
                 version, model = sent[int(event["cause"])]
                 if version > newest[i]:
-                    newest[i], heard[:, i] = version, model
-            elif event["kind"] == COMMIT and release is not None:
-                move = (after - (1 - alpha[i]) * before) / alpha[i]
-                gradients[:, release] = (heard[:, i] - move) / pull[i] - 2 * ridge[i] * before
-                models[:, release] = before
-        return PublishedReleases(gradients, models)
+                    newest[i], known[:, i] = version, model
+            elif event["kind"] == COMMIT:
+                return np.asarray(known[:, i] - (after - (1 - alpha[i]) * before) / alpha[i])
+            return None
+
+        return replay, solve
 
     def _problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
         X, y, offsets = tables(held, self.records, copies)
@@ -293,43 +287,35 @@ class AdmmSystem(GraphSystem):
     The link has the weight 1. Each keeps its confidence, step and ridge as in the cell.
     """
 
-    def play(
-        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
-    ) -> PublishedReleases:
-        """Replay events for many copies, and solve each step of a model for its noisy gradient.
+    def _replay(
+        self, problem: GraphProblem, start: np.ndarray, batches: Sampling | None, events: np.ndarray
+    ) -> tuple[GraphReplay | AdmmReplay, Solve]:
+        """See `GraphSystem._replay`.
 
-        θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc) gives the mean gradient of
-        records plus η, as ∇L_i(θ) also holds 2λ_i·θ.
+        θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc).
         """
-        copies = len(noise)
-        start = np.stack([record.start for record in held])
-        problem = self._problem(held, copies)
-        algorithm = self._cell.scenario.learning.algorithm
+        algorithm, cell, copies = self._cell.scenario.learning.algorithm, self._cell, problem.agents // 2
         assert isinstance(algorithm, GossipAdmm)
-        rule = algorithm.admm_rule(problem, replace(self._cell.rule, grid=self.grid))
-        batches = sampling(self._batch, problem.records, key)
+        rule = algorithm.admm_rule(problem, replace(cell.rule, grid=self.grid))
         replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        claimed, agents = self._cell.problem, list(self.agents)
-        pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
+        claimed, agents = cell.problem, list(self.agents)
         link = LinkState(start, copies, rule.rho)
+        pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
         step = 1.0 / (link.stiffness + pull * claimed.smoothness[agents])
-        gradients, models = np.empty_like(noise), np.empty_like(noise)
-        kinds = {int(event["seq"]): int(event["kind"]) for event in events}
-        said: dict[int, np.ndarray] = {}  # what each sent last
-        for event, release, before, after in _replayed(replay, events, noise):
-            i = int(event["agent"])
+        kinds = dict(zip(events["seq"].tolist(), events["kind"].tolist(), strict=True))
+        sent: dict[int, np.ndarray] = {}  # what each sent last
+
+        def solve(event: Any, i: int, before: np.ndarray, after: np.ndarray) -> np.ndarray | None:
+            pulled = None
             if event["kind"] == SEND:
-                if release is not None:
-                    move = (before - after) / step[i]
-                    slope = move - link.stiffness * before + link.target(i)
-                    gradients[:, release] = slope / pull[i] - 2 * claimed.ridge[agents[i]] * before
-                    models[:, release] = before
-                said[i] = link.message(i, after)
-                if kinds.get(int(event["cause"])) == DELIVER:  # an answer
-                    link.meet(i, said[i], said[1 - i])
-            elif event["kind"] == COMMIT:
-                link.meet(i, said[i], said[1 - i])
-        return PublishedReleases(gradients, models)
+                pulled = (before - after) / step[i] - link.stiffness * before + link.target(i)
+                sent[i] = link.message(i, after)
+            answers = event["kind"] == SEND and kinds.get(int(event["cause"])) == DELIVER
+            if answers or event["kind"] == COMMIT:
+                link.meet(i, sent[i], sent[1 - i])
+            return pulled
+
+        return replay, solve
 
 
 def system_of(algorithm: LearningAlgorithm) -> type[AuditSystem] | None:

@@ -12,6 +12,7 @@ from p2psim.audit.system import AuditSystem, releases_of
 from p2psim.core.errors import SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
+from p2psim.privacy.accounting.noises import before_sampling
 from p2psim.privacy.audit import NoiseDistribution, log_ratio
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases, Totals
@@ -126,7 +127,8 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
     # The loss of the real records, whatever the scaled ones are claimed to lose.
     losses = plan.claimed(real, totals) * plan.stretch[real.agents]
     # Of a batch, what shows is the loss after sampling; see `p2psim.audit.trial.Claim.sampled_losses`.
-    factor = float(np.log1p(np.expm1(INFLATED) / system.rate) / losses[local.agents == 0].max())
+    inflated = before_sampling(np.array(INFLATED), np.array(system.rate))
+    factor = float(inflated / losses[local.agents == 0].max())
     scaled_plan = ScaledPlan(
         **{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor
     )

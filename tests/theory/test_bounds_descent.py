@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.theory.bounds import shape, synchronous
-from p2psim.theory.forecasts.synchronous import descent_steps, synchronous_descent
+from p2psim.theory.forecasts.synchronous import descent_steps, synchronous_forecast
 
 
 def exact_gaps(hessian, start, steps, moment):
@@ -99,14 +99,15 @@ def test_printed_limit_is_broken_since_the_model_freezes():
     promised = synchronous.printed_descent_limit(1.0, rho, strong, n, total)
     for T in (100, 1000):
         scales = 2 * 1.0 * T / (statistics.records * 1000.0)
-        made = synchronous_descent(
+        made = synchronous_forecast(
+            "descent",
             statistics,
             statistics.minimum,
             rho,
             T,
             np.broadcast_to(2 * scales**2, (T - 1, 5)),
             "printed",
-        )
+        ).model
         left = made.parts.psi[-1] * statistics.minimum
         assert left > 0.99 * starts
         assert left > 1e5 * promised
@@ -136,7 +137,7 @@ def test_corrected_recursion_holds_for_the_algorithm_of_either_form(owners, p, s
     epsilon, rho = random.uniform(0.5, 50, owners), 1 / constants[1]
     scales = 2 * 1.5 * T / (statistics.records * epsilon)
     variances = np.broadcast_to(2 * scales**2, (T - 1, owners))
-    made = synchronous_descent(statistics, statistics.minimum, rho, T, variances, form)
+    made = synchronous_forecast("descent", statistics, statistics.minimum, rho, T, variances, form).model
     v = shape.noise_moment(1.5, T, statistics.records.sum(), epsilon, p)
     bound = synchronous.descent_bound(
         statistics.excess(np.zeros(p)), *constants, descent_steps(rho, T, form), v, p

@@ -16,8 +16,7 @@ from p2psim.theory.forecasts.synchronous import (
     average_kept,
     averaging_steps,
     descent_steps,
-    synchronous_averaging,
-    synchronous_descent,
+    synchronous_forecast,
 )
 
 FORMS = ["printed", "corrected"]
@@ -48,7 +47,9 @@ def plain(statistics, steps, form, present, noise, q=None, reweight="none"):
 
 
 def forecasts(statistics, c1, T, variances, form, q, reweight):
-    made = synchronous_averaging(statistics, statistics.minimum, c1, T, variances, form, q, reweight)
+    made = synchronous_forecast(
+        "averaging", statistics, statistics.minimum, c1, T, variances, form, q, reweight
+    )
     return made.model, made.average
 
 
@@ -210,9 +211,9 @@ def test_forecast_is_the_mean_of_plain_runs(owners, form, reweight):
     variances = np.broadcast_to(2 * scales**2, (T - 1, owners))
     made = forecasts(statistics, step, T, variances, form, q, reweight or "none")
     agrees(statistics, averaging_steps(step, T), T, form, q, reweight or "none", scales, made, 5)
-    descent = synchronous_descent(
-        statistics, statistics.minimum, step, T, variances, form, q, reweight or "none"
-    )
+    descent = synchronous_forecast(
+        "descent", statistics, statistics.minimum, step, T, variances, form, q, reweight or "none"
+    ).model
     assert made[1].parts.noise[-1].sum() > 0.02 * made[1].parts.psi[-1]
     agrees(
         statistics,
@@ -245,9 +246,9 @@ def test_budgets_by_the_answer_count_only_the_answers_given():
     """Noise that grows with the answers an owner has given: in expectation over how many came before."""
     statistics, T, q = some_statistics(2, 1, seed=8), 4, np.array([0.5, 0.7])
     by_answer = np.array([[1.0, 4.0, 16.0], [2.0, 3.0, 4.0]])
-    made = synchronous_descent(
-        statistics, statistics.minimum, 0.02, T, average_variances(by_answer, q, T - 1), present=q
-    )
+    made = synchronous_forecast(
+        "descent", statistics, statistics.minimum, 0.02, T, average_variances(by_answer, q, T - 1), present=q
+    ).model
     exact = np.zeros(2)
     steps = descent_steps(0.02, T)
     for bits in itertools.product([0, 1], repeat=6):
@@ -277,11 +278,13 @@ def test_owners_that_always_answer_need_no_matrices_and_agree_with_those_that_al
 def test_bias_is_that_of_owners_who_seldom_answer_and_weighing_removes_it():
     statistics, q = some_statistics(3, 2, seed=1), np.array([1.0, 0.1, 0.5])
     none = np.zeros((9, 3))
-    seldom = synchronous_descent(statistics, statistics.minimum, 0.1, 10, none, present=q)
+    seldom = synchronous_forecast("descent", statistics, statistics.minimum, 0.1, 10, none, present=q).model
     H = statistics.l2 * np.eye(2) + np.tensordot(statistics.shares * q, statistics.gram, 1)
     limit = np.linalg.solve(H, (statistics.shares * q) @ statistics.moment)
     assert seldom.parts.bias == pytest.approx(statistics.excess(limit) / statistics.minimum, rel=1e-9)
-    weighed = synchronous_descent(statistics, statistics.minimum, 0.1, 10, none, present=q, reweight="known")
+    weighed = synchronous_forecast(
+        "descent", statistics, statistics.minimum, 0.1, 10, none, present=q, reweight="known"
+    ).model
     assert weighed.parts.bias == pytest.approx(0, abs=1e-20)
 
 
@@ -291,9 +294,9 @@ def test_printed_descent_freezes_as_rounds_grow():
     starts = statistics.excess(np.zeros(2)) / statistics.minimum
     left = []
     for T in (10, 100, 1000):
-        made = synchronous_descent(
-            statistics, statistics.minimum, 0.1, T, np.full((T - 1, 3), 1e-4 * T**2), "printed"
-        )
+        made = synchronous_forecast(
+            "descent", statistics, statistics.minimum, 0.1, T, np.full((T - 1, 3), 1e-4 * T**2), "printed"
+        ).model
         assert descent_steps(0.1, T, "printed").sum() <= 0.1 * (1 + np.log(T)) / T**2
         left.append(made.parts.psi[-1] / starts)
     assert left[0] < left[1] < left[2]
@@ -323,9 +326,9 @@ def test_averages_are_convex_combinations(form):
 
 def test_printed_average_forgets_the_first_model_and_leaves_out_the_last():
     statistics, none = some_statistics(1, 1), np.zeros((1, 1))
-    made = synchronous_averaging(statistics, statistics.minimum, 0.1, 2, none, "printed")
+    made = synchronous_forecast("averaging", statistics, statistics.minimum, 0.1, 2, none, "printed")
     assert made.average.mean[1] == pytest.approx([0.0])  # θ[1], not θ[2]
-    right = synchronous_averaging(statistics, statistics.minimum, 0.1, 2, none)
+    right = synchronous_forecast("averaging", statistics, statistics.minimum, 0.1, 2, none)
     e = 1 / np.sqrt(2)
     np.testing.assert_allclose(right.average.mean[1], (e + 1) / (e + 2) * made.model.mean[1])
 
@@ -333,20 +336,22 @@ def test_printed_average_forgets_the_first_model_and_leaves_out_the_last():
 def test_bad_input_and_long_steps():
     statistics, none = some_statistics(2, 2), np.zeros((9, 2))
     with pytest.raises(ValueError, match="shape"):
-        synchronous_descent(statistics, statistics.minimum, 0.1, 10, none[:5])
+        synchronous_forecast("descent", statistics, statistics.minimum, 0.1, 10, none[:5])
     with pytest.raises(ValueError, match="probabilities"):
-        synchronous_descent(statistics, statistics.minimum, 0.1, 10, none, present=np.array([0.0, 1.0]))
+        synchronous_forecast(
+            "descent", statistics, statistics.minimum, 0.1, 10, none, present=np.array([0.0, 1.0])
+        )
     with pytest.raises(ValueError, match="steps"):
-        synchronous_descent(statistics, statistics.minimum, -0.1, 10, none)
+        synchronous_forecast("descent", statistics, statistics.minimum, -0.1, 10, none)
     with pytest.raises(ValueError, match="f"):
-        synchronous_descent(statistics, 0.0, 0.1, 10, none)
+        synchronous_forecast("descent", statistics, 0.0, 0.1, 10, none)
     with pytest.raises(FloatingPointError, match="steps are too long"):
-        synchronous_descent(statistics, statistics.minimum, 1e200, 10, none)
+        synchronous_forecast("descent", statistics, statistics.minimum, 1e200, 10, none)
 
 
 def test_one_round_less_than_the_horizon_and_none_at_all():
     statistics = some_statistics(2, 2)
-    made = synchronous_descent(statistics, statistics.minimum, 0.1, 1, np.zeros((0, 2)))
+    made = synchronous_forecast("descent", statistics, statistics.minimum, 0.1, 1, np.zeros((0, 2))).model
     np.testing.assert_allclose(made.parts.psi, [statistics.excess(np.zeros(2)) / statistics.minimum])
 
 
@@ -362,9 +367,16 @@ def test_owners_who_are_alike_count_by_the_sum_of_their_multipliers(reweight):
     for away in (0.0, 1e-13):
         moved = grams + away * np.arange(5)[:, None, None] * np.eye(2)
         statistics = Statistics(records, moved, moments, np.full(5, 30.0), 0.1)
-        found = synchronous_descent(
-            statistics, 1.0, 0.5, 8, np.full((7, 5), 0.2), present=np.full(5, 0.6), reweight=reweight
-        )
+        found = synchronous_forecast(
+            "descent",
+            statistics,
+            1.0,
+            0.5,
+            8,
+            np.full((7, 5), 0.2),
+            present=np.full(5, 0.6),
+            reweight=reweight,
+        ).model
         made.append(found)
     np.testing.assert_allclose(made[0].parts.psi, made[1].parts.psi, rtol=1e-9)
     np.testing.assert_allclose(made[0].variances, made[1].variances, rtol=1e-9)

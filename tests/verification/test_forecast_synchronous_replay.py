@@ -19,7 +19,7 @@ from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.network.topologies import Star, draw_links
 from p2psim.theory.forecasts.statistics import Statistics
-from p2psim.theory.forecasts.synchronous import synchronous_averaging, synchronous_descent
+from p2psim.theory.forecasts.synchronous import synchronous_forecast
 
 REPLICAS = 1000
 
@@ -73,10 +73,8 @@ def agrees(owners, algorithm, network, reweight, rounds=20):
     mean, error = np.mean(psi, axis=0), np.std(psi, axis=0, ddof=1) / np.sqrt(REPLICAS)
     variances = np.broadcast_to(2 * scales**2, (rounds, owners))
     arguments = (statistics, statistics.minimum, step, rounds + 1, variances, form, chance, reweight)
-    if kind is SynchronousDescent:
-        parts = synchronous_descent(*arguments).parts
-    else:
-        parts = synchronous_averaging(*arguments).average.parts
+    algorithm = "descent" if kind is SynchronousDescent else "averaging"
+    parts = synchronous_forecast(algorithm, *arguments).average.parts
     exact = parts.psi
     assert parts.noise[-1].sum() > 0.05 * exact[-1]  # noise matters here
     moved = error > 1e-12 * mean

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Self
+from functools import cached_property, partial
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from p2psim.simulation.algorithms import rounds, star
 from p2psim.simulation.algorithms.agents import answering, long_run_frequencies
 from p2psim.theory import noise_floor as floors
 from p2psim.theory.forecasts.linear_star import LinearStar, LocalModel, linear_star
-from p2psim.theory.forecasts.rounds import Reweight
 from p2psim.theory.forecasts.split import Split, split
 from p2psim.theory.forecasts.star_path import Path, path
-from p2psim.theory.forecasts.synchronous import synchronous_averaging, synchronous_descent
-from p2psim.theory.star import Form
+from p2psim.theory.forecasts.synchronous import SynchronousForecast, synchronous_forecast
 
 #: Largest h_i of the steps that are tried, all sure to be stable.
 STEEPNESS = np.geomspace(2.0, 0.005, 10)
@@ -116,10 +114,7 @@ class StarSetting(Setting):
         A path depends on the step alone, not on the horizon or the budgets, so one serves all of these. Owners' second
         moments are taken along the eigenvectors of all together.
         """
-        shares, weighting = self.model.shares, self.weighting
-        # α of h = 1.
-        peaks = np.linalg.eigvalsh(2 * self.model.gram)[:, -1]
-        unit = 1 / float((len(shares) * shares * peaks * weighting.at_learner * weighting.at_owner).max())
+        unit = 1 / (2 * self._steepest(self.weighting))  # α of h = 1
         planned = [(T, *plan) for T in horizons for plan in plans(T)]
         rough = replace(self, model=self.model.diagonal())
         for h in STEEPNESS:
@@ -142,14 +137,17 @@ class StarSetting(Setting):
 
     def factor_among(self, everybody: Setting) -> float:
         """See `Setting.factor_among`."""
+        everybody = cast("StarSetting", everybody)
+        largest, own = (
+            each._steepest(each.weighting.settled(each.frequencies)) for each in (everybody, self)
+        )
+        return largest / own
 
-        def steepest(setting: Setting) -> float:
-            peaks = np.linalg.eigvalsh(setting.model.gram)[:, -1]
-            weighting = setting.weighting.settled(setting.frequencies)
-            weights = weighting.at_learner * weighting.at_owner
-            return float((len(peaks) * setting.model.shares * peaks * weights).max())
-
-        return steepest(everybody) / steepest(self)
+    def _steepest(self, weighting: Weighting) -> float:
+        """Half of the largest h_i at a step α of one."""
+        peaks = np.linalg.eigvalsh(self.model.gram)[:, -1]
+        weights = weighting.at_learner * weighting.at_owner
+        return float((len(peaks) * self.model.shares * peaks * weights).max())
 
     def _of(self, model: LocalModel, frequencies: np.ndarray, arrival: np.ndarray) -> Self:
         gamma, algorithm = frequencies / frequencies.sum(), star.algorithm_of(self.cell.scenario)
@@ -188,26 +186,14 @@ class RoundsWalk:
 
     Attributes
     ----------
-    model : LocalModel
-    parameter : float
-        ρ or c₁.
-    horizon : int
-        T: T − 1 rounds.
-    averages : bool
-        Whether the model is the average of the iterates (W Algorithm 2).
-    form : {"printed", "corrected"}
-    present : ndarray, shape (N,)
-        Probability that an owner's answer is in a round.
-    reweight : {"none", "known", "answered"}
+    forecast : callable
+        `synchronous_forecast` of all but the variances.
+    shape : tuple of int
+        Of variances: rounds and owners.
     """
 
-    model: LocalModel
-    parameter: float
-    horizon: int
-    averages: bool
-    form: Form
-    present: np.ndarray
-    reweight: Reweight
+    forecast: Callable[..., SynchronousForecast]
+    shape: tuple[int, int]
 
     @property
     def noiseless(self) -> float:
@@ -216,20 +202,8 @@ class RoundsWalk:
 
     def split(self, variances: np.ndarray) -> Split:
         """E[ψ] along the run."""
-        arguments = (
-            self.model,
-            self.model.minimum,
-            self.parameter,
-            self.horizon,
-            variances,
-            self.form,
-            self.present,
-            self.reweight,
-        )
         with np.errstate(over="raise", invalid="raise"):
-            if self.averages:
-                return synchronous_averaging(*arguments).average.parts
-            return synchronous_descent(*arguments).parts
+            return self.forecast(variances=variances).average.parts
 
     def noise(self, variances: np.ndarray) -> np.ndarray:
         """What each owner's noise adds at the end, shape (N,)."""
@@ -240,7 +214,7 @@ class RoundsWalk:
     @cached_property
     def _of_unit_noise(self) -> tuple[float, np.ndarray]:
         """E[ψ] at the end without noise, and what noise of variance 1 of each owner adds."""
-        parts = self.split(np.ones((self.horizon - 1, len(self.present))))
+        parts = self.split(np.ones(self.shape))
         return float(parts.noiseless[-1]), parts.noise[-1].copy()
 
 
@@ -285,17 +259,20 @@ class RoundsSetting(Setting):
 
     def walk(self, factor: float = 1.0) -> RoundsWalk:
         """See `Setting.walk`."""
-        algorithm = rounds.algorithm_of(self.cell.scenario)
-        walk = RoundsWalk(
+        algorithm, present = rounds.algorithm_of(self.cell.scenario), self.frequencies * self.arrival
+        forecast = partial(
+            synchronous_forecast,
+            "averaging" if self.cell.method.averages else "descent",
             self.model,
+            self.model.minimum,
             factor * self._step,
             self.horizon,
-            self.cell.method.averages,
-            algorithm.form,
-            self.frequencies * self.arrival,
+            form=algorithm.form,
+            present=present,
             # Estimated frequencies tend to the known ones.
-            "known" if algorithm.reweight == "estimated" else algorithm.reweight,
+            reweight="known" if algorithm.reweight == "estimated" else algorithm.reweight,
         )
+        walk = RoundsWalk(forecast, (self.answers, present.size))
         try:
             _ = walk.noiseless
         except FloatingPointError:

@@ -282,7 +282,7 @@ def walk(
     FloatingPointError
         If a moment is not finite: the steps are too long.
     """
-    R, J = len(steps), noise.shape[1] + 1
+    J = noise.shape[1] + 1
     m, q = star.drift.shape[:2]
     eye = np.eye(q)
     z = star.start
@@ -290,9 +290,7 @@ def walk(
     cov = np.zeros((J, m, q, q))  # of z
     cross = np.zeros_like(cov)  # of z with z̄
     cov_average = np.zeros_like(cov)
-    found = [_Record(star, R, J) for _ in range(2)]
-    for record in found:
-        record.put(0, z, cov)
+    models, averages = [_recorded(star, z, cov)], [_recorded(star, z, cov)]
     with np.errstate(over="ignore", invalid="ignore"):
         for k, (s, a) in enumerate(zip(steps, kept, strict=True)):
             pull = eye - s * star.drift
@@ -310,31 +308,24 @@ def walk(
             cross = a * with_old + (1 - a) * (new if average_new else moved)
             average = a * average + (1 - a) * entering
             z, cov = next_z, new
-            found[0].put(k + 1, z, cov)
-            found[1].put(k + 1, average, cov_average)
-    return found[0].made(), found[1].made()
+            models.append(_recorded(star, z, cov))
+            averages.append(_recorded(star, average, cov_average))
+    return _moments(models), _moments(averages)
 
 
-class _Record:
-    """Moments as they come, turned back from modes to coordinates."""
+def _recorded(star: Rounds, mean: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A row of `ModelMoments`, turned back from modes to coordinates."""
+    # Columns of the basis, mode by mode.
+    columns = star.basis.reshape(len(star.basis), *star.drift.shape[:2])
+    return (
+        star.basis @ mean.reshape(-1),
+        np.einsum("jmqr,mrq->j", cov, star.weight),
+        np.einsum("pmq,jmqr,pmr->jp", columns, cov, columns),
+    )
 
-    def __init__(self, star: Rounds, rounds: int, sources: int):
-        self._star = star
-        p = len(star.basis)
-        self._mean = np.empty((rounds + 1, p))
-        self._spread = np.empty((rounds + 1, sources))
-        self._variances = np.empty((rounds + 1, sources, p))
-        m, q = star.drift.shape[:2]
-        # Columns of the basis, mode by mode.
-        self._columns = star.basis.reshape(p, m, q)
 
-    def put(self, row: int, mean: np.ndarray, cov: np.ndarray) -> None:
-        self._mean[row] = self._star.basis @ mean.reshape(-1)
-        self._spread[row] = np.einsum("jmqr,mrq->j", cov, self._star.weight)
-        self._variances[row] = np.einsum("pmq,jmqr,pmr->jp", self._columns, cov, self._columns)
-
-    def made(self) -> ModelMoments:
-        for values in (self._mean, self._spread, self._variances):
-            if not np.isfinite(values).all():
-                raise FloatingPointError("moments overflow: the steps are too long for these records")
-        return ModelMoments(self._mean, self._spread, self._variances)
+def _moments(rows: list[tuple[np.ndarray, ...]]) -> ModelMoments:
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    if not all(np.isfinite(column).all() for column in columns):
+        raise FloatingPointError("moments overflow: the steps are too long for these records")
+    return ModelMoments(*columns)

@@ -13,6 +13,7 @@ As exact as the quadratic model of the owners is: for squared loss, as long as n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -79,107 +80,69 @@ class ModelForecast:
 
 @dataclass(frozen=True)
 class SynchronousForecast:
-    """Of both models; Algorithm 1 has no use for the second."""
+    """Of both models; in Algorithm 1 the average is the model itself."""
 
     model: ModelForecast
     average: ModelForecast
 
 
-def synchronous_descent(
+def synchronous_forecast(
+    algorithm: Literal["descent", "averaging"],
     statistics: Quadratic,
     minimum: float,
-    rho: float,
+    parameter: float,
     horizon: int,
     variances: np.ndarray,
     form: Form = "corrected",
     present: np.ndarray | None = None,
     reweight: Reweight = "none",
-) -> ModelForecast:
-    """Forecast of W Algorithm 1.
+) -> SynchronousForecast:
+    """Forecast of W Algorithm 1 (descent), or of Algorithm 2 (averaging) while the box does not act.
 
     Parameters
     ----------
+    algorithm : {"descent", "averaging"}
     statistics : Quadratic
     minimum : float
         f(θ*) > 0.
-    rho : float
-        ρ > 0.
+    parameter : float
+        ρ > 0 of descent, or c₁ > 0 of averaging.
     horizon : int
         T: T − 1 rounds.
     variances : ndarray, shape (T − 1, N)
         Variance of a coordinate of the noise of owner l's answer in round k.
     form : {"printed", "corrected"}
-        Of the steps.
+        Of the steps of descent, or of the average.
     present, reweight
         As in `p2psim.theory.forecasts.rounds.rounds`.
 
     Raises
     ------
     ValueError
-        If ρ, f(θ*) or a probability is not positive, or variances have another shape.
+        If the parameter, f(θ*) or a probability is not positive, or variances have another shape.
     FloatingPointError
         If a moment is not finite.
     """
-    steps = descent_steps(rho, horizon, form)
-    # Both models are the same where nothing of the average is kept.
-    kept = np.zeros(len(steps))
-    return _forecast(statistics, minimum, steps, kept, True, variances, present, reweight).model
-
-
-def synchronous_averaging(
-    statistics: Quadratic,
-    minimum: float,
-    c1: float,
-    horizon: int,
-    variances: np.ndarray,
-    form: Form = "corrected",
-    present: np.ndarray | None = None,
-    reweight: Reweight = "none",
-) -> SynchronousForecast:
-    """Forecast of W Algorithm 2, while the box does not act.
-
-    Parameters
-    ----------
-    statistics, minimum, horizon, variances, present, reweight
-        As in `synchronous_descent`.
-    c1 : float
-        c₁ > 0.
-    form : {"printed", "corrected"}
-        Of the average.
-
-    Raises
-    ------
-    ValueError, FloatingPointError
-        As in `synchronous_descent`.
-    """
-    steps = averaging_steps(c1, horizon)
-    kept = average_kept(horizon, form)
-    return _forecast(statistics, minimum, steps, kept, form == "corrected", variances, present, reweight)
-
-
-def _forecast(
-    statistics: Quadratic,
-    minimum: float,
-    steps: np.ndarray,
-    kept: np.ndarray,
-    average_new: bool,
-    variances: np.ndarray,
-    present: np.ndarray | None,
-    reweight: Reweight,
-) -> SynchronousForecast:
-    N = len(statistics.moment)
+    if algorithm == "averaging":
+        steps, kept = averaging_steps(parameter, horizon), average_kept(horizon, form)
+    else:
+        # Both models are the same where nothing of the average is kept.
+        steps, kept = descent_steps(parameter, horizon, form), np.zeros(max(0, horizon - 1))
+    average_new = algorithm == "descent" or form == "corrected"
     if not minimum > 0:
         raise ValueError(f"ψ needs f(θ*) > 0, got {minimum}")
     if not ((steps > 0) & np.isfinite(steps)).all():
         raise ValueError(f"steps must be positive and finite, got {steps}")
-    if variances.shape != (len(steps), N):
-        raise ValueError(f"variances must have shape {(len(steps), N)}, got {variances.shape}")
+    expected = len(steps), len(statistics.moment)
+    if variances.shape != expected:
+        raise ValueError(f"variances must have shape {expected}, got {variances.shape}")
     star = rounds(statistics, present, reweight)
     sources, of_owner, scale = _profiles(variances)
     moved = walk(star, steps, kept, average_new, sources)
     shares = star.noise_factors * scale
-    found = [_model(statistics, minimum, star, moments, of_owner, shares) for moments in moved]
-    return SynchronousForecast(*found)
+    return SynchronousForecast(
+        *(_model(statistics, minimum, star, moments, of_owner, shares) for moments in moved)
+    )
 
 
 def _profiles(variances: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
