@@ -132,16 +132,16 @@ def _cells(result: Result, keys: Sequence[str]) -> list[tuple[int, tuple[Any, ..
 
 def _by_values(result: Result, keys: Sequence[str]) -> dict[tuple[Any, ...], int]:
     """Number of the cell with each combination of values."""
-    found: dict[tuple[Any, ...], int] = {}
+    numbers: dict[tuple[Any, ...], int] = {}
     for number, values in _cells(result, keys):
-        if values in found:
-            own = [key for key in result.swept if key not in keys]
+        if values in numbers:
+            others = [key for key in result.swept if key not in keys]
             raise InputError(
-                f"{result.path}: several cells differ only in {', '.join(own)}, which the other run does not sweep; "
+                f"{result.path}: several cells differ only in {', '.join(others)}, which the other run does not sweep; "
                 "compare within the run, with --reference"
             )
-        found[values] = number
-    return found
+        numbers[values] = number
+    return numbers
 
 
 def _labels(a: Result, b: Result, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -169,11 +169,11 @@ def _table(
     rows = []
     for (cell_a, cell_b), label in zip(pairs, labels, strict=True):
         for cell, model, metric in [key for key in a if key[0] == cell_a]:
-            other = b.get((cell_b, model, metric))
-            if other is not None:
-                one = a[cell, model, metric]
+            of_b = b.get((cell_b, model, metric))
+            if of_b is not None:
+                of_a = a[cell, model, metric]
                 rows.append(
-                    {**label, "model": model, "metric": metric, **_row(one, other, paired, confidence)}
+                    {**label, "model": model, "metric": metric, **_row(of_a, of_b, paired, confidence)}
                 )
     if not rows:
         raise InputError("the runs have no metric of the same model in common")
@@ -188,29 +188,29 @@ def _by_series(finals: pd.Series[float]) -> dict[tuple[int, str, str], pd.Series
     }
 
 
-def _row(one: pd.Series[float], other: pd.Series[float], paired: bool, confidence: float) -> dict[str, Any]:
+def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidence: float) -> dict[str, Any]:
     if paired:
-        both = one.index.intersection(other.index)
-        a, b = one.loc[both].to_numpy(dtype=float), other.loc[both].to_numpy(dtype=float)
+        both = of_a.index.intersection(of_b.index)
+        a, b = of_a.loc[both].to_numpy(dtype=float), of_b.loc[both].to_numpy(dtype=float)
         every_a, every_b = a, b
         finite = np.isfinite(a) & np.isfinite(b)
         a, b, lost = a[finite], b[finite], int((~finite).sum())
     else:
-        every_a, every_b = one.to_numpy(dtype=float), other.to_numpy(dtype=float)
+        every_a, every_b = of_a.to_numpy(dtype=float), of_b.to_numpy(dtype=float)
         a, b = every_a[np.isfinite(every_a)], every_b[np.isfinite(every_b)]
         lost = every_a.size + every_b.size - a.size - b.size
     nothing = Interval(np.nan, np.nan, np.nan)
     median = ratio = nothing
     correlation = np.nan
     with np.errstate(invalid="ignore"):  # ∞ − ∞ is undefined
-        of_a, of_b = (float(np.mean(every)) if every.size else np.nan for every in (every_a, every_b))
-        mean = Interval(of_b - of_a, np.nan, np.nan)
+        mean_a, mean_b = (float(np.mean(every)) if every.size else np.nan for every in (every_a, every_b))
+        mean = Interval(mean_b - mean_a, np.nan, np.nan)
         apart = every_b - every_a if paired else np.empty(0)
     apart = apart[~np.isnan(apart)]
     if apart.size:
         median = median_interval(apart, confidence)
     if a.size and b.size:
-        of_a, of_b = float(a.mean()), float(b.mean())
+        mean_a, mean_b = float(a.mean()), float(b.mean())
         mean = mean_interval(b - a, confidence) if paired else welch_interval(a, b, confidence)
         if paired:
             if min(a.min(), b.min()) > 0:
@@ -218,8 +218,8 @@ def _row(one: pd.Series[float], other: pd.Series[float], paired: bool, confidenc
             if a.size > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
                 correlation = float(np.corrcoef(a, b)[0, 1])
     return {
-        "a": of_a,
-        "b": of_b,
+        "a": mean_a,
+        "b": mean_b,
         **dict(zip(("difference", "low", "high"), astuple(mean), strict=True)),
         **dict(zip(("median", "median low", "median high"), astuple(median), strict=True)),
         **dict(zip(("ratio", "ratio low", "ratio high"), astuple(ratio), strict=True)),
@@ -241,8 +241,8 @@ def short(table: pd.DataFrame) -> pd.DataFrame:
     for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
         texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]
         shown[name] = pd.Series(texts, index=table.index, dtype=object)
-    told = ["a", "b", "low", "high", "pairs", "not finite"]
-    shown["says"] = [_says(*row) for row in table[told].itertuples(index=False, name=None)]
+    ends = ["a", "b", "low", "high", "pairs", "not finite"]
+    shown["says"] = [_says(*row) for row in table[ends].itertuples(index=False, name=None)]
     for name in ("pairs", "not finite", "correlation"):
         shown[name] = table[name]
     return shown

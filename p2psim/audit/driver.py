@@ -89,7 +89,7 @@ class Audit:
     @property
     def stands(self) -> bool:
         """Whether no claim was refuted."""
-        return not any(one.trial.faults for one in self.audited)
+        return not any(mode.trial.faults for mode in self.audited)
 
 
 def audit(

@@ -219,7 +219,7 @@ def exact_shapley(worth: np.ndarray) -> Shapley:
         raise ValueError(f"worth must have 2^N entries, N ≥ 1, got {worth.size}")
     N = worth.size.bit_length() - 1
     numbers = np.arange(worth.size)
-    sizes = np.array([one.bit_count() for one in range(worth.size)])
+    sizes = np.array([coalition.bit_count() for coalition in range(worth.size)])
     weights = np.array([1 / (N * comb(N - 1, size)) for size in range(N)])
     values = np.empty(N)
     for i in range(N):

@@ -105,7 +105,7 @@ class Coalitions:
     def shapley(self, permutations: int = PERMUTATIONS, seed: int = 0) -> Shapley:
         """Shapley values of the worth: exact up to 12 owners, else from so many random orders."""
         if self.owners <= MOST_EXACT:
-            return exact_shapley(np.array([self.worth(one) for one in range(1 << self.owners)]))
+            return exact_shapley(np.array([self.worth(coalition) for coalition in range(1 << self.owners)]))
         return sampled_shapley(self.worth, self.owners, permutations, np.random.default_rng(seed))
 
     def marginal(self, owner: int, coalition: int | None = None) -> float:

@@ -87,18 +87,18 @@ def _break_even_factors(forecast: Forecast) -> list[float | None]:
             tried.append(factor)
         except MeaningError:  # so much or so little noise that its scale is no number
             continue
-    found: list[float | None] = []
+    factors: list[float | None] = []
     for alone in forecast.alone:
         room = alone - forecast.parts.noiseless[-1]
         if room <= 0:
-            found.append(np.inf)
+            factors.append(np.inf)
         elif not tried or not min(noise) <= room <= max(noise):
-            found.append(None)
+            factors.append(None)
         else:
             # Noise falls as a power of ε, exactly so under pure DP: straight between points of the logarithms.
             at = np.interp(np.log(room), np.log(noise[::-1]), np.log(tried[::-1]))
-            found.append(float(np.exp(at)))
-    return found
+            factors.append(float(np.exp(at)))
+    return factors
 
 
 def noise_at_the_end(forecast: Forecast, other: Setting) -> float:
@@ -145,10 +145,10 @@ class Alike:
         walk = self._walked(owners)
         if walk is None:
             return float("inf")
-        one = self.setting.alike(owners).first()
+        first = self.setting.alike(owners).first()
         budget = np.array([self.epsilon if epsilon is None else epsilon])
-        variances = answer_variances(one.plan(budget), one.frequencies, one.answers)
-        noise = walk.noise(np.broadcast_to(variances, (one.answers, owners)))
+        variances = answer_variances(first.plan(budget), first.frequencies, first.answers)
+        noise = walk.noise(np.broadcast_to(variances, (first.answers, owners)))
         return float(walk.noiseless + noise.sum())
 
     def _walked(self, owners: int) -> MomentRecursion | None:

@@ -103,7 +103,7 @@ def write_parties(parties: Sequence[Party], file: str) -> None:
     InputError
         If it cannot be written.
     """
-    tree = {"p2psim_statistics": 1, "parties": [one.model_dump(mode="json") for one in parties]}
+    tree = {"p2psim_statistics": 1, "parties": [party.model_dump(mode="json") for party in parties]}
     try:
         Path(file).write_text(json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
     except OSError as error:
@@ -118,15 +118,15 @@ def read_parties(files: Sequence[str]) -> list[Party]:
     InputError
         If a file is missing or malformed, or parties do not go together.
     """
-    found = [party for file in files for party in _read(file)]
-    lengths = {len(one.moment) for one in found}
+    parties = [party for file in files for party in _read(file)]
+    lengths = {len(party.moment) for party in parties}
     if len(lengths) > 1:
         raise InputError(f"parties have statistics of different numbers of features: {sorted(lengths)}")
-    labels = [one.label for one in found]
-    twice = sorted({one for one in labels if labels.count(one) > 1})
+    labels = [party.label for party in parties]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise InputError(f"parties must have different labels, got more than one {', '.join(twice)}")
-    return found
+    return parties
 
 
 def _read(file: str) -> list[Party]:
@@ -146,17 +146,17 @@ def _read(file: str) -> list[Party]:
         raise InputError(
             f"{file}: expected a list of at least one party under 'parties', as --export-statistics writes"
         )
-    found = []
-    for number, one in enumerate(trees):
+    parties = []
+    for number, tree in enumerate(trees):
         try:
-            found.append(Party.model_validate(one))
+            parties.append(Party.model_validate(tree))
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise InputError(
                 f"{file}: party {number}{': ' if place else ''}{place}: {first['msg']}"
             ) from error
-    return found
+    return parties
 
 
 def _arrays(file: str) -> list[dict[str, Any]]:
@@ -164,7 +164,7 @@ def _arrays(file: str) -> list[dict[str, Any]]:
         known = {name: read[name].tolist() for name in read.files}
     count = len(known["records"])
     labels = known.pop("label", [str(i) for i in range(count)])
-    columns: dict[str, list[Any]] = {"label": [str(one) for one in labels], **known}
+    columns: dict[str, list[Any]] = {"label": [str(label) for label in labels], **known}
     unequal = {name: len(values) for name, values in columns.items() if len(values) != count}
     if unequal:
         raise ValueError(f"all arrays must have {count} parties, as records has, got {unequal}")
@@ -187,10 +187,10 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
     """
     check_algorithm(scenario)
     _check(scenario, parties)
-    records = np.array([one.records for one in parties], np.int64)
-    gram = np.array([one.gram for one in parties])
-    moment = np.array([one.moment for one in parties])
-    energy = np.array([one.energy for one in parties])
+    records = np.array([party.records for party in parties], np.int64)
+    gram, moment, energy = (
+        np.array([getattr(party, name) for party in parties]) for name in ("gram", "moment", "energy")
+    )
     shares, l2 = records / records.sum(), l2_of(scenario)
     pooled, slope = np.tensordot(shares, gram, 1), shares @ moment
     optimum = minimise_squared(pooled, slope, l2, star_algorithm(scenario).theta_max)
@@ -215,20 +215,20 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
             "energy": energy,
             "optimum": optimum,
             "minimum": np.array(minimum),
-            "labels": np.array([one.label for one in parties]),
+            "labels": np.array([party.label for party in parties]),
         },
-        tuple(one.label for one in parties),
+        tuple(party.label for party in parties),
         None,
-        _largest([one.x_l1 for one in parties]),
+        _largest([party.x_l1 for party in parties]),
         None,
-        _largest([one.y_max for one in parties]),
+        _largest([party.y_max for party in parties]),
         {},
         _noisy(parties),
     )
 
 
 def _noisy(parties: Sequence[Party]) -> tuple[str, ...]:
-    count = sum(one.charge is not None for one in parties)
+    count = sum(party.charge is not None for party in parties)
     return (f"the statistics of {count} of {len(parties)} parties have noise",) if count else ()
 
 
@@ -245,15 +245,15 @@ def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
         )
     if sensitivity is not None and sensitivity.kind == "empirical":
         raise MeaningError("privacy.sensitivity", "empirical needs the records; take declared or bounds")
-    reasons = [getattr(one, "depends", None) for one in getattr(availability, "parts", (availability,))]
-    if any(one is not None and one.on == "label" for one in reasons):
+    reasons = [getattr(part, "depends", None) for part in getattr(availability, "parts", (availability,))]
+    if any(reason is not None and reason.on == "label" for reason in reasons):
         raise MeaningError("network.availability", "absences by label need the records")
     if star_algorithm(scenario).batch.kind != "whole":
         raise MeaningError("learning.algorithm.batch", "batches need the records; take whole")
 
 
 def _largest(bounds: list[float | None]) -> float | None:
-    known = [one for one in bounds if one is not None]
+    known = [bound for bound in bounds if bound is not None]
     return max(known) if len(known) == len(bounds) else None
 
 
@@ -379,10 +379,10 @@ def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Par
         raise InputError(
             "the scenario sweeps its data; give --set sweep={} and --set KEY=VALUE for one of them"
         )
-    one = first.scenario
+    scenario = first.scenario
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-        case = Workspace(Path(directory)).case(one, 0)
-        cell = cast("LearnerCell", adapter_of(one).cell(one, case, 0))
+        case = Workspace(Path(directory)).case(scenario, 0)
+        cell = cast("LearnerCell", adapter_of(scenario).cell(scenario, case, 0))
         if party is not None and party not in case.labels:
             raise InputError(f"there is no owner {party}; known: {', '.join(case.labels[:20])}")
         numbers = range(len(case.labels)) if party is None else [case.labels.index(party)]

@@ -115,14 +115,8 @@ class Forecast:
     @property
     def end(self) -> dict[str, Any]:
         """The end in its parts: a line of a table."""
-        parts = self.parts
-        return {
-            "ψ": self.psi,
-            "bias": parts.bias,
-            "optimisation": float(parts.optimisation[-1]),
-            "order": float(parts.order[-1]),
-            "noise": float(parts.noise[-1].sum()),
-        }
+        parts = {name: float(values[-1]) for name, values in self.run.items()}
+        return {"ψ": self.psi, "bias": self.parts.bias, **parts}
 
     def along(self, most: int) -> list[dict[str, Any]]:
         """Lines of a table along the run."""
@@ -144,13 +138,13 @@ class Forecast:
         return {"bias": self.parts.bias}
 
     @property
-    def run(self) -> dict[str, Any]:
-        """All moments in their parts, as plain values."""
+    def run(self) -> dict[str, np.ndarray]:
+        """Parts of all records."""
         at, parts = self.records, self.parts
         return {
-            "optimisation": parts.optimisation[at].tolist(),
-            "order": parts.order[at].tolist(),
-            "noise": parts.noise[at].sum(axis=1).tolist(),
+            "optimisation": parts.optimisation[at],
+            "order": parts.order[at],
+            "noise": parts.noise[at].sum(axis=1),
         }
 
 

@@ -85,9 +85,9 @@ class AveragingForecast(GraphForecast):
         }
 
     @property
-    def run(self) -> dict[str, Any]:
-        """All moments in their parts, as plain values."""
-        return {"drift": self.drift.tolist(), "bias": self.bias.tolist()}
+    def run(self) -> dict[str, np.ndarray]:
+        """All moments beside what is expected."""
+        return {"drift": self.drift, "bias": self.bias}
 
     @property
     def more(self) -> dict[str, Any]:

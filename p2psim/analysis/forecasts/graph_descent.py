@@ -118,14 +118,13 @@ class DescentForecast(GraphForecast):
     @property
     def end(self) -> dict[str, Any]:
         """The end in its parts: a line of a table."""
+        parts = {name: float(values[-1]) for name, values in self.run.items()}
+        error = parts.pop("error")
         return {
             "Q_L − Q_L*": float(self.expected[-1]),
             "bias": self.bias,
-            "optimisation": float(self.optimisation[-1]),
-            "order": float(self.order[-1]),
-            "start": float(self.start[-1]),
-            "noise": float(self.noise[-1].sum()),
-            "± of orders": float(self.error[-1]) if self.orders else None,
+            **parts,
+            "± of orders": error if self.orders else None,
             "local models": self.alone,
             "closer than alone": f"{self.gains.sum()} of {np.isfinite(self.apart_alone).sum()}",
         }
@@ -158,15 +157,10 @@ class DescentForecast(GraphForecast):
         ]
 
     @property
-    def run(self) -> dict[str, Any]:
-        """All moments in their parts, as plain values."""
-        return {
-            "optimisation": self.optimisation.tolist(),
-            "order": self.order.tolist(),
-            "start": self.start.tolist(),
-            "noise": self.noise.sum(axis=1).tolist(),
-            "error": self.error.tolist(),
-        }
+    def run(self) -> dict[str, np.ndarray]:
+        """All moments in their parts."""
+        parts = {name: getattr(self, name) for name in ("optimisation", "order", "start")}
+        return parts | {"noise": self.noise.sum(axis=1), "error": self.error}
 
     @property
     def more(self) -> dict[str, Any]:

@@ -125,7 +125,11 @@ class CellForecast:
             "approximate": list(forecast.approximate),
             key: float(curve.expected[-1]),
             **forecast.more,
-            "run": {curve.axis: curve.points.tolist(), key: curve.expected.tolist(), **forecast.run},
+            "run": {
+                curve.axis: curve.points.tolist(),
+                key: curve.expected.tolist(),
+                **{name: values.tolist() for name, values in forecast.run.items()},
+            },
             **self._agents_tree(),
         }
         for name, value in (("best", self.best), ("coalitions", self.coalitions)):
@@ -276,19 +280,16 @@ def _of_cell(
     case = case_of(scenario, statistics) if statistics else workspace.case(scenario, 0)
     began = time.perf_counter()
     forecast = forecast_of(scenario, case)
-    seconds = time.perf_counter() - began
+    common: dict[str, Any] = {"cell": cell, "forecast": forecast, "seconds": time.perf_counter() - began}
+    common["calibration"] = calibrate(scenario, workspace, replicas, forecast) if replicas else None
     if not of_learner:
-        calibration = calibrate(scenario, workspace, replicas, forecast) if replicas else None
-        return CellForecast(cell=cell, forecast=forecast, calibration=calibration, seconds=seconds)
+        return CellForecast(**common)
     alike = Alike(forecast.setting)
     return StarCellForecast(
-        cell=cell,
-        forecast=forecast,
         parties=parties(forecast),
         alike=alike,
         break_even=alike.break_even(),
         best=best(forecast.setting) if search else None,
-        calibration=calibrate(scenario, workspace, replicas, forecast) if replicas else None,
-        seconds=seconds,
         coalitions=market(forecast.setting) if coalitions else None,
+        **common,
     )

@@ -60,8 +60,8 @@ def _variances(plan: Plan, most: np.ndarray) -> np.ndarray:
     numbers = np.minimum(np.arange(width), np.maximum(most, 1)[:, None] - 1)
     agents = np.repeat(np.arange(len(most)), width)
     flat = numbers.reshape(-1)
-    made = Releases(agents, flat, np.zeros(flat.size, np.int64))
-    return variances_of(plan, plan.scales(made)).reshape(len(most), width)
+    releases = Releases(agents, flat, np.zeros(flat.size, np.int64))
+    return variances_of(plan, plan.scales(releases)).reshape(len(most), width)
 
 
 def variances_of(plan: Plan, scales: np.ndarray) -> np.ndarray:
@@ -168,8 +168,8 @@ def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps
     """
     if not plan.mechanism.is_private:
         return np.zeros(agents.size)
-    made = Releases(agents, numbers, steps)
-    return variances_of(plan, plan.scales(made, plan.totals([made])))
+    releases = Releases(agents, numbers, steps)
+    return variances_of(plan, plan.scales(releases, plan.totals([releases])))
 
 
 def _ratio(plan: Plan) -> float:

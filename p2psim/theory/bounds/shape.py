@@ -209,11 +209,11 @@ def fit_shape_with_intervals(
         raise ValueError(f"level must be in (0, 1), got {level}")
     replicas = values.shape[1]
     random = np.random.default_rng(seed)
-    made = fit_shape(records, inverse_squares, values.mean(axis=1))
-    found = np.empty((draws, 2))
-    for row in found:
+    fitted = fit_shape(records, inverse_squares, values.mean(axis=1))
+    resampled = np.empty((draws, 2))
+    for row in resampled:
         again = fit_shape(
             records, inverse_squares, values[:, random.integers(0, replicas, replicas)].mean(axis=1)
         )
         row[:] = again.c1, again.c2
-    return FittedShape(made, found, level)
+    return FittedShape(fitted, resampled, level)

@@ -91,13 +91,13 @@ class LinearDescent:
         """(diag(blocks) − W ⊗ I)·right, shape (…, n·p, m)."""
         n, p = self.start.shape
         shape = right.shape[:-2]
-        made = (blocks @ right.reshape(*shape, n, p, -1)).reshape(*shape, n, -1)
+        product = (blocks @ right.reshape(*shape, n, p, -1)).reshape(*shape, n, -1)
         if isinstance(self._links, np.ndarray):
-            made -= self._links @ right.reshape(*shape, n, -1)
+            product -= self._links @ right.reshape(*shape, n, -1)
         else:
             for place in np.ndindex(shape):
-                made[place] -= self._links @ right[place].reshape(n, -1)
-        return np.asarray(made.reshape(right.shape))
+                product[place] -= self._links @ right[place].reshape(n, -1)
+        return np.asarray(product.reshape(right.shape))
 
     def curve(self, right: np.ndarray) -> np.ndarray:
         """K·right, shape (…, n·p, m)."""
@@ -161,9 +161,9 @@ class LinearDescent:
         X = rate * Q.reshape(*shape, n, p, -1)
         X -= (rate * self.step[:, None, None] / 2) * (blocks @ self.matrix.reshape(n, p, -1))
         moved = self.curve(X.reshape(Q.shape))
-        made = Q - moved
-        made -= np.swapaxes(moved, -1, -2)
-        return np.asarray(made)
+        moment = Q - moved
+        moment -= np.swapaxes(moved, -1, -2)
+        return np.asarray(moment)
 
     def primal(self, S: np.ndarray) -> np.ndarray:
         """Σ γ_i·A_i·S·A_iᵀ = S − GKS − (GKS)ᵀ + diag(γ_i·a_i²·[KSK]_ii).
@@ -180,11 +180,11 @@ class LinearDescent:
         twice = pulled.reshape(n, p, -1) @ np.swapaxes(self.matrix.reshape(n, p, -1), 1, 2)
         twice = (twice + np.swapaxes(twice, 1, 2)) / 2
         pulled = (rate[:, None, None] * pulled.reshape(n, p, -1)).reshape(self.size, self.size)
-        made = S - pulled
-        made -= pulled.T
+        moment = S - pulled
+        moment -= pulled.T
         each = np.arange(n)
-        made.reshape(n, p, n, p)[each, :, each, :] += (rate * self.step)[:, None, None] * twice
-        return np.asarray(made)
+        moment.reshape(n, p, n, p)[each, :, each, :] += (rate * self.step)[:, None, None] * twice
+        return np.asarray(moment)
 
     def mean(self, z: np.ndarray) -> np.ndarray:
         """E[z] after a wake, shape (n, p): (I − GK)z."""

@@ -131,16 +131,19 @@ class _Batch:
         self._model, self._how = model, how
         (n, p), B, rows = model.start.shape, len(drawn), len(points)
         self._each = vectors(model) // n
-        lengths = np.array([len(one.agents) for one in drawn])
+        lengths = np.array([len(wakes.agents) for wakes in drawn])
         shape = B, int(lengths.max(initial=0))
         self._agents, self._numbers, self._steps = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)
         stops = np.empty((B, rows), np.int64)
-        for b, one in enumerate(drawn):
-            made = one.numbers >= 0
-            self._agents[b, : lengths[b]], self._numbers[b, : lengths[b]] = one.agents, one.numbers
-            variances = how.variances(one.agents[made], one.numbers[made], one.before[made])
-            self._steps[b, : lengths[b]][made] = model.noise_step[one.agents[made]] * np.sqrt(variances)
-            when = one.times if axis == "time" else one.before
+        for b, wakes in enumerate(drawn):
+            releasing = wakes.numbers >= 0
+            agents, numbers, before = (
+                values[releasing] for values in (wakes.agents, wakes.numbers, wakes.before)
+            )
+            self._agents[b, : lengths[b]], self._numbers[b, : lengths[b]] = wakes.agents, wakes.numbers
+            variances = how.variances(agents, numbers, before)
+            self._steps[b, : lengths[b]][releasing] = model.noise_step[agents] * np.sqrt(variances)
+            when = wakes.times if axis == "time" else wakes.before
             stops[b] = np.append(np.searchsorted(when, points[:-1], side=_SIDES[axis]), lengths[b])
         self._signs = random.choice([-1.0, 1.0], (*shape, p))
         # Which order is looked at, for which moment, in the order of the wakes.
@@ -185,8 +188,8 @@ class _Batch:
         away[..., 0] -= self._optimum
         gaps = self._model.gaps(np.moveaxis(away, 0, 2).reshape(*self._model.start.shape, -1))
         gaps = gaps.reshape(some.size, -1)
-        made = np.concatenate([gaps[:, :2], gaps[:, 2:].reshape(some.size, n, each).sum(axis=2)], axis=1)
-        self.parts[orders, rows] = made[back]
+        parts = np.concatenate([gaps[:, :2], gaps[:, 2:].reshape(some.size, n, each).sum(axis=2)], axis=1)
+        self.parts[orders, rows] = parts[back]
 
     def _wake(self, t: int) -> None:
         """The wake t of all orders that have one."""

@@ -88,15 +88,15 @@ def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
     Q = model.hessian / 2
     degree = terms(wakes)
     short = not exact and model.spread_is_tame and 2 * degree < wakes
-    powers = accumulate(range(wakes), lambda matrix, _: model.dual(matrix), initial=Q)
+    powers = accumulate(range(wakes), lambda before, _: model.dual(before), initial=Q)
     walk = chebyshev(model.dual, Q, degree) if short else powers
     z, covariance, rows = model.start.ravel(), model.start_covariance, []
     n, p = model.start.shape
-    for one in walk:
+    for matrix in walk:
         noise = 0.0
         if covariance.any():
-            noise = float(np.sum(covariance * np.einsum("iaja->ij", one.reshape(n, p, n, p))))
-        rows.append(np.concatenate([[z @ one @ z, noise], model.traces(one)]))
+            noise = float(np.sum(covariance * np.einsum("iaja->ij", matrix.reshape(n, p, n, p))))
+        rows.append(np.concatenate([[z @ matrix @ z, noise], model.traces(matrix)]))
     values = np.array(rows)
     if short:
         values = np.concatenate([part @ values for part in coefficients(wakes, degree)])
@@ -177,9 +177,9 @@ def distances(model: LinearDescent, variances: np.ndarray, exact: bool = False) 
         square = _clenshaw(model, added, first, degree)
     else:
         square = first
-        for one in added:
+        for noise in added:
             square = model.primal(square)
-            square[np.diag_indices(model.size)] += np.repeat(one, p)
+            square[np.diag_indices(model.size)] += np.repeat(noise, p)
     mean = model.start
     for _ in range(T):
         mean = model.mean(mean)
@@ -202,9 +202,9 @@ def _clenshaw(model: LinearDescent, added: np.ndarray, first: np.ndarray, degree
         now += start[j] * first
         now[np.diag_indices(model.size)] += np.repeat(noise[j], p)
         after, following = following, now
-    made = 2 * model.primal(following) - following - after + start[0] * first
-    made[np.diag_indices(model.size)] += np.repeat(noise[0], p)
-    return np.asarray(made)
+    moment = 2 * model.primal(following) - following - after + start[0] * first
+    moment[np.diag_indices(model.size)] += np.repeat(noise[0], p)
+    return np.asarray(moment)
 
 
 #: Numbers in the matrices that are walked at once.
@@ -241,17 +241,17 @@ def known_wakes_noise(
         If a part is not finite.
     """
     n = model.agents
-    found = np.zeros((len(at), n))
+    noise = np.zeros((len(at), n))
     most = int(at.max(initial=0))
     together = max(1, _AT_ONCE // ((power + 1) * model.size**2))
     with np.errstate(over="raise", invalid="raise"):
         for first in range(0, n, together):
             some = np.arange(first, min(first + together, n))
             parts = _walk(model, most, ratio, power, some)
-            for i, of_one in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
+            for i, of_agent in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
                 for row, k in enumerate(at.tolist()):
-                    found[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_one[:, :k])
-    return np.asarray(found * variances * model.chance * model.noise_step**2)
+                    noise[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_agent[:, :k])
+    return np.asarray(noise * variances * model.chance * model.noise_step**2)
 
 
 def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, some: np.ndarray) -> np.ndarray:
@@ -265,9 +265,9 @@ def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, some: np.n
     # By powers of S, then by agents.
     Q = np.zeros((power + 1, some.size, size, size))
     Q[0] = model.hessian / 2
-    found = np.empty((power + 1, wakes, some.size))
+    traces = np.empty((power + 1, wakes, some.size))
     for r in range(wakes):
-        found[:, r] = Q[:, each, places, places].sum(axis=2)
+        traces[:, r] = Q[:, each, places, places].sum(axis=2)
         own = _dual_of_each(model, some, Q[:power])
         Q = model.dual(Q)
         if power == 2:
@@ -275,7 +275,7 @@ def _walk(model: LinearDescent, wakes: int, ratio: float, power: int, some: np.n
             Q[2] /= ratio**2
         Q[1] += own[0]
         Q[1] /= ratio
-    return found
+    return traces
 
 
 def _dual_of_each(model: LinearDescent, some: np.ndarray, Q: np.ndarray) -> np.ndarray:

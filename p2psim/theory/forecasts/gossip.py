@@ -65,12 +65,12 @@ class Hears:
         """E WMWᵀ times the probability that it happens, shape (n, n)."""
         heard = self._chance @ M
         back = (self._chance @ M.T).T
-        made = (self.total - self._rows[:, None] / 2 - self._rows / 2) * M + heard / 2 + back / 2
+        moment = (self.total - self._rows[:, None] / 2 - self._rows / 2) * M + heard / 2 + back / 2
         own = M.diagonal()
         # Σ_b R_ab·M_ab and Σ_b R_ab·M_ba are on the diagonals.
         pull = self._rows * own - heard.diagonal() - back.diagonal() + self._chance @ own
-        made[np.diag_indices(len(M))] += pull / 4
-        return np.asarray(made)
+        moment[np.diag_indices(len(M))] += pull / 4
+        return np.asarray(moment)
 
 
 class Meet:
@@ -97,13 +97,13 @@ class Meet:
         """E WMWᵀ times the probability that it happens, shape (n, n)."""
         pulled = self._degrees[:, None] * M - self._both @ M
         back = self._degrees * M - (self._both @ M.T).T
-        made = self.total * M - (pulled + back) / 2
+        moment = self.total * M - (pulled + back) / 2
         own, (i, j) = M.diagonal(), self._ends
         # Each pair is there twice, in both directions, and S + Sᵀ counts it whole each time.
         apart = self._weight * (own[i] + own[j] - M[i, j] - M[j, i]) / 4
-        made[i, j] -= apart
-        made[np.diag_indices(len(M))] += np.bincount(i, apart, minlength=len(M))
-        return np.asarray(made)
+        moment[i, j] -= apart
+        moment[np.diag_indices(len(M))] += np.bincount(i, apart, minlength=len(M))
+        return np.asarray(moment)
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,8 @@ def partner_chances(links: Any, chance: np.ndarray, by_weight: bool = False) -> 
     from scipy.sparse import csr_array
 
     weights = links.data if by_weight else np.ones(links.nnz)
-    made = csr_array((weights, links.indices, links.indptr), shape=links.shape)
-    scale = np.repeat(chance / np.asarray(made.sum(axis=1)).ravel(), np.diff(made.indptr))
+    links_used = csr_array((weights, links.indices, links.indptr), shape=links.shape)
+    scale = np.repeat(chance / np.asarray(links_used.sum(axis=1)).ravel(), np.diff(links_used.indptr))
     return csr_array((weights * scale, links.indices, links.indptr), shape=links.shape)
 
 
@@ -369,7 +369,7 @@ def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
     """Spectral radius of a map of matrices that keeps positive ones positive: a real eigenvalue is as large."""
     if n <= 3:  # too small for Lanczos
         basis = np.eye(n * n).reshape(n * n, n, n)
-        full = np.array([apply(one).ravel() for one in basis]).T
+        full = np.array([apply(matrix).ravel() for matrix in basis]).T
         return float(np.abs(np.linalg.eigvals(full)).max())
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
@@ -379,9 +379,9 @@ def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
     # Near the identity, which is inside the cone, but no eigenvector where all agents are alike.
     first = np.diag(1 + np.arange(n) / n)
     try:
-        found = eigs(
+        largest = eigs(
             operator, k=1, which="LM", v0=centred(first).ravel(), return_eigenvectors=False, tol=1e-12
         )
     except ArpackNoConvergence:
         return np.nan
-    return float(np.abs(found[0]))
+    return float(np.abs(largest[0]))

@@ -219,8 +219,8 @@ def _modes(own: np.ndarray, hessian: np.ndarray) -> tuple[np.ndarray, int]:
     # A mixture with unequal weights tells apart directions in which the mean alone is degenerate.
     mixture = np.tensordot(np.cos(1.0 + np.arange(len(own))), own, 1)
     _, basis = np.linalg.eigh(mixture + hessian * np.abs(mixture).max() / np.abs(hessian).max())
-    for one in (*own, hessian):
-        turned = basis.T @ one @ basis
-        if np.abs(turned - np.diag(np.diag(turned))).max() > _DIAGONAL * np.abs(one).max():
+    for matrix in (*own, hessian):
+        turned = basis.T @ matrix @ basis
+        if np.abs(turned - np.diag(np.diag(turned))).max() > _DIAGONAL * np.abs(matrix).max():
             return np.eye(p), 1
     return basis, p

@@ -57,14 +57,14 @@ def average_variances(by_answer: np.ndarray, frequencies: np.ndarray, steps: int
     gamma = frequencies[:, None]
     chance = np.zeros_like(by_answer)
     chance[:, 0] = 1.0
-    found = np.empty((steps, len(by_answer)))
+    expected = np.empty((steps, len(by_answer)))
     for k in range(steps):
-        found[k] = np.einsum("ij,ij->i", chance, by_answer)
+        expected[k] = np.einsum("ij,ij->i", chance, by_answer)
         moved = chance * gamma
         chance -= moved
         chance[:, 1:] += moved[:, :-1]
         chance[:, -1] += moved[:, -1]
-    return found
+    return expected
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,10 @@ def accumulate(gain: np.ndarray, variances: np.ndarray) -> np.ndarray:
         By the number of answers before.
     """
     T, N = gain.shape
-    found = np.zeros((T + 1, N))
+    added = np.zeros((T + 1, N))
     if (variances == variances[:1]).all():
-        np.cumsum(gain * variances[:1], axis=0, out=found[1:])
-        return found
+        np.cumsum(gain * variances[:1], axis=0, out=added[1:])
+        return added
     for i in range(N):
-        found[1:, i] = np.convolve(gain[:, i], variances[:, i])[:T]
-    return found
+        added[1:, i] = np.convolve(gain[:, i], variances[:, i])[:T]
+    return added

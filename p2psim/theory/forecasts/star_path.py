@@ -132,14 +132,14 @@ def mean_path(star: LinearStar, steps: int) -> np.ndarray:
     """E[z_L] along the coordinates of the modes, shape (T + 1, m, q)."""
     learner = star.start
     owner = np.repeat(learner[:, None], len(star.members), axis=1)
-    found = [learner]
+    means = [learner]
     share, gamma = star.members * star.chance, star.chance[:, None]
     for _ in range(steps):
         middle = (learner[:, None] + owner) / 2
         learner = star.decay * np.einsum("g,mgq->mq", share, middle) + star.learner_shift
         owner = gamma * ((star.own @ middle[..., None])[..., 0] + star.own_shift) + (1 - gamma) * owner
-        found.append(learner)
-    return np.array(found)
+        means.append(learner)
+    return np.array(means)
 
 
 def mean_limit(star: LinearStar) -> np.ndarray:

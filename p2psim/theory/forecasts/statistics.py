@@ -160,8 +160,8 @@ def nearest_psd(joint: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh((joint + joint.T) / 2)
     if values[0] >= 0:
         return joint
-    made: np.ndarray = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return (made + made.T) / 2
+    nearest: np.ndarray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return (nearest + nearest.T) / 2
 
 
 def disclosed(
