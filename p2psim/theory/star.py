@@ -26,6 +26,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from p2psim.learning.star.algorithms import learner_weight
+
 Float = NDArray[np.float64]
 Form = Literal["printed", "corrected"]
 Verdict = Literal["stable", "unstable", "undecided"]
@@ -162,11 +164,6 @@ def contraction(rho: float, horizon: int, l2: float, records: ArrayLike, hessian
     n = np.asarray(records, dtype=float)
     mean = np.tensordot(n / n.sum(), np.asarray(hessians, dtype=float), axes=1)
     return base_step(rho, horizon, l2) * horizon * float(np.linalg.eigvalsh(mean)[0]) / (len(n) + 1)
-
-
-def learner_weight(owners: int, form: Form) -> float:
-    """c_L, the learner's factor on ∇g: (N−1)/N as printed, 1/2 corrected."""
-    return (owners - 1) / owners if form == "printed" else 0.5
 
 
 def regularizer_weight(owners: int, form: Form) -> float:

@@ -5,13 +5,12 @@ import pytest
 from star_cases import random_problem, releases_of, replay_compiled, star_events
 
 from p2psim.learning.losses import Squared
-from p2psim.learning.star.algorithms import StarMethod
+from p2psim.learning.star.algorithms import StarMethod, learner_weight
 from p2psim.learning.steps import Weighting
 from p2psim.theory.forecasts.linear_star import linear_star
 from p2psim.theory.forecasts.split import split
 from p2psim.theory.forecasts.star_path import path
 from p2psim.theory.forecasts.statistics import Statistics
-from p2psim.theory.star import learner_weight
 
 REPLICAS = 1000
 

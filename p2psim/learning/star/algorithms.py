@@ -96,14 +96,16 @@ class StarMethod:
     weighting: Weighting | None = None
 
 
+def learner_weight(owners: int, form: Literal["printed", "corrected"]) -> float:
+    """c_L, the learner's factor on ∇g: (N−1)/N as printed; 1/2 corrected, as F's derivation uses η = 1/(2N)."""
+    return (owners - 1) / owners if form == "printed" else 0.5
+
+
 def star_method(
     algorithm: AsyncStar, rho: float, l2: float, owners: int, weighting: Weighting | None = None
 ) -> StarMethod:
-    """Numbers of F Algorithm 1 for N owners.
-
-    F prints c_L = (N − 1)/N; its derivation uses η = 1/(2N), which gives 1/2 (the corrected form).
-    """
-    weight = (owners - 1) / owners if algorithm.form == "printed" else 0.5
+    """Numbers of F Algorithm 1 for N owners."""
+    weight = learner_weight(owners, algorithm.form)
     return StarMethod(
         rho / (algorithm.horizon**2 * 2 * l2), weight, algorithm.stale == "overwrite", weighting
     )

@@ -24,8 +24,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from p2psim.learning.star.algorithms import learner_weight
 from p2psim.theory.forecasts.statistics import Owners, Statistics, alike_rows
-from p2psim.theory.star import Form, learner_weight
+from p2psim.theory.star import Form
 
 
 @dataclass(frozen=True)
