@@ -126,7 +126,7 @@ class EventChecker:
         elif kind == ev.COMMIT:
             check_commit(state, event)
         elif kind == ev.RETRY:
-            state.retries.check(event, state.open.get(cause))
+            state.retries.check(event, state.open.get(cause), event.peer in state.offline)
         elif kind == ev.LEAVE:
             must(agent not in state.offline, "only an agent that is online leaves")
             must((peer, version) == (ev.NOBODY, ev.NONE), "an agent that leaves takes nothing along")

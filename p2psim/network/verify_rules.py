@@ -148,8 +148,11 @@ class Retries:
         else:
             self._counts.pop(place, None)
 
-    def check(self, event: Event, message: OpenMessage | None) -> None:
-        """Check a retry of a message, which is None if it has ended everywhere."""
+    def check(self, event: Event, message: OpenMessage | None, may_be_held: bool) -> None:
+        """Check a retry of a message, which is None if it has ended everywhere.
+
+        One that is held for a receiver that is offline has come to its place: its acknowledgement may be lost, too.
+        """
         place, must = (event.cause, event.peer), event.must
         must(self._allowed.retries > 0, "on this channel nothing is sent again")
         must(
@@ -157,7 +160,7 @@ class Retries:
             "its outcome is not why a message is sent again",
         )
         if message is not None and event.peer in message.receivers:
-            must(event.outcome != ev.UNACKNOWLEDGED, "the message has not arrived there")
+            must(event.outcome != ev.UNACKNOWLEDGED or may_be_held, "the message has not arrived there")
             sent = message.send.agent, message.send.version, message.send.release
         else:
             must(place in self._arrived, "no such message was sent, or it has ended there")

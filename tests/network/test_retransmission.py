@@ -20,6 +20,7 @@ from network_cases import (
     Poll,
     Request,
     complete,
+    of_kind,
     play,
     ring,
     star,
@@ -79,6 +80,18 @@ class TestSame:
         observed = np.bincount([again[seq] for seq in sends.tolist()], minlength=3)
         assert stats.chisquare(observed, sends.size * np.array([0.6, 0.24, 0.16])).pvalue > LEVEL
         assert not (events["kind"] == DROP).any()
+
+    @pytest.mark.parametrize("engine", ["simpy", "auto"])
+    @pytest.mark.parametrize("exchange", [Broadcast(), Gossip(mode="pull"), Gossip(mode="push-pull")])
+    def test_what_is_held_may_lack_its_acknowledgement_too(self, exchange: Exchange, engine: str) -> None:
+        """A held message has come to the place of its receiver; each arrives once when that comes back."""
+        channel = Channel(retransmit=ResendSame(acknowledge=0.6, limit=2, backoff=0.01))
+        away = Renewal(up=1.0, down=1.0, messages="held")
+        events, _ = play(complete(4), exchange, channel, availability=away, time=60.0, engine=engine)
+        verify([events], complete(4), resending=channel.resending)
+        retries, ends = of_kind(events, RETRY), of_kind(events, DELIVER)
+        assert (retries["outcome"] == UNACKNOWLEDGED).any()
+        assert np.unique(ends[["cause", "agent"]]).size == ends.size
 
     def test_a_release_is_made_once_however_often_it_is_sent(self) -> None:
         channel = Channel(loss=0.5, retransmit=ResendSame())
