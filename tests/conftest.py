@@ -17,30 +17,16 @@ settings.load_profile("p2psim")
 #: The package whose parts some tests register by importing it, which other tests must not see.
 EXAMPLES = "p2psim_example_parts"
 
-_forgotten: list[Any] = []
-
 
 def _show_examples_only_where_they_are_named(module: Path) -> None:
     if EXAMPLES not in sys.modules:
         return
-    from p2psim.core import registry
+    from own_parts import parts_of, registered, show
 
-    text = module.read_text(encoding="utf-8")
-    if EXAMPLES in text or "from registered import" in text or "import registered" in text:
-        registry.register_all(_forgotten)
-        _forgotten.clear()
-        return
-    seen = [
-        (kind, name, part)
-        for kind in registry.KINDS
-        for name, part in registry.parts(kind).items()
-        if registry.package_of(part) == EXAMPLES
-    ]
-    if seen:
-        with registry.registering():
-            for kind, name, part in seen:
-                registry.forget(kind, name)
-                _forgotten.append(part)
+    text, examples = module.read_text(encoding="utf-8"), parts_of(EXAMPLES)
+    others = {key: part for key, part in registered().items() if key not in examples}
+    is_named = EXAMPLES in text or "from registered import" in text or "import registered" in text
+    show(others | examples if is_named else others)
 
 
 @pytest.hookimpl(wrapper=True)

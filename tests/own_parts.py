@@ -1,4 +1,4 @@
-"""Modules with parts of one's own, let in for a while."""
+"""Which parts from outside p2psim this process knows: Python imports a module, and registers its parts, only once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,29 +6,56 @@ from typing import Any
 
 from p2psim.core import registry
 
-# Parts of modules that were let in before: Python does not import them again.
-_KEPT: dict[tuple[str, ...], list[Any]] = {}
+#: A part's package, kind and name.
+Key = tuple[str, str, str]
+
+# All parts from outside that were ever registered here.
+_KEPT: dict[Key, Any] = {}
+
+
+def registered() -> dict[Key, Any]:
+    """Parts from outside p2psim that are registered now."""
+    parts = {
+        (registry.package_of(part), kind, name): part
+        for kind in registry.KINDS
+        for name, part in registry.parts(kind).items()
+        if registry.place_of(part) is not None
+    }
+    _KEPT.update(parts)
+    return parts
+
+
+def parts_of(*packages: str) -> dict[Key, Any]:
+    """Parts of packages, as far as they were imported."""
+    registered()
+    return {key: part for key, part in _KEPT.items() if key[0] in packages}
+
+
+def show(wanted: dict[Key, Any]) -> None:
+    """Register these parts from outside p2psim, and no others."""
+    now = registered()
+    with registry.registering():
+        for _, kind, name in now.keys() - wanted.keys():
+            registry.forget(kind, name)
+    registry.register_all([part for key, part in wanted.items() if key not in now])
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Know at the end what was known before: other tests know the parts of p2psim alone."""
+    before, loaded = registered(), registry._LOADED.copy()
+    try:
+        yield
+    finally:
+        show(before)
+        registry._LOADED.clear()
+        registry._LOADED.update(loaded)
 
 
 @contextmanager
 def let_in(*modules: str) -> Iterator[None]:
-    """Let modules in, and forget their parts at the end: other tests know those of p2psim alone."""
-    before = {(kind, name) for kind in registry.KINDS for name in registry.parts(kind)}
-    known = set(registry._LOADED)
-    try:
+    """Let modules in for a while."""
+    with kept():
         registry.load_parts(*modules)
-        registry.register_all(_KEPT.get(modules, []))
+        show(registered() | parts_of(*(module.partition(".")[0] for module in modules)))
         yield
-    finally:
-        new = [
-            (kind, name)
-            for kind in registry.KINDS
-            for name in registry.parts(kind)
-            if (kind, name) not in before and registry.place_of(registry.parts(kind)[name]) is not None
-        ]
-        _KEPT[modules] = [registry.parts(kind)[name] for kind, name in new]
-        with registry.registering():
-            for kind, name in new:
-                registry.forget(kind, name)
-        for module in set(registry._LOADED) - known:
-            del registry._LOADED[module]

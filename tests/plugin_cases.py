@@ -5,21 +5,16 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from own_parts import kept, parts_of, show
 
 from p2psim.cli.main import main
-from p2psim.core import registry
 
 PLUGINS = Path(__file__).parent / "plugins"
 PACKAGE = "p2psim_example_parts"
 PARTS = ["--parts", PACKAGE]
-
-# Parts of the package that were registered once: Python does not import them again.
-_KEPT: dict[tuple[str, str], Any] = {}
 
 Done = subprocess.CompletedProcess[str]
 
@@ -44,40 +39,11 @@ def within(*arguments: str) -> Done:
         patch.syspath_prepend(PLUGINS)
         stack.enter_context(contextlib.redirect_stdout(streams[0]))
         stack.enter_context(contextlib.redirect_stderr(streams[1]))
-        stack.enter_context(_known(PACKAGE in arguments))
+        stack.enter_context(kept())
+        show(parts_of(PACKAGE) if PACKAGE in arguments else {})
         try:
             code = main(arguments)
         except SystemExit as ended:
             code = int(ended.code or 0)
     out, err = (stream.buffer.getvalue().decode() for stream in streams)
     return subprocess.CompletedProcess(arguments, code, out, err)
-
-
-def _registered() -> dict[tuple[str, str], Any]:
-    """Parts of the package that are registered, by kind and name."""
-    found = {(kind, name): part for kind in registry.KINDS for name, part in registry.parts(kind).items()}
-    return {key: part for key, part in found.items() if registry.package_of(part) == PACKAGE}
-
-
-def _show(wanted: dict[tuple[str, str], Any]) -> None:
-    """Register these parts of the package, and no others."""
-    now = _registered()
-    _KEPT.update(now)
-    with registry.registering():
-        for key in now.keys() - wanted.keys():
-            registry.forget(*key)
-    registry.register_all([wanted[key] for key in wanted.keys() - now.keys()])
-
-
-@contextlib.contextmanager
-def _known(known: bool) -> Iterator[None]:
-    """Let this process know the package or not, and what it knew before at the end."""
-    before = _registered()
-    loaded = registry._LOADED.copy()
-    _show(_KEPT | before if known else {})
-    try:
-        yield
-    finally:
-        _show(before)
-        registry._LOADED.clear()
-        registry._LOADED.update(loaded)

@@ -60,7 +60,7 @@ DOORS: dict[str, Callable[[str, Path], float]] = {
     "yaml": lambda text, _: scalar(text),
     "yaml file": lambda text, _: read(f"a: [{text}]").content["a"].content[0].content,
     "table": lambda text, _: number(text) or 0.0,
-    "releases": lambda text, _: read_list(f"0.1,{text}", "--loss", "laplace", None)[1].loss,
+    "releases": lambda text, _: read_list(f"0.1,{text}", "--loss", "laplace", None)[1][2],
     "column": in_file(column, "a,value\n1,0\n2,{}\n"),
     "column with gaps": in_file(column, "a,value\n1,1.0 \n2, {}\n"),
     "text": lambda text, _: finite_of_text(text),
