@@ -166,7 +166,7 @@ def test_malformed(source):
 def test_paper_size_stays_below_a_gigabyte():
     """750,000 records of 10 features, prepared and scaled, in a process of its own: its peak memory."""
     program = textwrap.dedent("""
-        import json, resource, sys
+        import json
         from p2psim.data.prepare import prepare
         from p2psim.data.section import DataSection
         section = DataSection.model_validate({
@@ -176,8 +176,8 @@ def test_paper_size_stays_below_a_gigabyte():
             "scale": {"x": {}, "y": {}},
         })
         data = prepare(section, 0, 0)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps([list(data.X.shape), peak * (1 if sys.platform == "darwin" else 1024)]))
+        from p2psim.runs.invocations import peak_memory
+        print(json.dumps([list(data.X.shape), peak_memory()]))
     """)
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     shape, peak = json.loads(answer.stdout)

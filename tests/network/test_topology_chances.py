@@ -5,9 +5,7 @@ anew, one check in 150,000 would fail.
 """
 
 import itertools
-import resource
-import sys
-import time
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -152,11 +150,12 @@ def test_sparse_regular_graphs_have_the_triangles_of_uniform_ones():
 
 
 @pytest.mark.verification
-def test_large_regular_graphs_are_quick_and_small():
+def test_large_regular_graphs_are_small():
     agents = 200_000
-    start = time.perf_counter()
+    tracemalloc.start()
     links = draw_links(RandomRegular(degree=8), TopologyInputs(agents), seed=1)
-    assert time.perf_counter() - start < 30
+    assert tracemalloc.get_traced_memory()[1] < 1e9
+    tracemalloc.stop()
     assert (np.diff(links.indptr) == 8).all()
     rows = links.indices.reshape(agents, 8)
     assert (np.diff(rows, axis=1) > 0).all()
@@ -164,5 +163,3 @@ def test_large_regular_graphs_are_quick_and_small():
     forth = np.repeat(np.arange(agents, dtype=np.int64), 8) * agents + links.indices
     back = links.indices.astype(np.int64) * agents + np.repeat(np.arange(agents), 8)
     assert np.array_equal(forth, np.sort(back))
-    if sys.platform == "linux":
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2_000_000

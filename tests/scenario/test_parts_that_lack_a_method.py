@@ -32,7 +32,7 @@ BASES = {
     NetworkMetric: "measure",
     Figure: "draw",
     Topology: "links",
-    Allocation: "limit",
+    Allocation: "weights",
     Mechanism: "fill_unit",
     Accountant: "epsilon",
 }
