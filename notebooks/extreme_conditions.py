@@ -28,11 +28,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from p2psim.runs.targets import share_reached
 
 import p2psim
 from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval, ratio_interval
+from p2psim.runs.summary import share_reached
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="extreme-"))
