@@ -11,7 +11,7 @@ from pydantic import Field
 from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options, PerAgent
 from p2psim.core.registry import place_of
-from p2psim.network.availability import Always, AnyAvailability
+from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import NoRetransmission
@@ -23,6 +23,7 @@ from p2psim.network.topologies import (
     Topology,
     draw_links,
 )
+from p2psim.network.verify_order import Ordering
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -55,6 +56,13 @@ def beyond_arrays(exchange: Exchange, channel: Channel, availability: AnyAvailab
         "availability": availability.has_spans or place_of(availability) is not None,
     }
     return [f"network.{key}" for key, needs in needs_simpy.items() if needs]
+
+
+def _turn_alone(availability: AnyAvailability) -> bool:
+    """Whether no agents leave and come back together."""
+    if isinstance(availability, AllOf):
+        return all(map(_turn_alone, availability.parts))
+    return place_of(availability) is None and not isinstance(availability, Outage)
 
 
 def scope_message(beyond: list[str]) -> str:
@@ -191,6 +199,13 @@ class Network:
             graph = nx.relabel_nodes(graph, numbers)
         arrays = links(graph, name_of=lambda agent: members.labels[agent])
         return cls(arrays, exchange, channel, availability, rates, members=members)
+
+    @property
+    def ordering(self) -> Ordering:
+        """What is known of the order of events at one instant, for the verifier of events."""
+        return Ordering(
+            self.channel.ends, _turn_alone(self.availability), own_exchange=place_of(self.exchange) is not None
+        )
 
     def shares(self) -> np.ndarray:
         """Share of its ticks at which each agent is there, shape (n,); NaN where it cannot be said beforehand.

@@ -20,6 +20,7 @@ from p2psim.data.prepare import public_bounds
 from p2psim.network.channels.channel import Channel
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
+from p2psim.network.verify_order import Ordering
 from p2psim.network.verify_rules import Resending
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
@@ -227,6 +228,7 @@ def _check_stream(scenario: Scenario, cell: PreparedCell, stream: np.ndarray) ->
         resending=scenario.network.channel.resending,
         end=np.inf if cell.setup.time is None else cell.setup.time,
         polled=network.exchange.polled,
+        order=network.ordering,
     )
 
 
@@ -259,7 +261,7 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
     for by_edge in (False, True) if missing else ("edge" in mode,):
         try:
-            verify([stream], links, by_edge=by_edge, resending=resending)
+            verify([stream], links, by_edge=by_edge, resending=resending, order=Ordering(own_exchange=missing))
             return ""
         except SimulationError as error:
             broken.append(str(error))

@@ -68,6 +68,7 @@ class EventCache:
                 network.channel.resending,
                 np.inf if setup.time is None else setup.time,
                 network.exchange.polled,
+                network.ordering,
             )
             if check
             else None

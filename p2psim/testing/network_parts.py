@@ -55,6 +55,7 @@ def _play(network: Network, limit: int | None = None, seed: int = 0) -> np.ndarr
         resending=network.channel.resending,
         end=TIME,
         polled=network.exchange.polled,
+        order=network.ordering,
     )
     return events
 
