@@ -8,8 +8,10 @@ Keys of each class:
 - ``PRESENCE``: the smallest agent of the group that leaves or comes back, and the number of its reason;
 - ``CHANNEL``: the sender of a transmission that ends, or the receiver of a message that arrives; the number (seq) of
   the send; `AIRTIME` or `ARRIVAL`; of a transmission its first receiver;
-- ``TIMER``: who acts then; the number of the round, the poll, or the event that the wait belongs to; what it waits
-  for; the receiver of what is sent;
+- ``WAIT``: a wait that a message caused: who acts then; the number of that event; what for; the receiver of what is
+  sent;
+- ``REGULAR``: what happens at regular times: the learner, or who sends in a slot; the number of the poll, the round or
+  the send; what it is; the receiver of what is sent;
 - ``WAKE``: the agent;
 - ``END``: the run ends after all else.
 """
@@ -19,12 +21,12 @@ from __future__ import annotations
 from typing import Final
 
 #: Classes of appointments.
-PRESENCE, CHANNEL, TIMER, WAKE, END = range(5)
+PRESENCE, CHANNEL, WAIT, REGULAR, WAKE, END = range(6)
 
 #: Kinds of ``CHANNEL``.
 AIRTIME, ARRIVAL = range(2)
 
-#: Kinds of ``TIMER``: what is waited for. ``OTHER`` is for exchanges of one's own.
+#: Kinds of ``WAIT`` and ``REGULAR``: what is waited for. ``OTHER`` is for exchanges of one's own.
 DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSING, RESENDING, OTHER = range(9)
 
 #: Class, agent, number, kind, peer; what is left out at the end is 0.

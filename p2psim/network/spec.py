@@ -131,7 +131,7 @@ class RunningNetwork(Protocol):
     def wait(self, delay: float, agent: int, number: int = 0, kind: int = OTHER) -> Steps:
         """Let a time pass in a process: ``yield from world.wait(delay, agent)``; no wait at all if it is 0.
 
-        What is due at the same instant goes in the order of the model (`p2psim.network.order`), among timers by agent,
+        What is due at the same instant goes in the order of the model (`p2psim.network.order`), among waits by agent,
         number and kind. A bare ``yield world.env.timeout(delay)`` would go in the order of SimPy's queue.
 
         Parameters

@@ -14,7 +14,7 @@ from p2psim.core.randomness import Streams
 from p2psim.core.times import until
 from p2psim.network.channels.draws import Drawing
 from p2psim.network.members import Members
-from p2psim.network.order import AT_END, OTHER, TIMER
+from p2psim.network.order import AT_END, OTHER, REGULAR, WAIT
 from p2psim.network.simpy_engine.agents import agent
 from p2psim.network.simpy_engine.channel import Message, RunningChannel
 from p2psim.network.simpy_engine.log import EventLog
@@ -116,14 +116,14 @@ class SimPyRun:
             raise InputError(f"a wait must be a time of 0 or more, got {delay}")
         if delay:
             yield self.env.timeout(delay)
-            yield from self.turns.take(TIMER, agent, number, kind, peer)
+            yield from self.turns.take(WAIT, agent, number, kind, peer)
 
     def until(self, time: float, agent: int, number: int = 0, kind: int = OTHER) -> Steps:
         """Wait until a time that is now or to come, exactly, and then for one's turn."""
         if not time >= self.env.now:
             raise InputError(f"a moment to wait for must be now, {self.env.now}, or later; got {time}")
         yield from exactly(self.env, self.not_beyond_end(time))
-        yield from self.turns.take(TIMER, agent, number, kind)
+        yield from self.turns.take(REGULAR, agent, number, kind)
 
     def not_beyond_end(self, time: float) -> float:
         """A moment at a regular time, or the end of the run where rounding alone puts it beyond."""

@@ -19,7 +19,7 @@ from p2psim.core.times import ROUNDING
 from p2psim.network.channels.channel import BACKOFF_AIRTIMES
 from p2psim.network.channels.draws import Draws
 from p2psim.network.channels.effects import ActiveEffects, Delivery
-from p2psim.network.order import AIRTIME, CHANNEL, SENSING, SLOT, TIMER
+from p2psim.network.order import AIRTIME, CHANNEL, REGULAR, SENSING, SLOT
 from p2psim.network.simpy_engine.interference import Interference
 from p2psim.network.simpy_engine.turns import Steps, begin, exactly
 
@@ -111,7 +111,7 @@ class SharedMedium:
             sent.slot = math.ceil(now / self._slot * (1 - ROUNDING))
             if sent.slot * self._slot > now:
                 yield from exactly(self._env, sent.slot * self._slot)
-                yield from self._run.turns.take(TIMER, *place, SLOT, sent.receivers[0])
+                yield from self._run.turns.take(REGULAR, *place, SLOT, sent.receivers[0])
         elif self._collision == "carrier-sense":
             # Non-persistent (Kleinrock, Tobagi 1975): who hears another waits a random time, and tries again.
             tries = 0
