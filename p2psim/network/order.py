@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 #: Classes of appointments.
-PRESENCE, CHANNEL, WAIT, REGULAR, WAKE, END = range(6)
+PRESENCE, WAIT, CHANNEL, REGULAR, WAKE, END = range(6)
 
 #: Kinds of ``CHANNEL``.
 AIRTIME, ARRIVAL = range(2)
