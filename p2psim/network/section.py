@@ -204,7 +204,9 @@ class Network:
     def ordering(self) -> Ordering:
         """What is known of the order of events at one instant, for the verifier of events."""
         return Ordering(
-            self.channel.ends, _turn_alone(self.availability), own_exchange=place_of(self.exchange) is not None
+            self.channel.ends,
+            _turn_alone(self.availability),
+            own_exchange=place_of(self.exchange) is not None,
         )
 
     def shares(self) -> np.ndarray:

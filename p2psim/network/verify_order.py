@@ -1,9 +1,8 @@
 """The order of events at one instant, as far as a stream of events tells it.
 
-The rule: what an event brings about at its own instant follows it at once; what is due at one instant independently
-goes by class, agent and number. Classes are turns of presence (0), ends of airtime and arrivals (1), timers (2), and
-wakes (3). A stream does not tell of every event whether something at its own instant brought it about; what may have
-been is not compared.
+The rule is that of `p2psim.network.order`: what an event brings about at its own instant follows it at once, and what
+is due at one instant independently goes by class, agent and number. A stream does not tell of every event whether
+something at its own instant brought it about; what may have been brought about is not compared.
 """
 
 from __future__ import annotations
@@ -12,14 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from p2psim.core import events as ev
+from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, PRESENCE, REGULAR, WAIT, WAKE, Key
 
 if TYPE_CHECKING:
     from p2psim.network.verify_rules import Event, Resending, VerifierState
-
-#: Place of an event among those of its instant: class, agent, number, and what else the rule tells apart.
-Key = tuple[int, ...]
-
-PRESENCE, CHANNEL, TIMER, WAKE = range(4)
 
 
 @dataclass(frozen=True)
@@ -134,10 +129,10 @@ class OrderChecker:
             return ()
         if event.cause == ev.NONE:
             # A round that has just closed may begin the next one now.
-            return () if self._has_closed else ((TIMER, ev.LEARNER),)
+            return () if self._has_closed else ((REGULAR, ev.LEARNER),)
         # An answer that is given again may follow its loss; who waited is served when another has been.
         may_follow = self._fresh or event.agent == ev.LEARNER
-        return () if may_follow else ((TIMER, event.agent, event.cause),)
+        return () if may_follow else ((WAIT, event.agent, event.cause),)
 
     def _ended(self, event: Event) -> tuple[Key, ...]:
         """Places of a delivery or a drop of what was sent, or heard, before this instant."""
@@ -145,12 +140,12 @@ class OrderChecker:
         if seq not in self._state.open:
             is_late = event.kind == ev.DROP and event.outcome == ev.OFFLINE and not self._known.own_exchange
             origin = self._state.causes.get(seq)
-            return ((TIMER, agent, seq),) if is_late and origin and origin.kind == ev.DELIVER else ()
+            return ((WAIT, agent, seq),) if is_late and origin and origin.kind == ev.DELIVER else ()
         if (seq, agent) in self._retried or agent in self._joined:
             return ()
         if event.kind == ev.DROP and (self._retries or event.outcome not in (ev.LOSS, ev.COLLISION)):
             return ()
-        with_airtime, arrival = (CHANNEL, event.peer, seq, 0, agent), (CHANNEL, agent, seq, 1, 0)
+        with_airtime, arrival = (CHANNEL, event.peer, seq, AIRTIME, agent), (CHANNEL, agent, seq, ARRIVAL)
         if event.outcome == ev.COLLISION or ends == "airtime":
             return (with_airtime,)
         return (arrival,) if ends == "arrival" else (with_airtime, arrival)

@@ -149,7 +149,9 @@ class Retries:
     def end(self, event: Event) -> None:
         """Take note that a message has ended at a receiver."""
         place = event.cause, event.agent
-        if event.kind == ev.DELIVER and self._allowed.loses_acknowledgements:
+        # What was held for a receiver that is gone for good had come to its place.
+        has_come = event.kind == ev.DELIVER or event.outcome == ev.OFFLINE
+        if has_come and self._allowed.loses_acknowledgements:
             self._arrived[place] = event.peer, event.version, event.release
         else:
             self._counts.pop(place, None)

@@ -261,7 +261,9 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
     for by_edge in (False, True) if missing else ("edge" in mode,):
         try:
-            verify([stream], links, by_edge=by_edge, resending=resending, order=Ordering(own_exchange=missing))
+            verify(
+                [stream], links, by_edge=by_edge, resending=resending, order=Ordering(own_exchange=missing)
+            )
             return ""
         except SimulationError as error:
             broken.append(str(error))

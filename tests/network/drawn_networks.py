@@ -107,10 +107,13 @@ class Drawn:
 
     def __repr__(self) -> str:
         of = self.network
-        edges = np.column_stack([np.repeat(np.arange(of.links.agents), np.diff(of.links.indptr)), of.links.indices])
-        parts = f"{of.exchange!r}, {of.channel!r}, {of.availability!r}, rates={of.rates}"
+        edges = np.column_stack(
+            [np.repeat(np.arange(of.links.agents), np.diff(of.links.indptr)), of.links.indices]
+        )
+        parts = f"{of.exchange!r}, {of.channel!r}, {of.availability!r}, goes_on={of.goes_on}, updates={of.updates}"
+        links = f"star={of.links.star}, links={edges.tolist()}, rates={of.rates}, vectors={of.vectors}"
         ends = f"seed={self.seed}, time={self.time!r}, commits={self.commits}, limits={self.limits}"
-        return f"{parts}, goes_on={of.goes_on}, updates={of.updates}, star={of.links.star}, links={edges.tolist()}, {ends}"
+        return f"{parts}, {links}, {ends}"
 
 
 class _Drawing:
@@ -200,7 +203,9 @@ class _Drawing:
         kind = self.one("none", "constant", "law", "edge")
         if kind != "none":
             constant = self.time(0.01, 1.0)
-            keys["latency"] = {"constant": constant, "law": self.law(0.02, 0.6), "edge": {"edge": "delay"}}[kind]
+            keys["latency"] = {"constant": constant, "law": self.law(0.02, 0.6), "edge": {"edge": "delay"}}[
+                kind
+            ]
         keys["loss"] = self.one(
             0.0, 0.1, 0.6, 1.0, {"edge": "fading"},
             {"kind": "gilbert-elliott", "to_bad": 1.0, "to_good": 2.0},
@@ -218,7 +223,11 @@ class _Drawing:
             keys["backoff"] = self.one(None, {"uniform": (0.0, self.unit)}, {"exponential": 0.1})
         again = self.one("none", "same", "fresh" if self.star else "same")
         if again != "none":
-            keys["retransmit"] = {"kind": again, "limit": self.one(1, 3, 6), "backoff": self.quantity(0.01, 0.5)}
+            keys["retransmit"] = {
+                "kind": again,
+                "limit": self.one(1, 3, 6),
+                "backoff": self.quantity(0.01, 0.5),
+            }
         if again == "same":
             keys["retransmit"]["acknowledge"] = self.one(0.0, 0.1, 0.5)
         if self.chance(0.1):
@@ -240,7 +249,9 @@ class _Drawing:
                 begin = place + self.whole(0 if number == 0 else 1, 4)
                 place = begin + self.whole(1, 4)
                 shift = 0.0 if self.on_grid or begin == 0 else self.whole(0, 49) / 1000
-                rows.append({"agent": agent, "begin": begin * self.unit + shift, "end": place * self.unit + 2 * shift})
+                rows.append(
+                    {"agent": agent, "begin": begin * self.unit + shift, "end": place * self.unit + 2 * shift}
+                )
             if rows and rows[-1]["agent"] == agent and self.chance(0.15):
                 rows[-1]["end"] = float("inf")
         return rows or [{"agent": 0, "begin": 0.0, "end": self.unit}]
@@ -254,7 +265,9 @@ class _Drawing:
         is_tilted = self.agents > 1 and self.chance(0.25)
         keys: dict[str, Any] = {"kind": kind}
         if kind == "bernoulli":
-            share = self.one({"drop": 0.1}, {"participation": 0.5}, {"drop": {str(i): i % 3 * 0.4 for i in each}})
+            share = self.one(
+                {"drop": 0.1}, {"participation": 0.5}, {"drop": {str(i): i % 3 * 0.4 for i in each}}
+            )
             keys |= share | ({"depends": depends} if is_tilted else {})
         elif kind in ("renewal", "outage", "learner"):
             keys |= self._spans()
@@ -264,12 +277,24 @@ class _Drawing:
                 keys["regions"] = self.one(None, min(self.agents, 2), min(self.agents, 4))
         elif kind == "diurnal":
             phase = self.one(0.0, 0.5, None, {str(i): i % 4 / 4 for i in each})
-            keys |= {"period": self.time(0.5, 5.0, 8), "participation": self.one(0.5, 0.25, 0.9), "phase": phase}
+            keys |= {
+                "period": self.time(0.5, 5.0, 8),
+                "participation": self.one(0.5, 0.25, 0.9),
+                "phase": phase,
+            }
         elif kind == "scripted":
             keys |= {"intervals": self._script(), "spans_are": self.one("absent", "present")}
         elif kind == "remove":
-            by, order = self.one("degree", "betweenness", "records", "random"), self.one("largest", "smallest")
-            keys |= {"by": by, "order": order, "share": self.one(0.3, 0.6), "at": self.one(0.0, self.time(0.2, 4.0))}
+            by, order = (
+                self.one("degree", "betweenness", "records", "random"),
+                self.one("largest", "smallest"),
+            )
+            keys |= {
+                "by": by,
+                "order": order,
+                "share": self.one(0.3, 0.6),
+                "at": self.one(0.0, self.time(0.2, 4.0)),
+            }
         else:
             keys |= {"after": self.quantity(0.2, 4.0), "share": self.one(0.5, 1.0)}
         return keys
