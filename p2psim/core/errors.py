@@ -63,8 +63,11 @@ class InputError(P2PSimError):
     """The input is wrong; nothing was written. Carries every fault that was found, not only the first."""
 
     def __init__(self, *faults: Fault | str):
+        # Not passed on: `args` stay those of the subclass, from which SimPy and pickle make copies.
         self.faults = [fault if isinstance(fault, Fault) else Fault(fault) for fault in faults]
-        super().__init__("\n".join(map(str, self.faults)))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
 
 
 class MeaningError(InputError):

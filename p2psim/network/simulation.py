@@ -155,8 +155,6 @@ def simulate_events(
         from p2psim.network.compiled_engine.engine import ArrayRun
 
         return EventStream(ArrayRun(network, code, rates, streams, limits, commits, time, chunk), "array")
-    from p2psim.network.simpy_engine.world import World
+    from p2psim.network.simpy_engine.engine import SimPyRun
 
-    world = World(network, rates, streams, limits, commits, time, chunk)
-    pattern.start(world)
-    return EventStream(world, "simpy")
+    return EventStream(SimPyRun(network, rates, streams, limits, commits, time, chunk), "simpy")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,11 +12,16 @@ from p2psim.core.events import OK
 from p2psim.core.randomness import Streams
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
+from p2psim.network.order import OTHER
 
 if TYPE_CHECKING:
     import simpy
 
-    from p2psim.network.simpy_engine.timers import Ended, Message
+    #: What a process of SimPy is made of: a generator of the events that it waits for.
+    Steps = Generator[simpy.Event, Any, None]
+
+#: Called when a message ends at a receiver: (sender, receiver, number of that event, version, release).
+Ended = Callable[[int, int, int, int, int], None]
 
 
 class Attendance(Protocol):
@@ -67,7 +72,7 @@ class RunningNetwork(Protocol):
     Attributes
     ----------
     env : simpy.Environment
-        Clock and queue; ``env.now`` is the time, in mean clock periods.
+        SimPy's environment; ``env.now`` is the time, in mean clock periods.
     links : Graph
         The graph.
     members : Members
@@ -114,14 +119,37 @@ class RunningNetwork(Protocol):
     def fresh(self) -> AnswerAgain | None:
         """How lost answers are given again."""
 
-    def start_clocks(self, tick: Callable[[int], None]) -> None:
-        """Start every agent's clock; ``tick`` is called with the agent at each tick that it does not miss."""
+    def start_clocks(self, act: Callable[[int], None]) -> None:
+        """Start every agent; ``act`` is called with the agent at each tick of its clock that it does not miss."""
 
-    def after(self, delay: float, act: Callable[[], None]) -> None:
-        """Call ``act`` after a delay; at once, and before anything else, if the delay is zero."""
+    def begin(self, steps: Steps) -> None:
+        """Start a process of SimPy at once; what it does before its first wait is done in this call.
 
-    def until(self, time: float) -> simpy.Event:
-        """Event of a time that is now or to come, such as a multiple of an interval; see `p2psim.core.times`."""
+        ``env.process`` starts it too, when all that is going on at this instant is done.
+        """
+
+    def wait(self, delay: float, agent: int, number: int = 0, kind: int = OTHER) -> Steps:
+        """Let a time pass in a process: ``yield from world.wait(delay, agent)``; no wait at all if it is 0.
+
+        What is due at the same instant goes in the order of the model (`p2psim.network.order`), among waits by agent,
+        number and kind. A bare ``yield world.env.timeout(delay)`` would go in the order of SimPy's queue.
+
+        Parameters
+        ----------
+        delay : float
+        agent : int
+            Who acts after the wait.
+        number : int
+            Of the event that the wait belongs to, such as the delivery of a query.
+        kind : int
+            What is waited for; `OTHER` for an exchange of your own.
+        """
+
+    def until(self, time: float, agent: int, number: int = 0, kind: int = OTHER) -> Steps:
+        """Wait in a process for a time that is now or to come, exactly; otherwise as `wait`.
+
+        Moments at regular times are to be given as multiples of the interval (`p2psim.core.times`).
+        """
 
     def wake(self, agent: int, outcome: int = OK) -> int:
         """Write that an agent's clock ticked; returns the number of the event."""
@@ -178,14 +206,3 @@ class RunningNetwork(Protocol):
 
     def may_end(self) -> None:
         """Take back one `keep_going`."""
-
-    # For channels
-
-    def arrive(self, message: Message, receiver: int) -> None:
-        """Deliver a message, hold it, or drop it if the receiver is offline."""
-
-    def fail(self, message: Message, receiver: int, outcome: int) -> None:
-        """Drop a message on its way to one receiver."""
-
-    def retry(self, message: Message, receiver: int, outcome: int) -> None:
-        """Write that a message is sent again to one receiver, and why."""

@@ -1,4 +1,4 @@
-"""The ``channel`` part of a scenario, and the medium that it makes."""
+"""The ``channel`` part of a scenario."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from pydantic import Field, model_validator
 from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Fraction, NonNegative, Options, Positive
-from p2psim.network.channels.draws import EdgeValue, Latency, airtime_of, open_latency
-from p2psim.network.channels.effects import ActiveEffects, Effects
-from p2psim.network.channels.loss import Loss, loses_all, open_loss
-from p2psim.network.channels.medium import Medium
+from p2psim.network.channels.draws import EdgeValue, Latency
+from p2psim.network.channels.effects import Effects
+from p2psim.network.channels.loss import Loss, loses_all
 from p2psim.network.channels.retransmission import (
     NoRetransmission,
     ResendFresh,
     ResendSame,
-    Retransmission,
     Retransmit,
 )
 from p2psim.network.verify_rules import Resending
 
 if TYPE_CHECKING:
     from p2psim.network.graph import Graph
-    from p2psim.network.simpy_engine.timers import Endpoint
-    from p2psim.network.spec import RunningNetwork
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.
 BACKOFF_AIRTIMES = 10.0
@@ -153,49 +149,3 @@ class Channel(Options):
                 "network.channel.retransmit",
                 "fresh gives a learner's query another answer, and there is no learner; use kind: same",
             )
-
-    def open(self, world: RunningNetwork, vectors: int = 1) -> Medium:
-        """Medium of this channel in a world.
-
-        Parameters
-        ----------
-        world : RunningNetwork
-        vectors : int
-            p-vectors in a message that carries a model.
-        """
-        if isinstance(self.retransmit, ResendSame):
-            return Retransmission(world, self.retransmit, lambda ends: self._medium(world, vectors, ends))
-        return self._medium(world, vectors, world)
-
-    def _medium(self, world: RunningNetwork, vectors: int, ends: Endpoint) -> Medium:
-        from p2psim.network.channels.medium import IdealMedium, IndependentMedium
-
-        if self.ideal:
-            return IdealMedium(ends)
-        airtime = airtime_of(self.airtime, self.bandwidth, vectors)
-        delays, losses = open_latency(self.latency, world), open_loss(self.loss, world)
-        fates = ActiveEffects(world, self.effects) if self.effects else None
-        is_alike = self.loss == 0 and fates is None
-        constant = self.latency if isinstance(self.latency, float) and is_alike else None
-        longest = airtime.loaded
-        if self.collision == "none" or longest == 0:
-            return IndependentMedium(world, ends, airtime, delays, losses, constant, fates)
-        from p2psim.network.channels.interference import Interference
-        from p2psim.network.channels.radio import Access, CarrierSense, SharedMedium, Slots
-
-        is_slotted = self.collision == "slotted"
-        interference = Interference(
-            world,
-            world.links.star if self.shared is None else self.shared,
-            self.half_duplex,
-            self.capture,
-            is_slotted,
-            longest,
-        )
-        access: Access | None = Slots(world, longest) if is_slotted else None
-        if self.collision == "carrier-sense":
-            backoff = self.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
-            access = CarrierSense(world, interference, backoff, self.attempts)
-        return SharedMedium(
-            world, ends, airtime, delays, losses, interference, access, self.while_sending, constant, fates
-        )

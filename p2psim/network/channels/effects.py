@@ -132,7 +132,7 @@ class ActiveEffects:
     """What the effects of a channel do to the deliveries of one run."""
 
     def __init__(self, world: RunningNetwork, effects: list[ChannelEffect]):
-        self._env, streams = world.env, world.streams
+        streams = world.streams
         variant = streams.variants.get("effects", "")
         self._effects = [
             (effect, effect.open(world.links), replace(streams, variants={"effects": f"{variant}/{number}"}))
@@ -140,36 +140,33 @@ class ActiveEffects:
         ]
         self._random: dict[tuple[int, int, int], np.random.Generator] = {}
 
-    def of(
-        self, sender: int, receiver: int, lane: int, begin: float, delay: float, is_lost: bool
-    ) -> tuple[float, bool]:
-        """Time until a delivery ends, counted from now, and whether it is lost.
+    def on(self, delivery: Delivery, lane: int, is_lost: bool) -> tuple[list[float], bool]:
+        """Times by which a delivery comes later, one after the other, and whether it is lost.
 
         Parameters
         ----------
-        sender, receiver, lane : int
-            The lane is that of `Medium.carry`.
-        begin : float
-            When its transmission began.
-        delay : float
-            Time from now until it arrives without effects.
+        delivery : Delivery
+            Its end is that without effects.
+        lane : int
+            0, and 1 for what is sent again.
         is_lost : bool
             Whether the channel loses it anyway. Effects are asked all the same: their draws do not depend on it.
         """
-        now = self._env.now
+        late: list[float] = []
         for number, (part, effect, streams) in enumerate(self._effects):
-            place = number, sender, lane
+            place = number, delivery.sender, lane
             if place not in self._random:
-                self._random[place] = streams.generator("effects", sender, lane)
-            delivery, random = Delivery(sender, receiver, begin, now + delay), self._random[place]
+                self._random[place] = streams.generator("effects", delivery.sender, lane)
+            random = self._random[place]
             if effect.is_lost(delivery, random):
                 is_lost = True
-            else:
-                more = effect.delay(delivery, random)
-                if not (math.isfinite(more) and more >= 0):
-                    raise MeaningError(
-                        f"network.channel.effects.{number}",
-                        f"the delay that {part.kind} gives must be a finite number of at least 0, got {more}",
-                    )
-                delay += more
-        return delay, is_lost
+                continue
+            more = effect.delay(delivery, random)
+            if not (math.isfinite(more) and more >= 0):
+                raise MeaningError(
+                    f"network.channel.effects.{number}",
+                    f"the delay that {part.kind} gives must be a finite number of at least 0, got {more}",
+                )
+            late.append(more)
+            delivery = delivery._replace(end=delivery.end + more)
+        return late, is_lost

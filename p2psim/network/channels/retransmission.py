@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from p2psim.core.distributions import Distribution, Quantity
-from p2psim.core.events import OFFLINE, UNACKNOWLEDGED
 from p2psim.core.options import BY_NAME, Fraction, Options
-from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.medium import Medium
-
-if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.timers import Endpoint, Message
-    from p2psim.network.spec import RunningNetwork
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -54,67 +46,3 @@ class ResendFresh(Options):
 
 
 Retransmit = Annotated[NoRetransmission | ResendSame | ResendFresh, Field(discriminator="kind"), BY_NAME]
-
-
-class Retransmission:
-    """Stands between a medium and the world, and lets a message fail only when all attempts have.
-
-    Attempts are counted where something went wrong, so that what arrives at once costs nothing.
-    """
-
-    def __init__(self, world: RunningNetwork, options: ResendSame, make: Callable[[Endpoint], Medium]):
-        self._world, self._limit = world, options.limit
-        self._backoffs = Draws(world, "retransmit", options.backoff)
-        self._loses_some = options.acknowledge > 0
-        self._acknowledge, self._draws = options.acknowledge, Draws(world, "acknowledgement")
-        # Of messages that were sent again, by (seq, receiver): how often, and whether they have arrived.
-        self._again: dict[tuple[int, int], tuple[int, bool]] = {}
-        self._medium = make(self)
-
-    def carry(self, message: Message) -> None:
-        """Send for the first time."""
-        self._medium.carry(message)
-
-    def arrive(self, message: Message, receiver: int) -> None:
-        """Take in a message, once; send it again if its acknowledgement is lost."""
-        if not self._world.presence.takes_in(receiver):
-            self.fail(message, receiver, OFFLINE)
-            return
-        tries, had = self._again.pop((message.seq, receiver), (0, False))
-        if not had:
-            self._world.arrive(message, receiver)
-        if (
-            self._loses_some
-            and next(self._draws.of(message.sender)) < self._acknowledge
-            and tries < self._limit
-        ):
-            self._again[message.seq, receiver] = tries, True
-            self._try_again(message, receiver, UNACKNOWLEDGED)
-
-    def fail(self, message: Message, receiver: int, outcome: int) -> None:
-        """Send again, or give up."""
-        tries, had = self._again.get((message.seq, receiver), (0, False))
-        if tries < self._limit:
-            self._again[message.seq, receiver] = tries, had
-            self._try_again(message, receiver, outcome)
-        else:
-            self._give_up(message, receiver, outcome)
-
-    def _try_again(self, message: Message, receiver: int, outcome: int) -> None:
-        world, sender = self._world, message.sender
-
-        def send() -> None:
-            if not world.present[sender]:
-                self._give_up(message, receiver, outcome)
-                return
-            tries, had = self._again[message.seq, receiver]
-            self._again[message.seq, receiver] = tries + 1, had
-            world.retry(message, receiver, outcome)
-            self._medium.carry(message.to(receiver, lane=1))
-
-        world.after(next(self._backoffs.of(sender)), send)
-
-    def _give_up(self, message: Message, receiver: int, outcome: int) -> None:
-        _, had = self._again.pop((message.seq, receiver))
-        if not had:
-            self._world.fail(message, receiver, outcome)

@@ -5,15 +5,15 @@ In gossip, an agent pushes its model to a neighbour, pulls the neighbour's, or e
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from p2psim.core.events import NONE, SPENT
-from p2psim.network.channels.draws import BLOCK
+from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange
 
 if TYPE_CHECKING:
@@ -132,28 +132,23 @@ class _GossipRun:
     """What the agents of one world do when they wake or hear something."""
 
     def __init__(self, options: Gossip, world: RunningNetwork):
-        from p2psim.network import clock_heap  # compiled: not wanted by who only reads a scenario
-
-        links = world.links
         self._world = world
-        self._draw = clock_heap.draw_links
-        self._key, self._indptr, self._indices = world.streams.key("peers"), links.indptr, links.indices
-        by_weight = options.partner == "weight"
-        self._running = clock_heap.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
-        # One for each agent, whoever sends to it: a processor's cache holds them.
-        self._receivers = [(agent,) for agent in range(links.agents)]
-        self._choices = [self._partners(agent) for agent in range(links.agents)]
+        self._by_weight = options.partner == "weight"
+        self._choices = [self._partners(agent) for agent in range(world.links.agents)]
 
     def _partners(self, agent: int) -> Iterator[tuple[int]]:
-        """An agent's next partners, without end, each as the receivers of a message.
-
-        The draw of each is numbered by the exchanges that the agent has begun.
-        """
-        place = 0
-        while True:
-            places = self._draw(self._key, agent, place, BLOCK, self._indptr, self._running)
-            yield from [self._receivers[peer] for peer in self._indices[places].tolist()]
-            place += BLOCK
+        """An agent's next partners, without end, each as the receivers of a message."""
+        links = self._world.links
+        neighbours = links.of(agent).tolist()
+        weights = links.weights[links.indptr[agent] : links.indptr[agent + 1]]
+        running = list(accumulate(weights.tolist()))
+        for u in self._world.draws("peers", agent, UNIT):
+            if self._by_weight:
+                # Rounding can lift the mark to the whole sum: that is the last link's.
+                place = min(bisect_right(running, u * running[-1]), len(running) - 1)
+            else:
+                place = int(u * len(neighbours))
+            yield (neighbours[place],)
 
     def _wake(self, agent: int) -> int | None:
         """Number of the wake of an agent that can make an update."""

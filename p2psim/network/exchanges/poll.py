@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,11 +11,10 @@ from p2psim.core.distributions import Quantity, least
 from p2psim.core.events import LEARNER
 from p2psim.core.options import Positive
 from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
+from p2psim.network.order import POLL
 
 if TYPE_CHECKING:
-    import simpy
-
-    from p2psim.network.spec import RunningNetwork
+    from p2psim.network.spec import RunningNetwork, Steps
 
 
 class Poll(Exchange):
@@ -58,10 +56,10 @@ class Poll(Exchange):
 class _Polling(QueriedOwners):
     """The learner's queries, and what each owner still owes."""
 
-    def poll(self, interval: float) -> Generator[simpy.Event, Any, None]:
-        """Send a query at each multiple of the interval."""
+    def poll(self, interval: float) -> Steps:
+        """The learner: it sends a query at each multiple of the interval, unless it is offline."""
         for number in itertools.count(1):
-            yield self._world.until(number * interval)
+            yield from self._world.until(number * interval, LEARNER, number, POLL)
             if self._world.present[LEARNER]:
                 self._ask()
 

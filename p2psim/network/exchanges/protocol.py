@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from p2psim.core.events import LEARNER, NONE, OFFLINE, SUPERSEDED
 from p2psim.core.options import Options
 from p2psim.network.channels.draws import Draws
+from p2psim.network.order import RESENDING, RESPONSE
 
 if TYPE_CHECKING:
     from p2psim.core.distributions import Distribution
-    from p2psim.network.simpy_engine.timers import Ended, PendingAnswer
-    from p2psim.network.spec import RunningNetwork
+    from p2psim.network.spec import Ended, RunningNetwork, Steps
 
 
 class Exchange(Options):
@@ -81,9 +81,10 @@ class Exchange(Options):
     def start(self, world: RunningNetwork) -> None:
         """Begin to act on the running network; called once, before time runs.
 
-        Start clocks (``world.start_clocks(tick)``) or processes of your own (``world.env.process(...)``), which react
-        to what they and the channel tell them. Random numbers come from ``world.draws`` or ``world.streams`` alone,
-        each agent's from its own stream: purposes are those of `p2psim.core.randomness.PURPOSES`, such as ``peers``.
+        Start clocks (``world.start_clocks(act)``) or processes of SimPy, which react to what they and the channel report:
+        ``world.begin(steps)`` starts a process, in which ``yield from world.wait(delay, agent)`` and ``yield from
+        world.until(time, agent)`` let time pass. Random numbers come from ``world.draws`` or ``world.streams`` alone, each
+        agent's from its own stream: purposes are those of `p2psim.core.randomness.PURPOSES`, such as ``peers``.
 
         Parameters
         ----------
@@ -98,62 +99,61 @@ class Answers:
     """Gives answers, each with a release; a lost one again, while it is still wanted.
 
     An owner answers again, after a backoff, as long as it has not heard of a newer query, may make a release, and is
-    there; no more often than the channel allows. Then, or without such a rule at once, the answer counts as lost.
+    online; no more often than the channel allows. Then, or without such a rule at once, the answer counts as lost.
     """
 
     def __init__(self, world: RunningNetwork):
         self._world = world
-        self._fresh = world.fresh
+        self._limit = world.fresh.limit if world.fresh is not None else 0
         self._backoffs = Draws(world, "retransmit", world.fresh.backoff if world.fresh is not None else 0.0)
         # The query that each owner answers, as long as it may answer it again.
         self._wanted: dict[int, int] = {}
 
-    def give(self, owner: int, query: int, version: int, heard: Ended, lost: Ended) -> None:
-        """Answer a query for the first time."""
-        if self._fresh is not None:
-            self._wanted[owner] = query
-            self._send(owner, query, version, heard, lost, self._fresh.limit)
+    def give(self, owner: int, query: int, version: int, heard: Ended, lost: Ended, again: int = 0) -> None:
+        """Answer a query; ``again``: so often it was answered before."""
+        world = self._world
+        self._wanted[owner] = query
+
+        def give_again(_: int, __: int, drop: int, ___: int, release: int) -> None:
+            world.begin(self._give_again(owner, query, version, heard, lost, again + 1, drop, release))
+
+        fails = give_again if again < self._limit else lost
+        world.send(owner, _TO_LEARNER, version, query, world.release(owner), heard, fails)
+
+    def _give_again(
+        self,
+        owner: int,
+        query: int,
+        version: int,
+        heard: Ended,
+        lost: Ended,
+        again: int,
+        drop: int,
+        release: int,
+    ) -> Steps:
+        """After a backoff, answer a query again whose answer was lost, if that is still wanted."""
+        world = self._world
+        yield from world.wait(next(self._backoffs.of(owner)), owner, query, RESENDING)
+        is_wanted = self._wanted.get(owner) == query
+        if is_wanted and world.present[owner] and not world.is_spent(owner):
+            self.give(owner, query, version, heard, lost, again)
         else:
-            world = self._world
-            world.send(owner, _TO_LEARNER, version, query, world.release(owner), heard, lost)
+            lost(owner, LEARNER, drop, version, release)
 
     def forget(self, owner: int) -> None:
         """Answer an older query no more: a newer one was heard."""
-        if self._wanted:
-            self._wanted.pop(owner, None)
-
-    def _send(self, owner: int, query: int, version: int, heard: Ended, lost: Ended, left: int) -> None:
-        world = self._world
-
-        def give_again(_: int, __: int, drop: int, ___: int, release: int) -> None:
-            def send() -> None:
-                wanted = self._wanted.get(owner) == query
-                if wanted and world.present[owner] and not world.is_spent(owner):
-                    self._send(owner, query, version, heard, lost, left - 1)
-                else:
-                    lost(owner, LEARNER, drop, version, release)
-
-            world.after(next(self._backoffs.of(owner)), send)
-
-        world.send(
-            owner, _TO_LEARNER, version, query, world.release(owner), heard, give_again if left else lost
-        )
+        self._wanted.pop(owner, None)
 
 
 class QueriedOwners:
     """Owners that the learner asks all at once: each owes one answer, to the newest query that it has heard."""
 
     def __init__(self, world: RunningNetwork, response: float | Distribution):
-        from p2psim.network.simpy_engine.timers import (  # SimPy: not wanted by a scenario alone
-            NORMAL,
-            PendingAnswer,
-        )
-
-        self._world, self._normal, self._pending = world, NORMAL, PendingAnswer
-        self._schedule = world.env.schedule
+        self._world = world
         self._owners = range(world.links.agents)
         self._delays = [world.draws("response", owner, response) for owner in self._owners]
-        self._owed: list[PendingAnswer | None] = [None] * len(self._owners)
+        # Of each owner: number of the query that it will answer, and its version; version of the newest that it heard.
+        self._owed: dict[int, tuple[int, int]] = {}
         self._versions = [0] * len(self._owners)
         self._answers = Answers(world)
 
@@ -179,38 +179,33 @@ class QueriedOwners:
         self._end(version)
 
     def _hear(self, _: int, owner: int, query: int, version: int, __: int) -> None:
+        """Hear a query; the owner will answer it, and no older one."""
         world = self._world
         self._answers.forget(owner)
         if world.is_spent(owner):
             self._end(version)
-            return
-        if world.misses(owner):
+        elif world.misses(owner):
             world.drop(owner, LEARNER, version, query, OFFLINE)
             self._end(version)
-            return
-        if version < self._newest(owner):
+        elif version < self._newest(owner):
             world.drop(owner, LEARNER, version, query, SUPERSEDED)
-            return
-        older = self._owed[owner]
-        if older is not None:
-            world.drop(owner, LEARNER, older.version, older.query, SUPERSEDED)
-        self._versions[owner] = version
-        owed = self._owed[owner] = self._pending(self._answer, owner, query, version)
-        delay = next(self._delays[owner])
-        if delay:
-            # A dropped answer stays in SimPy's queue; it must find that it is owed no longer.
-            self._schedule(owed, self._normal, delay)
         else:
-            self._answer(owed)
+            if owner in self._owed:
+                older, its_version = self._owed[owner]
+                world.drop(owner, LEARNER, its_version, older, SUPERSEDED)
+            self._versions[owner] = version
+            self._owed[owner] = query, version
+            world.begin(self._answer(owner, query, version))
 
-    def _answer(self, owed: PendingAnswer) -> None:
-        owner = owed.owner
-        if self._owed[owner] is not owed:
+    def _answer(self, owner: int, query: int, version: int) -> Steps:
+        """An owner that has heard a query: it answers after a delay, unless it has heard a newer one."""
+        world = self._world
+        yield from world.wait(next(self._delays[owner]), owner, query, RESPONSE)
+        if self._owed.get(owner) != (query, version):
             return
-        self._owed[owner] = None
-        query, version = owed.query, owed.version
-        if self._world.present[owner]:
+        del self._owed[owner]
+        if world.present[owner]:
             self._answers.give(owner, query, version, self._use, self._lose)
         else:
-            self._world.drop(owner, LEARNER, version, query, OFFLINE)
+            world.drop(owner, LEARNER, version, query, OFFLINE)
             self._end(version)

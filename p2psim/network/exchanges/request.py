@@ -10,9 +10,10 @@ from pydantic import Field
 from p2psim.core.distributions import Quantity
 from p2psim.core.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
 from p2psim.network.exchanges.protocol import Answers, Exchange
+from p2psim.network.order import SERVICE
 
 if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork
+    from p2psim.network.spec import RunningNetwork, Steps
 
 
 class Request(Exchange):
@@ -52,10 +53,10 @@ class Request(Exchange):
 
     def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""
-        world.start_clocks(_Server(self, world).ask)
+        world.start_clocks(_Desk(self, world).ask)
 
 
-class _Server:
+class _Desk:
     """The learner's desk: who is served, who waits."""
 
     def __init__(self, options: Request, world: RunningNetwork):
@@ -86,31 +87,36 @@ class _Server:
             world.wake(owner, BUSY)
 
     def _serve(self, owner: int, wake: int) -> None:
+        """Send the model to an owner, which then computes its answer."""
         self._served = owner
-        self._world.send(LEARNER, (owner,), self._world.commits, wake, NONE, self._compute, self._finish)
-
-    def _compute(self, _: int, owner: int, query: int, version: int, __: int) -> None:
-        self._world.after(next(self._services), lambda: self._answer(owner, query, version))
-
-    def _answer(self, owner: int, query: int, version: int) -> None:
         world = self._world
-        if not world.present[owner]:
+
+        def hear(_: int, owner: int, query: int, version: int, __: int) -> None:
+            world.begin(self._answer(owner, query, version))
+
+        world.send(LEARNER, (owner,), world.commits, wake, NONE, hear, self._finish)
+
+    def _answer(self, owner: int, query: int, version: int) -> Steps:
+        """An owner that is served: it answers after the service time, if it is online then."""
+        world = self._world
+        yield from world.wait(next(self._services), owner, query, SERVICE)
+        if world.present[owner]:
+            self._answers.give(owner, query, version, self._commit, self._finish)
+        else:
             world.drop(owner, LEARNER, version, query, OFFLINE)
             self._finish()
-            return
-        self._answers.give(owner, query, version, self._commit, self._finish)
 
     def _commit(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
         self._world.commit(LEARNER, owner, answer, release)
-        self._finish(owner, LEARNER, answer, version, release)
+        self._finish()
 
     def _finish(self, *_: int) -> None:
-        """Be free again, and call who waits; not from within a call, so that a long queue needs no deep stack."""
+        """Be free again, and call who waits."""
         self._served = None
         self._call()
 
     def _call(self, *_: int) -> None:
-        """Serve who waits."""
+        """Serve who waits; not from within a call, so that a long queue needs no deep stack."""
         if self._calling:
             return
         world, self._calling = self._world, True

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+import itertools
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,11 +11,10 @@ from p2psim.core.distributions import Quantity
 from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.options import Positive
 from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
+from p2psim.network.order import DEADLINE, ROUND
 
 if TYPE_CHECKING:
-    import simpy
-
-    from p2psim.network.spec import RunningNetwork
+    from p2psim.network.spec import RunningNetwork, Steps
 
 
 class Round(Exchange):
@@ -108,12 +106,12 @@ class _Rounds(QueriedOwners):
         self._closed = world.env.event()
         world.presence.returned.append(self._return)
 
-    def go_on(self) -> Generator[simpy.Event, Any, None]:
-        """Hold one round after the other."""
-        world, env, beat = self._world, self._world.env, RoundTimes(self._interval, self._deadline)
+    def go_on(self) -> Steps:
+        """The learner: it holds one round after the other."""
+        world, env, times = self._world, self._world.env, RoundTimes(self._interval, self._deadline)
         timed_out = False
-        while True:
-            yield world.until(beat.next(env.now, timed_out))
+        for number in itertools.count(1):
+            yield from world.until(times.next(env.now, timed_out), LEARNER, number, ROUND)
             timed_out = False
             if not world.present[LEARNER]:
                 continue
@@ -126,8 +124,13 @@ class _Rounds(QueriedOwners):
             self._query = self._ask()
             self._end(version)
             if self._deadline is not None and not closed.triggered:
-                world.until(beat.deadline()).callbacks.append(partial(self._close, version))
+                env.process(self._wait_for_deadline(times.deadline(), number, version))
             timed_out = yield closed
+
+    def _wait_for_deadline(self, deadline: float, number: int, version: int) -> Steps:
+        """The deadline of a round."""
+        yield from self._world.until(deadline, LEARNER, number, DEADLINE)
+        self._close(version, timed_out=True)
 
     def _end(self, version: int) -> None:
         """Note that one answer of a round is no longer waited for."""
@@ -136,8 +139,8 @@ class _Rounds(QueriedOwners):
             if not self._left:
                 self._close(version)
 
-    def _close(self, version: int, deadline: simpy.Event | None = None) -> None:
-        """Close a round, at its deadline perhaps."""
+    def _close(self, version: int, timed_out: bool = False) -> None:
+        """Close a round, at its deadline perhaps; a learner that is offline closes it when it comes back."""
         world = self._world
         if version != world.commits or self._closed.triggered:
             return
@@ -145,7 +148,7 @@ class _Rounds(QueriedOwners):
             self._due = True
             return
         world.commit(LEARNER, NEIGHBOURS, self._query, NONE)
-        self._closed.succeed(deadline is not None)
+        self._closed.succeed(timed_out)
         world.may_end()
 
     def _return(self, agent: int) -> None:
@@ -155,8 +158,7 @@ class _Rounds(QueriedOwners):
 
     def _newest(self, owner: int) -> int:
         """Only an answer that is still owed supersedes: one of a closed round may be given after a later one."""
-        owed = self._owed[owner]
-        return owed.version if owed is not None else 0
+        return self._owed[owner][1] if owner in self._owed else 0
 
     def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
         """Take note that an answer has arrived; the commit that closes the round uses it."""

@@ -1,108 +1,88 @@
-"""Who is there, and what becomes of messages meanwhile."""
+"""Who is online: absences are processes, and messages wait for those who come back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import simpy
 
-from p2psim.core.events import LEARNER, NOBODY, NONE, OFFLINE
-from p2psim.network.spec import RunningNetwork
+from p2psim.core.events import JOIN, LEARNER, LEAVE, NOBODY, NONE, OFFLINE, OK
+from p2psim.network.order import PRESENCE
+from p2psim.network.simpy_engine.turns import Steps, exactly
 
 if TYPE_CHECKING:
     from p2psim.network.availability import AnyAvailability
-    from p2psim.network.simpy_engine.timers import Message
-
-
-class Host(RunningNetwork, Protocol):
-    """What a running network also does for those who leave and come back."""
-
-    def leave(self, agent: int) -> None:
-        """Write that an agent, or the learner, leaves."""
-
-    def join(self, agent: int, peer: int, version: int) -> None:
-        """Write that an agent comes back, and the model that it fetches from a peer."""
-
-    def deactivate(self, agent: int) -> None:
-        """Take note that an agent makes no release any more."""
+    from p2psim.network.simpy_engine.channel import Message
+    from p2psim.network.simpy_engine.engine import SimPyRun
 
 
 class Presence:
-    """Who of a world is there.
+    """Who is online, in one run.
 
     Attributes
     ----------
     present : bytearray, shape (n + 1,)
-        1 where an agent is there; the last entry, which index −1 finds, is the learner's.
+        1 where an agent is online; the last entry, which index −1 finds, is the learner's.
     returned : list of callable
         Called with an agent that has come back.
     """
 
-    def __init__(self, world: Host, availability: AnyAvailability):
-        agents = world.links.agents
-        self._world = world
+    def __init__(self, run: SimPyRun, availability: AnyAvailability):
+        agents = run.links.agents
+        self._run = run
         self.present = bytearray(b"\x01") * (agents + 1)
         self.returned: list[Callable[[int], None]] = []
-        self._absences = [0] * (agents + 1)
+        # For how many reasons each is offline, who is gone for good, and what is held for those who come back.
+        self._reasons = [0] * (agents + 1)
         self._gone = bytearray(agents + 1)
-        self._rejoin, self._keeps = availability.rejoin, availability.messages == "held"
         self._held: dict[int, list[Message]] = {}
-        self._askers: dict[int, np.random.Generator] = {}
-
-    def takes_in(self, receiver: int) -> bool:
-        """Whether a message that reaches the place of a receiver does not fail there: it is there, or will fetch it."""
-        return bool(self.present[receiver]) or (self._keeps and not self._gone[receiver])
-
-    def hold(self, message: Message, receiver: int) -> None:
-        """Keep a message until its receiver, which is away, comes back."""
-        self._held.setdefault(receiver, []).append(message)
+        self._rejoin, self._holds = availability.rejoin, availability.messages == "held"
+        self._random: dict[int, np.random.Generator] = {}
+        self._calls = 0
 
     def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterator[float]) -> None:
-        """Let agents come and go together, for one reason among several: each is there when none keeps it away.
-
-        Parameters
-        ----------
-        agents : tuple of int
-            −1 is the learner.
-        begins : bool
-            Whether they are there at first.
-        turns : iterator of float
-            When they come or go, in order. If it ends while they are away, they are gone for good.
-        """
+        """Let agents leave and come back together, for one reason among several; see `Attendance`."""
         if not begins:
             for agent in agents:
                 self._leave(agent)
-        self._world.env.process(self._turn(agents, begins, turns))
+        self._run.env.process(self._alternate(agents, begins, turns, self._calls))
+        self._calls += 1
 
-    def _turn(
-        self, agents: tuple[int, ...], present: bool, turns: Iterator[float]
-    ) -> Generator[simpy.Event, Any, None]:
-        for turn in turns:
-            yield self._world.until(turn)
-            present = not present
+    def _alternate(
+        self, agents: tuple[int, ...], online: bool, turns: Iterator[float], number: int
+    ) -> Steps:
+        """A reason to be offline: agents leave and come back, by turns; they are gone if it ends while they are away."""
+        run, first = self._run, min(agents, default=LEARNER)
+        for moment in turns:
+            yield from exactly(run.env, run.not_beyond_end(moment))
+            yield from run.turns.take(PRESENCE, first, number)
+            online = not online
             for agent in agents:
-                (self._join if present else self._leave)(agent)
-        if not present:
+                if online:
+                    self._return(agent)
+                else:
+                    self._leave(agent)
+        if not online:
             for agent in agents:
                 self._go(agent)
 
     def _leave(self, agent: int) -> None:
-        self._absences[agent] += 1
-        if self._absences[agent] == 1:
+        self._reasons[agent] += 1
+        if self._reasons[agent] == 1:
             self.present[agent] = 0
-            self._world.leave(agent)
+            self._run.write(LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
 
-    def _join(self, agent: int) -> None:
-        self._absences[agent] -= 1
-        if self._absences[agent]:
+    def _return(self, agent: int) -> None:
+        """Come back, if no other reason keeps the agent away, with what was held for it."""
+        self._reasons[agent] -= 1
+        if self._reasons[agent]:
             return
         self.present[agent] = 1
         peer, version = (NOBODY, NONE) if agent == LEARNER else self._model_on_return(agent)
-        self._world.join(agent, peer, version)
+        self._run.write(JOIN, agent, peer, version, NONE, NONE, OK)
         for message in self._held.pop(agent, ()):
-            self._world.arrive(message, agent)
+            self._run.arrive(message, agent)
         for tell in self.returned:
             tell(agent)
 
@@ -112,22 +92,30 @@ class Presence:
             return NOBODY, NONE
         if self._rejoin == "reset":
             return NOBODY, 0
-        world = self._world
-        there = [peer for peer in world.links.of(agent).tolist() if self.present[peer]]
-        if not there:
+        run = self._run
+        online = [peer for peer in run.links.of(agent).tolist() if self.present[peer]]
+        if not online:
             return NOBODY, NONE
-        if agent not in self._askers:
-            self._askers[agent] = world.streams.generator("rejoin", agent)
-        peer = there[int(self._askers[agent].integers(len(there)))]
-        return peer, world.commits if peer == LEARNER else world.versions[peer]
+        if agent not in self._random:
+            self._random[agent] = run.streams.generator("rejoin", agent)
+        peer = online[int(self._random[agent].integers(len(online)))]
+        return peer, run.commits if peer == LEARNER else run.versions[peer]
 
     def _go(self, agent: int) -> None:
-        """Be gone for good: what is held for it is lost."""
+        """Be gone for good: what is held for the agent is lost."""
         if self._gone[agent]:
             return
         self._gone[agent] = 1
         for message in self._held.pop(agent, ()):
-            self._world.fail(message, agent, OFFLINE)
+            self._run.fail(message, agent, OFFLINE)
         if agent != LEARNER:
-            self._world.deactivate(agent)
-            self._world.settle()
+            self._run.deactivate(agent)
+            self._run.settle()
+
+    def takes_in(self, receiver: int) -> bool:
+        """Whether a message that reaches a receiver does not fail there: it is online, or will fetch it."""
+        return bool(self.present[receiver]) or (self._holds and not self._gone[receiver])
+
+    def hold(self, message: Message, receiver: int) -> None:
+        """Keep a message until its receiver comes back."""
+        self._held.setdefault(receiver, []).append(message)

@@ -1,0 +1,180 @@
+"""The channel: a message on its way is a process, which travels, is lost or arrives, and may be sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
+from p2psim.network.channels.draws import Draws, airtime_of, open_latency
+from p2psim.network.channels.effects import ActiveEffects, Delivery
+from p2psim.network.channels.loss import open_loss
+from p2psim.network.channels.retransmission import ResendSame
+from p2psim.network.order import ARRIVAL, CHANNEL, RESENDING
+from p2psim.network.simpy_engine.medium import SharedMedium
+from p2psim.network.simpy_engine.turns import Steps, begin
+
+if TYPE_CHECKING:
+    from p2psim.network.channels.channel import Channel as ChannelOptions
+    from p2psim.network.simpy_engine.engine import SimPyRun
+    from p2psim.network.simpy_engine.interference import Reception
+    from p2psim.network.spec import Ended
+
+
+@dataclass(slots=True)
+class Message:
+    """What an agent, or the learner, sends.
+
+    Attributes
+    ----------
+    sender : int
+    receivers : sequence of int
+    seq : int
+        Number of the send.
+    version, release : int
+    heard, lost : callable
+        Called when it has ended at a receiver.
+    """
+
+    sender: int
+    receivers: Sequence[int]
+    seq: int
+    version: int
+    release: int
+    heard: Ended
+    lost: Ended
+
+
+@dataclass(slots=True)
+class Transmission:
+    """A message that is sent, or sent again, to some of its receivers.
+
+    Attributes
+    ----------
+    message : Message
+    receivers : sequence of int
+    length : float
+        Airtime.
+    again : int
+        How often the message was sent to the receiver before. Draws of what is sent again have streams of their own, so
+        that they move no other draw.
+    arrived : bool
+        Whether the receiver has it already: then only the acknowledgement was lost.
+    slot : int
+        The one in which it is sent, where there are slots.
+    begun, span : float, (float, float)
+        When it began; from when to when it is on the air, in slots where there are slots.
+    paths : list of (float, bool)
+        For each receiver: latency, and whether it is lost on its way; drawn when a shared medium takes it over.
+    receptions : mapping
+        How each place receives it, on a shared medium.
+    """
+
+    message: Message
+    receivers: Sequence[int]
+    length: float
+    again: int = 0
+    arrived: bool = False
+    slot: int = 0
+    begun: float = 0.0
+    span: tuple[float, float] = (0.0, 0.0)
+    paths: list[tuple[float, bool]] = field(default_factory=list)
+    receptions: dict[int, Reception] = field(default_factory=dict)
+
+    @property
+    def lane(self) -> int:
+        """Which of the sender's streams its draws come from."""
+        return 1 if self.again else 0
+
+
+class RunningChannel:
+    """The channel of one run.
+
+    Parameters
+    ----------
+    run : SimPyRun
+    options : Channel
+        As the scenario has it.
+    vectors : int
+        p-vectors in a message that carries a model.
+    """
+
+    def __init__(self, run: SimPyRun, options: ChannelOptions, vectors: int):
+        self._run = run
+        self._airtime = airtime_of(options.airtime, options.bandwidth, vectors)
+        self._latency, self._is_lost = open_latency(options.latency, run), open_loss(options.loss, run)
+        self._effects = ActiveEffects(run, options.effects or [])
+        self._medium: SharedMedium | None = None
+        if options.collision != "none" and self._airtime.loaded > 0:
+            self._medium = SharedMedium(run, options, self._airtime.loaded, self._effects, self.pass_on)
+        again = options.retransmit if isinstance(options.retransmit, ResendSame) else None
+        self._is_persistent = again is not None
+        self._limit = again.limit if again is not None else 0
+        self._backoffs = Draws(run, "retransmit", again.backoff if again is not None else 0.0)
+        self._losing = again.acknowledge if again is not None else 0.0
+        self._acknowledgements = Draws(run, "acknowledgement")
+
+    def carry(self, message: Message) -> None:
+        """Take over a message, sent at this moment: it ends once at each of its receivers, now or later."""
+        length = self._airtime.question if message.version == NONE else self._airtime.loaded
+        self._transmit(Transmission(message, message.receivers, length))
+
+    def _transmit(self, sent: Transmission) -> None:
+        """Send on the shared medium, or to each receiver apart where messages do not disturb one another."""
+        if self._medium is not None and sent.length > 0:
+            sent.paths = [self._path(sent, receiver) for receiver in sent.receivers]
+            self._medium.send(sent)
+            return
+        now = self._run.env.now
+        for receiver in sent.receivers:
+            latency, is_lost = self._path(sent, receiver)
+            delivery = Delivery(sent.message.sender, receiver, now, now + sent.length + latency)
+            late, is_lost = self._effects.on(delivery, sent.lane, is_lost)
+            self.pass_on(sent, receiver, (sent.length, latency, *late), LOSS if is_lost else OK)
+
+    def _path(self, sent: Transmission, receiver: int) -> tuple[float, bool]:
+        """Latency of a transmission to a receiver, and whether it is lost on its way."""
+        sender = sent.message.sender
+        return self._latency(sender, receiver, sent.lane), self._is_lost(sender, receiver, sent.lane)
+
+    def pass_on(self, sent: Transmission, receiver: int, times: Sequence[float], outcome: int) -> None:
+        """Let a transmission travel to a receiver for some times, and end there."""
+        begin(self._run.env, self._travel(sent, receiver, times, outcome))
+
+    def _travel(self, sent: Transmission, receiver: int, times: Sequence[float], outcome: int) -> Steps:
+        """A message on its way to a receiver; what fails, or is not acknowledged, may be sent again."""
+        run = self._run
+        for time in times:
+            if time:
+                yield run.env.timeout(time)
+        if any(times):
+            yield from run.turns.take(CHANNEL, receiver, sent.message.seq, ARRIVAL)
+        if outcome == OK:
+            outcome = self._arrive(sent, receiver)
+        if outcome != OK:
+            yield from self._fail(sent, receiver, outcome)
+
+    def _arrive(self, sent: Transmission, receiver: int) -> int:
+        """Hand a message over; returns the outcome as its sender sees it."""
+        run, message = self._run, sent.message
+        if self._is_persistent and not run.presence.takes_in(receiver):
+            return OFFLINE
+        if not sent.arrived:
+            run.arrive(message, receiver)
+        is_silent = self._losing > 0 and next(self._acknowledgements.of(message.sender)) < self._losing
+        return UNACKNOWLEDGED if is_silent else OK
+
+    def _fail(self, sent: Transmission, receiver: int, outcome: int) -> Steps:
+        """Send a message again after a backoff, or give up."""
+        run, message = self._run, sent.message
+        arrived = sent.arrived or outcome == UNACKNOWLEDGED
+        if sent.again < self._limit:
+            backoff = next(self._backoffs.of(message.sender))
+            yield from run.wait(backoff, message.sender, message.seq, RESENDING, receiver)
+            if run.present[message.sender]:
+                run.retry(message, receiver, outcome)
+                self._transmit(Transmission(message, (receiver,), sent.length, sent.again + 1, arrived))
+                return
+        if not arrived:
+            run.fail(message, receiver, outcome)
