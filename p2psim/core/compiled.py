@@ -55,13 +55,17 @@ def is_compiled() -> bool:
     return any(cache_directory().rglob("philox.*.nbi"))
 
 
-def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def njit(
+    inline: Literal["never", "always"] = "never", forceinline: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: compile without Python objects when first called, and keep the machine code.
 
     Parameters
     ----------
     inline : {"never", "always"}
-        Whether to paste the function into those that call it.
+        Whether to paste the function into those that call it, before types are known.
+    forceinline : bool
+        Whether to paste its machine code into those that call it: with types known, code for what is None is left out.
     """
     import numba
 
@@ -69,7 +73,7 @@ def njit(inline: Literal["never", "always"] = "never") -> Callable[[Callable[...
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
         with _cached_here():
-            return numba.njit(cache=True, inline=inline)(function)
+            return numba.njit(cache=True, inline=inline, forceinline=forceinline)(function)
 
     return compile_later
 

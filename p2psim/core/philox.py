@@ -4,7 +4,7 @@ The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random num
 Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the stream's key, which
 :func:`p2psim.core.randomness.generator` yields in the same order; being a function of the address, it serves a million
 agents without a million generators. A consumer whose number of draws is not known beforehand has a series of blocks of
-its own: (j + 1, series, agent, 0). Wide multiplication uses an instruction of the processor.
+its own: (j + 1, series, agent, 0); the last word is the lane of `p2psim.core.randomness.generator`. Wide multiplication uses an instruction of the processor.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _TURN = 2.0 * math.pi
 
 
 @njit()
-def philox_block(key, agent, block, series=0):  # type: ignore[no-untyped-def]
-    """Four 64 bit words: block ``block`` (from 0) of a series of the stream of ``agent``."""
-    c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(series), np.uint64(agent), np.uint64(0)
+def philox_block(key, agent, block, series=0, lane=0):  # type: ignore[no-untyped-def]
+    """Four 64 bit words: block ``block`` (from 0) of a series of a lane of the stream of ``agent``."""
+    c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(series), np.uint64(agent), np.uint64(lane)
     k0, k1 = key[0], key[1]
     for _ in range(10):
         high0, low0 = high_product(_M0, c0), _M0 * c0
@@ -49,9 +49,9 @@ def unit(word):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def uniform(key, agent, place):  # type: ignore[no-untyped-def]
-    """Uniform draw on [0, 1) at a place of an agent's stream."""
-    return unit(philox_block(key, agent, place >> 2)[place & 3])
+def uniform(key, agent, place, lane=0):  # type: ignore[no-untyped-def]
+    """Uniform draw on [0, 1) at a place of a lane of an agent's stream."""
+    return unit(philox_block(key, agent, place >> 2, 0, lane)[place & 3])
 
 
 @njit()

@@ -100,18 +100,35 @@ class Rewound:
         self._bits = np.random.Philox(_NO_SEED)  # type: ignore[arg-type]
         self._random = np.random.Generator(self._bits)
 
-    def at(self, agent: int = 0, lane: int = 0) -> np.random.Generator:
-        """The generator at the beginning of an agent's stream (`generator`); the next call moves it."""
-        counter = np.array([0, 0, int(agent) % 2**64, lane], dtype=np.uint64)
+    def at(self, agent: int = 0, lane: int = 0, words: int = 0, half: int = -1) -> np.random.Generator:
+        """The generator at the beginning of an agent's stream (`generator`), or at a later place of it.
+
+        The next call moves it.
+
+        Parameters
+        ----------
+        agent, lane : int
+        words, half : int
+            Where the stream goes on, as `place` gives it.
+        """
+        counter = np.array([words >> 2, 0, int(agent) % 2**64, lane], dtype=np.uint64)
         self._bits.state = {
             "bit_generator": "Philox",
             "state": {"counter": counter, "key": self._key},
             "buffer": _EMPTY,
             "buffer_pos": 4,
-            "has_uint32": 0,
-            "uinteger": 0,
+            "has_uint32": int(half >= 0),
+            "uinteger": max(half, 0),
         }
+        if words & 3:
+            self._bits.random_raw(words & 3, output=False)
         return self._random
+
+    def place(self) -> tuple[int, int]:
+        """Where the generator is in its stream: words that were taken, and a half of a word that is left, or −1."""
+        state = self._bits.state
+        words = 4 * int(state["state"]["counter"][0]) - (4 - state["buffer_pos"])
+        return words, state["uinteger"] if state["has_uint32"] else -1
 
 
 def generator(key: np.ndarray, agent: int = 0, lane: int = 0) -> np.random.Generator:

@@ -1,7 +1,7 @@
 """Compiled draws that both engines share: whose clock ticks next, and which neighbour an agent turns to.
 
 Both engines use them, so that they agree bit for bit. The clocks of all agents are one heap: the gap before an agent's
-k-th tick is draw k of its stream, divided by its rate, and ties in time go to the agent whose tick was set first. A
+k-th tick is draw k of its stream, divided by its rate, and ties in time go to the lower agent. A
 neighbour is drawn uniformly, or in proportion to the weight of the link.
 """
 
@@ -19,13 +19,13 @@ AHEAD = 256
 
 
 @njit()
-def sift_down(times, orders, agents, place, size):  # type: ignore[no-untyped-def]
-    """Restore the heap below a place; the earliest time, then the lowest order, is on top.
+def sift_down(times, agents, place, size):  # type: ignore[no-untyped-def]
+    """Restore the heap below a place; the earliest time, then the lowest agent, is on top.
 
     Entries move up into the hole that the sinking one leaves. Which of two children comes first nobody can predict, so
     that it is added, and not branched on; equal times are rare.
     """
-    time, order, agent = times[place], orders[place], agents[place]
+    time, agent = times[place], agents[place]
     while True:
         child = 2 * place + 1
         if child >= size:
@@ -33,42 +33,38 @@ def sift_down(times, orders, agents, place, size):  # type: ignore[no-untyped-de
         if child + 1 < size:
             left, right = times[child], times[child + 1]
             if left == right:
-                child += orders[child + 1] < orders[child]
+                child += agents[child + 1] < agents[child]
             else:
                 child += right < left
         first = times[child]
-        if first > time or (first == time and orders[child] > order):
+        if first > time or (first == time and agents[child] > agent):
             break
-        times[place], orders[place], agents[place] = first, orders[child], agents[child]
+        times[place], agents[place] = first, agents[child]
         place = child
-    times[place], orders[place], agents[place] = time, order, agent
+    times[place], agents[place] = time, agent
 
 
 @njit()
-def first_ticks(key, rates, times, orders, agents):  # type: ignore[no-untyped-def]
+def first_ticks(key, rates, times, agents):  # type: ignore[no-untyped-def]
     """Each agent's first tick, as a heap."""
     n = times.size
     for i in range(n):
         times[i] = exponential(key, i, 0) / rates[i]
-        orders[i] = i
         agents[i] = i
     for place in range(n // 2, -1, -1):
-        sift_down(times, orders, agents, place, n)
+        sift_down(times, agents, place, n)
 
 
 @njit()
-def _take(key, rates, times, orders, agents, places, order, out_times, out_agents):  # type: ignore[no-untyped-def]
-    """Take the next ticks off the heap, and set each clock again; returns the next order."""
+def _take(key, rates, times, agents, places, out_times, out_agents):  # type: ignore[no-untyped-def]
+    """Take the next ticks off the heap, and set each clock again."""
     for k in range(out_times.size):
         now, i = times[0], agents[0]
         out_times[k] = now
         out_agents[k] = i
         places[i] += 1
         times[0] = now + exponential(key, i, places[i]) / rates[i]
-        orders[0] = order
-        order += 1
-        sift_down(times, orders, agents, 0, times.size)
-    return order
+        sift_down(times, agents, 0, times.size)
 
 
 def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[float, int]]:
@@ -82,12 +78,12 @@ def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[float, int]]:
         Ticks of each agent per unit of time.
     """
     n = rates.size
-    times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
-    first_ticks(key, rates, times, orders, agents)
-    places, order = np.zeros(n, np.int64), n
+    times, agents = np.empty(n), np.empty(n, np.int32)
+    first_ticks(key, rates, times, agents)
+    places = np.zeros(n, np.int64)
     while True:
         next_times, next_agents = np.empty(AHEAD), np.empty(AHEAD, np.int32)
-        order = _take(key, rates, times, orders, agents, places, order, next_times, next_agents)
+        _take(key, rates, times, agents, places, next_times, next_agents)
         yield from zip(next_times.tolist(), next_agents.tolist(), strict=True)
 
 

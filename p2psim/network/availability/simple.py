@@ -111,11 +111,11 @@ class AllOf(Availability):
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin all parts."""
         for number, part in enumerate(self.parts):
-            part.start(world, _of_part(streams, number))
+            part.start(world, of_part(streams, number))
 
     def misses(self, world: RunningNetwork, streams: Streams) -> Sequence[Callable[[], bool]] | None:
         """A wake is missed if any part has it missed."""
-        lists = [part.misses(world, _of_part(streams, number)) for number, part in enumerate(self.parts)]
+        lists = [part.misses(world, of_part(streams, number)) for number, part in enumerate(self.parts)]
         given = [one for one in lists if one is not None]
         return [_any([one[agent] for one in given]) for agent in range(world.links.agents)] if given else None
 
@@ -127,7 +127,7 @@ class AllOf(Availability):
         return product
 
 
-def _of_part(streams: Streams, number: int) -> Streams:
+def of_part(streams: Streams, number: int) -> Streams:
     """Streams of a part of its own."""
     variant = f"{streams.variants.get('availability', '')}/{number}"
     return replace(streams, variants={**streams.variants, "availability": variant})

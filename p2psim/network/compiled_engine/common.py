@@ -12,9 +12,9 @@ from p2psim.core.philox import uniform
 
 RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED = 0, 1, 2, 3
 
-# Places in the vector of counters that is kept between chunks: the next event's number, commits, the next order of
-# scheduling, agents that may make releases, state of the run, and the commit that ends it.
-SEQ, TOTAL, ORDER, ABLE, STATE, LAST = 0, 1, 2, 3, 4, 5
+# Places in the vector of counters that is kept between chunks: the next event's number, commits, agents that may make
+# releases, state of the run, and the commit that ends it.
+SEQ, TOTAL, ABLE, STATE, LAST = range(5)
 
 
 class Wire(NamedTuple):

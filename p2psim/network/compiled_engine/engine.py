@@ -25,7 +25,6 @@ from p2psim.network.compiled_engine.common import (
     BY_TIME,
     EXHAUSTED,
     LAST,
-    ORDER,
     RUNNING,
     SEQ,
     STATE,
@@ -56,7 +55,7 @@ Fill = Callable[[np.ndarray], int]
 @njit()
 def _fill(  # type: ignore[no-untyped-def]
     out, pattern, hears, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits, goes_on, last_time,
-    times, orders, agents, places, begun, releases, versions, wire, counters,
+    times, agents, places, begun, releases, versions, wire, counters,
 ):  # fmt: skip
     """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many."""
     at = 0
@@ -103,9 +102,7 @@ def _fill(  # type: ignore[no-untyped-def]
                 break
         places[i] += 1
         times[0] = now + exponential(key, i, places[i]) / rates[i]
-        orders[0] = counters[ORDER]
-        counters[ORDER] += 1
-        sift_down(times, orders, agents, 0, times.size)
+        sift_down(times, agents, 0, times.size)
     return at
 
 
@@ -163,7 +160,7 @@ class ArrayRun:
         self._limits = limits if limits is not None else np.full(n, most)
         self._time = time if time is not None else np.inf
         self._chunk = chunk
-        self._counters = np.array([0, 0, n, n, RUNNING, commits if commits is not None else most])
+        self._counters = np.array([0, 0, n, RUNNING, commits if commits is not None else most])
 
     @property
     def ended(self) -> str:
@@ -191,8 +188,8 @@ class ArrayRun:
         by_weight = isinstance(exchange, Gossip) and exchange.partner == "weight"
         running = running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
         n = links.agents
-        times, orders, agents = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32)
-        first_ticks(key, self._rates, times, orders, agents)
+        times, agents = np.empty(n), np.empty(n, np.int32)
+        first_ticks(key, self._rates, times, agents)
         places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
         hears, goes_on = self._network.updates == "hear", self._network.goes_on
         peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
@@ -201,7 +198,7 @@ class ArrayRun:
             return _fill(
                 out, self._pattern, hears, key, peer_key, miss_key, self._rates, self._misses,
                 links.indptr, links.indices, running, self._limits, goes_on, self._time,
-                times, orders, agents, places, begun, releases, versions, self._wire, self._counters,
+                times, agents, places, begun, releases, versions, self._wire, self._counters,
             )  # fmt: skip
 
         return fill, max(1 + MOST, 3 + int(np.diff(links.indptr).max()))

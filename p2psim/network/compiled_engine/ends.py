@@ -1,0 +1,163 @@
+"""How messages end at their receivers: they arrive, are held for who is offline, are lost, or are sent again.
+
+See `p2psim.network.channels.retransmission` for what is sent again, and why.
+"""
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import DELIVER, DROP, NONE, OFFLINE, OK, RETRY, UNACKNOWLEDGED
+from p2psim.core.philox import uniform
+from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, write
+from p2psim.network.compiled_engine.laws import WAIT_AGAIN, draw, lacks
+from p2psim.network.compiled_engine.learner import hear_at_star, lose
+from p2psim.network.compiled_engine.neighbours import hear_neighbour
+from p2psim.network.compiled_engine.sending import ended, hand_over
+from p2psim.network.compiled_engine.state import ACKNOWLEDGE, ACKNOWLEDGEMENT, AGAIN, AGAIN_WAIT, TIMER
+from p2psim.network.compiled_engine.travel import copy_to
+
+
+@njit()
+def end(m, acknowledged, place):  # type: ignore[no-untyped-def]
+    """A message ends at its receiver, or is lost on its way."""
+    e = m.messages[place]
+    if e.outcome != OK:
+        fail(m, acknowledged, place, e.outcome)
+    elif acknowledged is None:
+        arrive(m, m.presence, place)
+    else:
+        _arrive_once(m, place)
+
+
+@njit()
+def _arrive_once(m, place):  # type: ignore[no-untyped-def]
+    """Take in a message that may have been sent again, and acknowledge it."""
+    s, e = m.state[0], m.messages[place]
+    if not _takes_in(m, m.presence, e.receiver):
+        fail(m, m.acknowledged, place, OFFLINE)
+    elif s.acknowledge == 0:
+        arrive(m, m.presence, place)
+    else:
+        push(m, ACKNOWLEDGE, place)
+        if not e.has_arrived:
+            arrive(m, m.presence, copy_to(m, place, e.receiver, e.link))
+
+
+@njit()
+def acknowledge(m, acknowledged, place):  # type: ignore[no-untyped-def]
+    """Tell a sender that its message has arrived; it sends again if that is lost."""
+    s, e = m.state[0], m.messages[place]
+    who = row(m, e.sender)
+    drawn = acknowledged[who]
+    acknowledged[who] = drawn + 1
+    if uniform(m.keys[ACKNOWLEDGEMENT], e.sender, drawn) < s.acknowledge and e.tries < s.again:
+        e.has_arrived = 1
+        wait_to_send(m, place, UNACKNOWLEDGED)
+    else:
+        free_message(m, place)
+
+
+@njit(forceinline=True)
+def _takes_in(m, presence, receiver):  # type: ignore[no-untyped-def]
+    """Whether a message that reaches a receiver does not fail there: it is online, or will fetch it."""
+    if presence is None:
+        return True
+    who = row(m, receiver)
+    return m.present[who] != 0 or (m.state[0].keeps != 0 and presence.is_gone[who] == 0)
+
+
+@njit()
+def arrive(m, presence, place):  # type: ignore[no-untyped-def]
+    """Deliver a message, hold it, or lose it if the receiver is offline."""
+    e = m.messages[place]
+    if presence is not None:
+        who = row(m, e.receiver)
+        if not m.present[who]:
+            if not _takes_in(m, presence, e.receiver):
+                lose_message(m, place, OFFLINE)
+                return
+            last = presence.last_held[who]
+            e.next = NONE
+            if last == NONE:
+                presence.first_held[who] = place
+            else:
+                m.messages[last].next = place
+            presence.last_held[who] = place
+            return
+    delivery = write(m, DELIVER, e.receiver, e.sender, e.version, e.number, e.release, OK)
+    _heard(m, m.gossip, m.request, m.queries, place, delivery)
+    free_message(m, place)
+
+
+@njit(forceinline=True)
+def _heard(m, gossip, request, queries, place, delivery):  # type: ignore[no-untyped-def]
+    """What follows from a delivery."""
+    if gossip is not None:
+        hear_neighbour(m, place, delivery)
+    elif request is not None:
+        hear_at_star(m, request, place, delivery)
+    else:
+        hear_at_star(m, queries, place, delivery)
+
+
+@njit(forceinline=True)
+def _lost(m, gossip, place):  # type: ignore[no-untyped-def]
+    """What follows from a loss."""
+    if gossip is None:
+        lose(m, place)
+
+
+@njit()
+def lose_message(m, place, outcome):  # type: ignore[no-untyped-def]
+    """Drop a message on its way to a receiver."""
+    e = m.messages[place]
+    write(m, DROP, e.receiver, e.sender, e.version, e.number, e.release, outcome)
+    ended(m, e.release)
+    _lost(m, m.gossip, place)
+    free_message(m, place)
+
+
+@njit()
+def fail(m, acknowledged, place, outcome):  # type: ignore[no-untyped-def]
+    """Send a message again, or give up."""
+    e = m.messages[place]
+    if acknowledged is not None and e.tries < m.state[0].again:
+        wait_to_send(m, place, outcome)
+    else:
+        _give_up(m, place, outcome)
+
+
+@njit()
+def _give_up(m, place, outcome):  # type: ignore[no-untyped-def]
+    """Send a message no more; it may have arrived."""
+    if m.messages[place].has_arrived:
+        free_message(m, place)
+    else:
+        lose_message(m, place, outcome)
+
+
+@njit()
+def wait_to_send(m, place, outcome):  # type: ignore[no-untyped-def]
+    """Send a message again after a while."""
+    s, e = m.state[0], m.messages[place]
+    e.outcome = outcome
+    who = row(m, e.sender)
+    if lacks(m, WAIT_AGAIN, who):
+        push(m, AGAIN_WAIT, place, outcome)
+        return
+    wait = draw(m, WAIT_AGAIN, who)
+    if wait == 0.0:
+        send_again(m, place)
+    else:
+        appoint(m, s.now + wait, place, TIMER, AGAIN, e.sender, e.number, e.receiver)
+
+
+@njit()
+def send_again(m, place):  # type: ignore[no-untyped-def]
+    """Send a message again, unless its sender is offline."""
+    e = m.messages[place]
+    if not m.present[row(m, e.sender)]:
+        _give_up(m, place, e.outcome)
+        return
+    e.tries += 1
+    write(m, RETRY, e.sender, e.receiver, e.version, e.number, e.release, e.outcome)
+    e.lane, e.outcome = 1, OK
+    hand_over(m, m.radio, place)

@@ -1,0 +1,266 @@
+"""A shared medium: when a sender may begin, and what becomes of a message whose sender is busy.
+
+See `p2psim.network.channels.channel.Channel` for the rules.
+"""
+
+import math
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE, OK
+from p2psim.core.times import ROUNDING
+from p2psim.network.compiled_engine.calendar import appoint, free_message, free_node, push, row, take_node
+from p2psim.network.compiled_engine.laws import SENSE_TIME, TRAVEL, draw, lacks
+from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
+from p2psim.network.compiled_engine.state import (
+    AIR_END,
+    ARRIVAL,
+    ASK,
+    BEGIN,
+    CHANNEL,
+    END,
+    FAIL_ALL,
+    FATES,
+    HEARD_BY,
+    NEEDS_ROOM,
+    NEXT,
+    SENSE,
+    SENSING,
+    SLOT,
+    SLOTS,
+    SPARE,
+    TIMER,
+)
+from p2psim.network.compiled_engine.travel import (
+    copy_to,
+    delay_of,
+    first_receiver,
+    has_fates,
+    is_blacked_out,
+    is_lost,
+    lacks_delay,
+    links_of,
+    receiver_of,
+)
+
+#: As in `channels.radio`: a moment that rounding puts after the beginning of a slot is in time for it.
+_IN_TIME = 1 - ROUNDING
+
+
+@njit()
+def offer(m, radio, travels, losses, place):  # type: ignore[no-untyped-def]
+    """Hand a message that takes airtime over to the medium."""
+    s, e = m.state[0], m.messages[place]
+    r = radio.messages[place]
+    r.length = s.question if e.version == NONE else s.loaded
+    r.tries, r.fates, r.receptions, r.next = 0, NONE, NONE, NONE
+    if has_fates(m, travels, losses):
+        first, last = links_of(m, place)
+        push(m, FATES, place, first, last)
+    else:
+        _wait_for_sender(m, radio, place)
+
+
+@njit()
+def draw_fates(m, radio, travels, losses, bursts):  # type: ignore[no-untyped-def]
+    """Draw how long a message travels to each receiver, and whether it is lost; then let it wait for its turn."""
+    s = m.state[0]
+    task = m.tasks[s.depth - 1]
+    place, last = task.message, task.last
+    sender, lane = m.messages[place].sender, m.messages[place].lane
+    r = radio.messages[place]
+    while task.link < last:
+        if s.spare_nodes < SPARE:
+            s.state = NEEDS_ROOM
+            return
+        if lacks_delay(m, travels, sender, lane):
+            return
+        link = task.link
+        task.link = link + 1
+        delay = delay_of(m, travels, sender, link, lane)
+        lost = is_lost(m, losses, bursts, sender, receiver_of(m, place, link), link, lane)
+        node = take_node(m, delay, 0.0, 1 if lost else 0, 0)
+        # `next` is the last of the list so far.
+        if r.fates == NONE:
+            r.fates = node
+        else:
+            m.nodes[r.next].next = node
+        r.next = node
+    r.next = NONE
+    s.depth -= 1
+    _wait_for_sender(m, radio, place)
+
+
+@njit()
+def _wait_for_sender(m, radio, place):  # type: ignore[no-untyped-def]
+    """Ask for the medium unless the sender is busy with another message."""
+    s = m.state[0]
+    who = row(m, m.messages[place].sender)
+    if s.one_by_one:
+        if radio.is_sending[who]:
+            if s.skips:
+                push(m, FAIL_ALL, place, links_of(m, place)[0], BUSY)
+            else:
+                last = radio.last_waiting[who]
+                if last == NONE:
+                    radio.first_waiting[who] = place
+                else:
+                    radio.messages[last].next = place
+                radio.last_waiting[who] = place
+            return
+        radio.is_sending[who] = 1
+    ask(m, radio, place, 0)
+
+
+@njit()
+def ask(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
+    """Begin when the rules of access allow; `has_waited`: the sender may have left meanwhile."""
+    s = m.state[0]
+    r, e = radio.messages[place], m.messages[place]
+    if s.access == SLOTS:
+        number = math.ceil(s.now / s.slot * _IN_TIME)
+        r.slot = number
+        when = number * s.slot
+        if when > s.now:
+            appoint(m, when, place, TIMER, SLOT, e.sender, e.number, first_receiver(m, place))
+            return
+    elif s.access == SENSING:
+        while is_busy(m, radio, e.sender):
+            if r.tries + 1 == s.attempts:
+                refuse(m, radio, place, GAVE_UP)
+                return
+            if lacks(m, SENSE_TIME, row(m, e.sender)):
+                push(m, ASK, place, has_waited)
+                return
+            r.tries += 1
+            again = s.now + draw(m, SENSE_TIME, row(m, e.sender))
+            if again > s.now:
+                appoint(m, again, place, TIMER, SENSE, e.sender, e.number, first_receiver(m, place))
+                return
+    begin(m, radio, place, has_waited)
+
+
+@njit()
+def begin(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
+    """Put a transmission on the air."""
+    s = m.state[0]
+    r, e = radio.messages[place], m.messages[place]
+    if has_waited and not m.present[row(m, e.sender)]:
+        refuse(m, radio, place, OFFLINE)
+        return
+    first, last = near(m, e.sender)
+    wanted = 1 if s.shared else last - first
+    if s.spare_receptions < wanted or s.spare_nodes < SPARE:
+        push(m, BEGIN, place, has_waited)
+        s.state = NEEDS_ROOM
+        return
+    put_on_air(m, radio, place)
+    end = (r.slot + r.length / s.slot) * s.slot if s.access == SLOTS else s.now + r.length
+    appoint(m, end, place, CHANNEL, AIR_END, e.sender, e.number, first_receiver(m, place))
+
+
+@njit()
+def refuse(m, radio, place, outcome):  # type: ignore[no-untyped-def]
+    """Give a transmission up that would have been next."""
+    push(m, NEXT, m.messages[place].sender)
+    push(m, FAIL_ALL, place, links_of(m, place)[0], outcome)
+
+
+@njit()
+def send_next(m, radio, sender):  # type: ignore[no-untyped-def]
+    """Send what the sender has waiting, or let it be free."""
+    who = row(m, sender)
+    place = radio.first_waiting[who]
+    if place == NONE:
+        radio.is_sending[who] = 0
+        return
+    r = radio.messages[place]
+    radio.first_waiting[who] = r.next
+    if r.next == NONE:
+        radio.last_waiting[who] = NONE
+    r.next = NONE
+    ask(m, radio, place, 1)
+
+
+@njit()
+def end_airtime(m, radio, place):  # type: ignore[no-untyped-def]
+    """A transmission ends: each receiver has heard it or not, and then its sender goes on."""
+    r = radio.messages[place]
+    r.next = r.receptions
+    first, last = links_of(m, place)
+    push(m, NEXT, m.messages[place].sender)
+    push(m, HEARD_BY, place, first, last)
+
+
+@njit()
+def end_at_next(m, radio, travels, blackouts):  # type: ignore[no-untyped-def]
+    """Let a transmission end at its next receiver."""
+    s = m.state[0]
+    task = m.tasks[s.depth - 1]
+    template, link = task.message, task.link
+    if link == task.last:
+        s.depth -= 1
+        take_off_air(m, radio, template)
+        free_message(m, template)
+        return
+    task.link = link + 1
+    r, sender = radio.messages[template], m.messages[template].sender
+    receiver = receiver_of(m, template, link)
+    delay, lost = m.laws[TRAVEL].low if travels is not None else 0.0, False
+    node = r.fates
+    if node != NONE:
+        delay, lost = m.nodes[node].x, m.nodes[node].i != 0
+        r.fates = m.nodes[node].next
+        free_node(m, node)
+    is_heard = hears(m, radio, template, receiver)
+    place = copy_to(m, template, receiver, link)
+    e = m.messages[place]
+    arrival = s.now + delay
+    if is_blacked_out(blackouts, r.began, arrival):
+        lost = True
+    if not is_heard:
+        e.outcome = COLLISION
+        push(m, END, place)
+        return
+    e.outcome = LOSS if lost else OK
+    if delay == 0.0:
+        push(m, END, place)
+    else:
+        appoint(m, arrival, place, CHANNEL, ARRIVAL, receiver, e.number, 0)
+
+
+@njit()
+def fail_at_next(m, radio):  # type: ignore[no-untyped-def]
+    """Let a message that does not go out fail at its next receiver."""
+    s = m.state[0]
+    task = m.tasks[s.depth - 1]
+    template, link = task.message, task.link
+    if link == links_of(m, template)[1]:
+        s.depth -= 1
+        _free_fates(m, radio, template)
+        free_message(m, template)
+        return
+    task.link = link + 1
+    place = copy_to(m, template, receiver_of(m, template, link), link)
+    m.messages[place].outcome = task.last
+    push(m, END, place)
+
+
+@njit()
+def _free_fates(m, radio, place):  # type: ignore[no-untyped-def]
+    """Forget what was drawn for a message that does not go out."""
+    node = radio.messages[place].fates
+    while node != NONE:
+        after = m.nodes[node].next
+        free_node(m, node)
+        node = after
+
+
+@njit()
+def go_on(m, radio, what, message, link):  # type: ignore[no-untyped-def]
+    """Do a task that has waited."""
+    if what == NEXT:
+        send_next(m, radio, message)
+    elif what == ASK:
+        ask(m, radio, message, link)
+    else:
+        begin(m, radio, message, link)

@@ -1,0 +1,185 @@
+"""How long a message travels, whether it is lost, and when it arrives where messages do not disturb one another.
+
+A message to all neighbours is one record until it is on its way to each of them. Nothing here lets a message end at
+its receiver: what takes no time is written down as a task that follows at once.
+"""
+
+import math
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import LEARNER, LOSS, NEIGHBOURS, NONE, OK
+from p2psim.core.philox import uniform
+from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, take_message
+from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, draw, lacks
+from p2psim.network.compiled_engine.receptions import near, other_end
+from p2psim.network.compiled_engine.state import (
+    ARRIVAL,
+    CARRY,
+    CHANNEL,
+    END,
+    LINK_STATE,
+    LOSS_KEY,
+    SPARE,
+    SPREAD,
+)
+
+
+@njit(forceinline=True)
+def lacks_delay(m, travels, sender, lane):  # type: ignore[no-untyped-def]
+    """Whether a sender's draws of latencies are used up."""
+    if travels is None:
+        return False
+    return lacks(m, TRAVEL + lane, row(m, sender))
+
+
+@njit(forceinline=True)
+def delay_of(m, travels, sender, link, lane):  # type: ignore[no-untyped-def]
+    """How long the next message of a sender travels over a link."""
+    if travels is None:
+        return 0.0
+    if m.laws[TRAVEL + lane].kind == OF_LINK:
+        return travels[link]
+    return draw(m, TRAVEL + lane, row(m, sender))
+
+
+@njit(forceinline=True)
+def is_lost(m, losses, bursts, sender, receiver, link, lane):  # type: ignore[no-untyped-def]
+    """Whether the next delivery over a link is lost."""
+    if losses is None:
+        return False
+    who = row(m, sender)
+    drawn = losses.drawn[lane, who]
+    losses.drawn[lane, who] = drawn + 1
+    if bursts is None:
+        chance = losses.chances[link] if losses.chances.size > 1 else losses.chances[0]
+    else:
+        bad = _is_bad(m, bursts, sender, receiver, link, lane, drawn)
+        chance = bursts.law[1] if bad else bursts.law[0]
+    return uniform(m.keys[LOSS_KEY], sender, drawn, lane) < chance
+
+
+@njit()
+def _is_bad(m, bursts, sender, receiver, link, lane, place):  # type: ignore[no-untyped-def]
+    """State of a link at this moment, drawn by the law of its chain since it was looked at last."""
+    share, relaxation, now = bursts.law[2], bursts.law[3], m.state[0].now
+    least, most = min(sender, receiver), max(sender, receiver)
+    if least != LEARNER and not m.indptr[least] <= link < m.indptr[least + 1]:
+        # Both directions have one state: that of the link from the smaller of its ends.
+        low, high = m.indptr[least], m.indptr[least + 1] - 1
+        while low < high:
+            middle = (low + high) >> 1
+            if m.indices[middle] < most:
+                low = middle + 1
+            else:
+                high = middle
+        link = low
+    chance = share
+    if bursts.was[link] >= 0:
+        chance += (bursts.was[link] - share) * math.exp(-relaxation * (now - bursts.since[link]))
+    bad = uniform(m.keys[LINK_STATE], sender, place, lane) < chance
+    bursts.since[link] = now
+    bursts.was[link] = 1 if bad else 0
+    return bad
+
+
+@njit(forceinline=True)
+def is_blacked_out(blackouts, begin, end):  # type: ignore[no-untyped-def]
+    """Whether a delivery is on its way in a span in which nothing gets through."""
+    if blackouts is None:
+        return False
+    for k in range(blackouts.shape[0]):
+        if begin < blackouts[k, 1] and end >= blackouts[k, 0]:
+            return True
+    return False
+
+
+@njit()
+def carry(m, travels, losses, bursts, blackouts, place):  # type: ignore[no-untyped-def]
+    """Let a message go to its receiver, where no other disturbs it."""
+    s, e = m.state[0], m.messages[place]
+    sender, receiver, link, lane = e.sender, e.receiver, e.link, e.lane
+    if lacks_delay(m, travels, sender, lane):
+        push(m, CARRY, place)
+        return
+    delay = delay_of(m, travels, sender, link, lane)
+    lost = is_lost(m, losses, bursts, sender, receiver, link, lane)
+    air = s.question if e.version == NONE else s.loaded
+    arrival = (s.now + air) + delay
+    if is_blacked_out(blackouts, s.now, arrival):
+        lost = True
+    e.outcome = LOSS if lost else OK
+    if air + delay == 0.0:
+        push(m, END, place)
+    else:
+        appoint(m, arrival, place, CHANNEL, ARRIVAL, receiver, e.number, 0)
+
+
+@njit()
+def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
+    """A message to all, to one of its receivers alone."""
+    place = take_message(m)
+    e, t = m.messages[place], m.messages[template]
+    e.number, e.version, e.query, e.link = t.number, t.version, t.query, link
+    e.sender, e.receiver, e.release = t.sender, receiver, t.release
+    e.tries, e.what, e.lane, e.outcome, e.has_arrived = t.tries, t.what, t.lane, OK, t.has_arrived
+    return place
+
+
+@njit(forceinline=True)
+def links_of(m, place):  # type: ignore[no-untyped-def]
+    """First and last of the links that a message goes over."""
+    e = m.messages[place]
+    if e.receiver == NEIGHBOURS:
+        return near(m, e.sender)
+    return e.link, e.link + 1
+
+
+@njit(forceinline=True)
+def receiver_of(m, place, link):  # type: ignore[no-untyped-def]
+    """Who gets a message over a link."""
+    e = m.messages[place]
+    return other_end(m, e.sender, link) if e.receiver == NEIGHBOURS else e.receiver
+
+
+@njit(forceinline=True)
+def first_receiver(m, place):  # type: ignore[no-untyped-def]
+    """The first of a message's receivers."""
+    return receiver_of(m, place, links_of(m, place)[0])
+
+
+@njit()
+def start_spreading(m, place):  # type: ignore[no-untyped-def]
+    """Write down that a message goes to all neighbours, where none disturbs another."""
+    first, last = links_of(m, place)
+    push(m, SPREAD, place, first, last)
+
+
+@njit()
+def spread(m, travels, losses, bursts, blackouts):  # type: ignore[no-untyped-def]
+    """Go on with that task, until one message ends at once."""
+    s = m.state[0]
+    depth = s.depth
+    task = m.tasks[depth - 1]
+    template = task.message
+    sender, lane = m.messages[template].sender, m.messages[template].lane
+    while s.depth == depth and s.spare >= SPARE:
+        link = task.link
+        if link == task.last:
+            s.depth = depth - 1
+            free_message(m, template)
+        elif lacks_delay(m, travels, sender, lane):
+            return
+        else:
+            task.link = link + 1
+            place = copy_to(m, template, other_end(m, sender, link), link)
+            carry(m, travels, losses, bursts, blackouts, place)
+
+
+@njit(forceinline=True)
+def has_fates(m, travels, losses):  # type: ignore[no-untyped-def]
+    """Whether messages differ in how long they travel, or can be lost on their way."""
+    if losses is not None:
+        return True
+    if travels is None:
+        return False
+    return m.laws[TRAVEL].kind != CONSTANT
