@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
@@ -12,80 +11,13 @@ from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.channels.loss import open_loss
 from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.order import ARRIVAL, CHANNEL, RESENDING
+from p2psim.network.simpy_engine.base import Message, Run, Transmission
 from p2psim.network.simpy_engine.medium import SharedMedium
-from p2psim.network.simpy_engine.turns import Steps, begin
+from p2psim.network.simpy_engine.turns import begin
+from p2psim.network.spec import Steps
 
 if TYPE_CHECKING:
     from p2psim.network.channels.channel import Channel as ChannelOptions
-    from p2psim.network.simpy_engine.engine import SimPyRun
-    from p2psim.network.simpy_engine.interference import Reception
-    from p2psim.network.spec import Ended
-
-
-@dataclass(slots=True)
-class Message:
-    """What an agent, or the learner, sends.
-
-    Attributes
-    ----------
-    sender : int
-    receivers : sequence of int
-    seq : int
-        Number of the send.
-    version, release : int
-    heard, lost : callable
-        Called when it has ended at a receiver.
-    """
-
-    sender: int
-    receivers: Sequence[int]
-    seq: int
-    version: int
-    release: int
-    heard: Ended
-    lost: Ended
-
-
-@dataclass(slots=True)
-class Transmission:
-    """A message that is sent, or sent again, to some of its receivers.
-
-    Attributes
-    ----------
-    message : Message
-    receivers : sequence of int
-    length : float
-        Airtime.
-    again : int
-        How often the message was sent to the receiver before. Draws of what is sent again have streams of their own, so
-        that they move no other draw.
-    arrived : bool
-        Whether the receiver has it already: then only the acknowledgement was lost.
-    slot : int
-        The one in which it is sent, where there are slots.
-    begun, span : float, (float, float)
-        When it began; from when to when it is on the air, in slots where there are slots.
-    paths : list of (float, bool)
-        For each receiver: latency, and whether it is lost on its way; drawn when a shared medium takes it over.
-    receptions : mapping
-        How each place receives it, on a shared medium.
-    """
-
-    message: Message
-    receivers: Sequence[int]
-    length: float
-    again: int = 0
-    arrived: bool = False
-    slot: int = 0
-    begun: float = 0.0
-    span: tuple[float, float] = (0.0, 0.0)
-    paths: list[tuple[float, bool]] = field(default_factory=list)
-    receptions: dict[int, Reception] = field(default_factory=dict)
-
-    @property
-    def lane(self) -> int:
-        """Which of the sender's streams its draws come from."""
-        return 1 if self.again else 0
 
 
 class RunningChannel:
@@ -93,14 +25,14 @@ class RunningChannel:
 
     Parameters
     ----------
-    run : SimPyRun
+    run : Run
     options : Channel
         As the scenario has it.
     vectors : int
         p-vectors in a message that carries a model.
     """
 
-    def __init__(self, run: SimPyRun, options: ChannelOptions, vectors: int):
+    def __init__(self, run: Run, options: ChannelOptions, vectors: int):
         self._run = run
         self._airtime = airtime_of(options.airtime, options.bandwidth, vectors)
         self._latency, self._is_lost = open_latency(options.latency, run), open_loss(options.loss, run)
