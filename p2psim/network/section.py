@@ -9,12 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.events import LEARNER
-from p2psim.core.options import BY_NAME, Options, PerAgent
+from p2psim.core.options import BY_NAME, Options
 from p2psim.core.registry import place_of
 from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import NoRetransmission
+from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Graph, TopologyInputs, links
 from p2psim.network.members import Members
@@ -27,13 +28,6 @@ from p2psim.network.verify_order import Ordering
 
 if TYPE_CHECKING:
     import networkx as nx
-
-
-class Clock(Options):
-    """Independent Poisson clocks."""
-
-    kind: Literal["poisson"] = "poisson"
-    rate: PerAgent = Field(1.0, description="mean number of wakes per unit of time")
 
 
 Engine = Literal["auto", "simpy", "array"]

@@ -19,6 +19,7 @@ from p2psim.core.options import per_agent
 from p2psim.core.registry import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
+from p2psim.network.clocks import RateTable
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
@@ -263,7 +264,11 @@ def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callabl
     if scenario.privacy.mechanism.is_private:
         values["privacy.epsilon"] = scenario.privacy.epsilon
     if network.clock is not None:
-        values["network.clock.rate"] = network.clock.rate
+        rate = network.clock.rate
+        if isinstance(rate, RateTable):
+            yield partial(rate.check_names, labels)
+        else:
+            values["network.clock.rate"] = rate
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield partial(_check_mapping, value, labels, of_group, key)

@@ -11,7 +11,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.options import per_agent
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import AnyExchange
-from p2psim.network.section import Clock
+from p2psim.network.clocks import Clock
 
 LABELS, GROUPS = ("north", "south", "west"), ("large", "small", "small")
 

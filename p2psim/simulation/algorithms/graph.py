@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.core.events import EVENT, SEND
-from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import Sampling, batch_of, sampling
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.network.clocks import Clock
 from p2psim.network.graph import Graph
-from p2psim.network.section import Clock, Network
+from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import plan
@@ -179,7 +179,7 @@ def cell(scenario: Scenario, case: PreparedData, replica: int) -> GraphCell:
     check_baselines(scenario, case)
     n, batch = problem.agents, batch_of(algorithm)
     clock = scenario.network.clock or Clock()
-    rates = per_agent(clock.rate, case.labels, case.groups, key="network.clock.rate")
+    rates = clock.rates(case.labels, case.groups)
     bound, rule = rule_of(scenario, case, problem)
     first = first_models(scenario, algorithm.start, problem, bound, rule, replica)
     time, updates = end_of(algorithm, rates, n)

@@ -13,8 +13,9 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
 from p2psim.learning.star.problem import StarProblem, star_problem
 from p2psim.learning.star.replay import GradientRule, gradient_rule
+from p2psim.network.clocks import Clock
 from p2psim.network.graph import Graph, TopologyInputs
-from p2psim.network.section import Clock, Network
+from p2psim.network.section import Network
 from p2psim.network.topologies import Topology, draw_links
 from p2psim.simulation.algorithms.agents import members_of, names_of
 from p2psim.simulation.algorithms.replay import order_of
@@ -105,7 +106,7 @@ def network_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: in
         scenario.network.exchange,
         scenario.network.channel,
         scenario.network.availability,
-        members.values(clock.rate, "network.clock.rate"),
+        clock.rates(members.labels, members.groups),
         members=members,
     )
 
