@@ -1,1 +1,1 @@
-"""What happens to a message on its way, as a scenario says it: airtime, collisions, delay, loss, and sending it again."""
+"""What happens to a message on its way, as scenarios say it: airtime, collisions, delay, loss, sending it again."""

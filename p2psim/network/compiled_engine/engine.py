@@ -1,6 +1,6 @@
 """The array engine: the events of a network where no message takes time, made by compiled code without SimPy.
 
-It gives the same events, bit for bit, as :mod:`p2psim.network.simpy_engine.world`: the same draws at the same places,
+It gives the same events, bit for bit, as :mod:`p2psim.network.simpy_engine.engine`: the same draws at the same places,
 the same sums in the same order, and ties in time broken, as SimPy breaks them, by the order of scheduling. Losses and
 missed wakes are masks: each is a draw at a place of its sender's, or its agent's, stream.
 """
@@ -141,7 +141,7 @@ def _tell(out, at, now, i, first, near, indices, version, release, wire, counter
 
 
 class ArrayRun:
-    """One run of the array engine; the parameters are those of :class:`p2psim.network.simpy_engine.world.World`."""
+    """One run of the array engine; the parameters are those of :class:`p2psim.network.simpy_engine.engine.SimPyRun`."""
 
     def __init__(
         self,
