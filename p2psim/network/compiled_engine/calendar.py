@@ -4,7 +4,7 @@ Appointments of one instant come by order, agent, number, kind and peer: see the
 """
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import NONE, NOBODY, OK
+from p2psim.core.events import NONE
 
 
 @njit(forceinline=True)

@@ -8,11 +8,12 @@ from p2psim.core.events import DELIVER, DROP, NONE, OFFLINE, OK, RETRY, UNACKNOW
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, write
 from p2psim.network.compiled_engine.laws import WAIT_AGAIN, draw, lacks
-from p2psim.network.compiled_engine.learner import hear_at_star, lose
+from p2psim.network.compiled_engine.learner import hear_asker, hear_server, lose
 from p2psim.network.compiled_engine.neighbours import hear_neighbour
 from p2psim.network.compiled_engine.sending import ended, hand_over
-from p2psim.network.compiled_engine.state import ACKNOWLEDGE, ACKNOWLEDGEMENT, AGAIN, AGAIN_WAIT, TIMER
+from p2psim.network.compiled_engine.state import ACKNOWLEDGE, ACKNOWLEDGEMENT, AGAIN_WAIT
 from p2psim.network.compiled_engine.travel import copy_to
+from p2psim.network.order import RESENDING, WAIT
 
 
 @njit()
@@ -93,15 +94,15 @@ def _heard(m, gossip, request, queries, place, delivery):  # type: ignore[no-unt
     if gossip is not None:
         hear_neighbour(m, place, delivery)
     elif request is not None:
-        hear_at_star(m, request, place, delivery)
-    else:
-        hear_at_star(m, queries, place, delivery)
+        hear_server(m, place, delivery)
+    elif queries is not None:
+        hear_asker(m, queries, place, delivery)
 
 
 @njit(forceinline=True)
-def _lost(m, gossip, place):  # type: ignore[no-untyped-def]
+def _lost(m, request, queries, place):  # type: ignore[no-untyped-def]
     """What follows from a loss."""
-    if gossip is None:
+    if request is not None or queries is not None:
         lose(m, place)
 
 
@@ -111,7 +112,7 @@ def lose_message(m, place, outcome):  # type: ignore[no-untyped-def]
     e = m.messages[place]
     write(m, DROP, e.receiver, e.sender, e.version, e.number, e.release, outcome)
     ended(m, e.release)
-    _lost(m, m.gossip, place)
+    _lost(m, m.request, m.queries, place)
     free_message(m, place)
 
 
@@ -147,7 +148,7 @@ def wait_to_send(m, place, outcome):  # type: ignore[no-untyped-def]
     if wait == 0.0:
         send_again(m, place)
     else:
-        appoint(m, s.now + wait, place, TIMER, AGAIN, e.sender, e.number, e.receiver)
+        appoint(m, s.now + wait, place, WAIT, RESENDING, e.sender, e.number, e.receiver)
 
 
 @njit()

@@ -18,7 +18,7 @@ from p2psim.core.philox import exponential, uniform
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli
 from p2psim.network.channels.loss import GilbertElliott, chances
-from p2psim.network.clock_heap import draw_link, first_ticks, running_weights, sift_down
+from p2psim.network.compiled_engine.clocks import draw_link, first_ticks, running_weights, sift_down
 from p2psim.network.compiled_engine.common import (
     ABLE,
     BY_COMMITS,

@@ -19,7 +19,7 @@ from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, recor
 
 CONSTANT, UNIFORM, TABLE, OF_LINK = range(4)
 
-#: Rows of `Machine.laws`. The second of latency is for what is sent again, so that this moves no draw of other messages.
+#: Rows of `Machine.laws`. The second of latency is for what is sent again: it moves no draw of other messages.
 TRAVEL, TRAVEL_AGAIN, WAIT_AGAIN, RESPONSE_TIME, SERVICE_TIME, SENSE_TIME = range(6)
 
 

@@ -19,7 +19,16 @@ from p2psim.core.events import (
     WAKE,
 )
 from p2psim.core.philox import uniform
-from p2psim.network.compiled_engine.calendar import appoint, free_message, free_node, push, row, take_node, timer, write
+from p2psim.network.compiled_engine.calendar import (
+    appoint,
+    free_message,
+    free_node,
+    push,
+    row,
+    take_node,
+    timer,
+    write,
+)
 from p2psim.network.compiled_engine.laws import RESPONSE_TIME, SERVICE_TIME, WAIT_AGAIN, draw, lacks
 from p2psim.network.compiled_engine.rounds import end_answer, learner_is_present
 from p2psim.network.compiled_engine.sending import (
@@ -30,7 +39,6 @@ from p2psim.network.compiled_engine.sending import (
     send,
 )
 from p2psim.network.compiled_engine.state import (
-    AGAIN,
     ANSWER_AGAIN,
     CALL,
     COMPUTE,
@@ -38,14 +46,12 @@ from p2psim.network.compiled_engine.state import (
     HEAR,
     POLLS,
     RESPOND,
-    RESPONSE,
     RUNNING,
     SERVE_FOR,
     SERVED,
-    SERVICE,
-    TIMER,
     USE,
 )
+from p2psim.network.order import RESENDING, RESPONSE, SERVICE, WAIT
 
 #: Who is served where nobody is.
 FREE = -2
@@ -148,7 +154,7 @@ def serve_for(m, owner, query, version):  # type: ignore[no-untyped-def]
         end_service(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, s.now + wait, place, TIMER, SERVICE, owner, query, 0)
+        appoint(m, s.now + wait, place, WAIT, SERVICE, owner, query, 0)
 
 
 @njit()
@@ -159,6 +165,19 @@ def end_service(m, owner, query, version):  # type: ignore[no-untyped-def]
         finish(m)
     else:
         _give(m, m.request, owner, query, version, SERVED)
+
+
+@njit()
+def hear_server(m, place, delivery):  # type: ignore[no-untyped-def]
+    """A query to the owner that is served has arrived, or its answer."""
+    s, e = m.state[0], m.messages[place]
+    if e.what == COMPUTE:
+        serve_for(m, e.receiver, delivery, e.version)
+        return
+    ended(m, e.release)
+    commit_of_learner(m, e.sender, delivery, e.release)
+    if s.state == RUNNING:
+        finish(m)
 
 
 # Answers, given again if they are lost and the channel asks for that
@@ -205,7 +224,7 @@ def wait_again(m, place):  # type: ignore[no-untyped-def]
     if wait == 0.0:
         push(m, ANSWER_AGAIN, place)
     else:
-        appoint(m, s.now + wait, place, TIMER, AGAIN, e.sender, e.query, 0)
+        appoint(m, s.now + wait, place, WAIT, RESENDING, e.sender, e.query, 0)
 
 
 @njit()
@@ -262,7 +281,7 @@ def respond(m, owners, owner, query, version):  # type: ignore[no-untyped-def]
         give_answer(m, owners, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, m.state[0].now + wait, place, TIMER, RESPONSE, owner, query, 0)
+        appoint(m, m.state[0].now + wait, place, WAIT, RESPONSE, owner, query, 0)
 
 
 @njit()
@@ -278,23 +297,15 @@ def give_answer(m, owners, owner, query, version):  # type: ignore[no-untyped-de
         end_answer(m, version)
 
 
-# What both hear
-
-
 @njit()
-def hear_at_star(m, owners, place, delivery):  # type: ignore[no-untyped-def]
-    """A query or an answer has arrived."""
-    s, e = m.state[0], m.messages[place]
-    what = e.what
-    if what == COMPUTE:
-        serve_for(m, e.receiver, delivery, e.version)
-    elif what == HEAR:
+def hear_asker(m, owners, place, delivery):  # type: ignore[no-untyped-def]
+    """A query or an answer of a poll or a round has arrived."""
+    e = m.messages[place]
+    if e.what == HEAR:
         hear_query(m, owners, place, delivery)
+        return
+    ended(m, e.release)
+    if m.state[0].pattern == POLLS:
+        commit_of_learner(m, e.sender, delivery, e.release)
     else:
-        ended(m, e.release)
-        if what == SERVED or s.pattern == POLLS:
-            commit_of_learner(m, e.sender, delivery, e.release)
-            if what == SERVED and s.state == RUNNING:
-                finish(m)
-        else:
-            end_answer(m, e.version)
+        end_answer(m, e.version)

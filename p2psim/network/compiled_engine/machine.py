@@ -10,10 +10,11 @@ import math
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
-from p2psim.network.clock_heap import sift_down
+from p2psim.network import order
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.absence import be_gone, go_for_good, take_held, take_turn, turn_group
-from p2psim.network.compiled_engine.calendar import free_message, push, take_first
+from p2psim.network.compiled_engine.calendar import free_message, take_first
+from p2psim.network.compiled_engine.clocks import sift_down
 from p2psim.network.compiled_engine.ends import acknowledge, end, send_again, wait_to_send
 from p2psim.network.compiled_engine.learner import (
     answer_again,
@@ -27,6 +28,7 @@ from p2psim.network.compiled_engine.learner import (
     serve_for,
     wait_again,
 )
+from p2psim.network.compiled_engine.medium import ask as ask_for_medium
 from p2psim.network.compiled_engine.medium import (
     begin,
     draw_fates,
@@ -35,9 +37,14 @@ from p2psim.network.compiled_engine.medium import (
     fail_at_next,
     go_on,
 )
-from p2psim.network.compiled_engine.medium import ask as ask_for_medium
 from p2psim.network.compiled_engine.neighbours import update, wake_up
-from p2psim.network.compiled_engine.rounds import begin_round, close_round, poll, return_to_round, wait_for_round
+from p2psim.network.compiled_engine.rounds import (
+    begin_round,
+    close_round,
+    poll,
+    return_to_round,
+    wait_for_round,
+)
 from p2psim.network.compiled_engine.sending import may_end
 from p2psim.network.compiled_engine.travel import carry, spread
 
@@ -91,15 +98,15 @@ def _tick(m, clocks):  # type: ignore[no-untyped-def]
     clocks.times[0] = now + exponential(m.keys[st.CLOCKS], agent, a.ticks) / a.rate
     sift_down(clocks.times, clocks.agents, 0, clocks.times.size)
     if not misses(m, m.missed, agent) and m.present[agent]:
-        _wake(m, m.gossip, agent)
+        _wake(m, m.gossip, m.request, agent)
 
 
 @njit(forceinline=True)
-def _wake(m, gossip, agent):  # type: ignore[no-untyped-def]
+def _wake(m, gossip, request, agent):  # type: ignore[no-untyped-def]
     """Let an agent hear its clock."""
     if gossip is not None:
         wake_up(m, agent)
-    else:
+    elif request is not None:
         ask_learner(m, agent)
 
 
@@ -108,18 +115,18 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
     """Do what was appointed."""
     e = m.messages[place]
     kind = e.kind
-    if e.order == st.CHANNEL:
-        if kind == st.ARRIVAL:
+    if e.order == order.CHANNEL:
+        if kind == order.ARRIVAL:
             end(m, acknowledged, place)
         elif radio is not None:
             end_airtime(m, radio, place)
-    elif kind == st.AGAIN and acknowledged is not None:
+    elif kind == order.RESENDING and acknowledged is not None:
         send_again(m, place)
-    elif kind == st.SLOT or kind == st.SENSE:
+    elif kind == order.SLOT or kind == order.SENSING:
         if radio is not None:
             _take_turn_on_air(m, radio, place)
     elif request is not None:
-        if kind == st.AGAIN:
+        if kind == order.RESENDING:
             answer_again(m, request, place)
         else:
             owner, query, version = e.sender, e.query, e.version
@@ -132,7 +139,7 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
 @njit(forceinline=True)
 def _take_turn_on_air(m, radio, place):  # type: ignore[no-untyped-def]
     """Begin in a slot, or ask again for the medium."""
-    if m.messages[place].kind == st.SLOT:
+    if m.messages[place].kind == order.SLOT:
         begin(m, radio, place, 1)
     else:
         ask_for_medium(m, radio, place, 1)
@@ -143,15 +150,15 @@ def _come_up_in_queries(m, queries, place):  # type: ignore[no-untyped-def]
     """Do what was appointed in polls and rounds."""
     e = m.messages[place]
     kind, agent, number, version = e.kind, e.sender, e.query, e.version
-    if kind == st.AGAIN:
+    if kind == order.RESENDING:
         answer_again(m, queries, place)
         return
     free_message(m, place)
-    if kind == st.RESPONSE:
+    if kind == order.RESPONSE:
         give_answer(m, queries, agent, number, version)
-    elif kind == st.POLL:
+    elif kind == order.POLL:
         poll(m, number)
-    elif kind == st.ROUND:
+    elif kind == order.ROUND:
         begin_round(m)
     else:
         close_round(m, version, True)

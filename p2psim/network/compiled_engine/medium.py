@@ -12,23 +12,17 @@ from p2psim.network.compiled_engine.calendar import appoint, free_message, free_
 from p2psim.network.compiled_engine.laws import SENSE_TIME, TRAVEL, draw, lacks
 from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
 from p2psim.network.compiled_engine.state import (
-    AIR_END,
-    ARRIVAL,
     ASK,
     BEGIN,
-    CHANNEL,
     END,
     FAIL_ALL,
     FATES,
     HEARD_BY,
     NEEDS_ROOM,
     NEXT,
-    SENSE,
-    SENSING,
-    SLOT,
+    QUIET,
     SLOTS,
     SPARE,
-    TIMER,
 )
 from p2psim.network.compiled_engine.travel import (
     copy_to,
@@ -41,6 +35,7 @@ from p2psim.network.compiled_engine.travel import (
     links_of,
     receiver_of,
 )
+from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, REGULAR, SENSING, SLOT, WAIT
 
 #: As in `channels.radio`: a moment that rounding puts after the beginning of a slot is in time for it.
 _IN_TIME = 1 - ROUNDING
@@ -121,9 +116,9 @@ def ask(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
         r.slot = number
         when = number * s.slot
         if when > s.now:
-            appoint(m, when, place, TIMER, SLOT, e.sender, e.number, first_receiver(m, place))
+            appoint(m, when, place, REGULAR, SLOT, e.sender, e.number, first_receiver(m, place))
             return
-    elif s.access == SENSING:
+    elif s.access == QUIET:
         while is_busy(m, radio, e.sender):
             if r.tries + 1 == s.attempts:
                 refuse(m, radio, place, GAVE_UP)
@@ -134,7 +129,7 @@ def ask(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
             r.tries += 1
             again = s.now + draw(m, SENSE_TIME, row(m, e.sender))
             if again > s.now:
-                appoint(m, again, place, TIMER, SENSE, e.sender, e.number, first_receiver(m, place))
+                appoint(m, again, place, WAIT, SENSING, e.sender, e.number, first_receiver(m, place))
                 return
     begin(m, radio, place, has_waited)
 
@@ -155,7 +150,7 @@ def begin(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
         return
     put_on_air(m, radio, place)
     end = (r.slot + r.length / s.slot) * s.slot if s.access == SLOTS else s.now + r.length
-    appoint(m, end, place, CHANNEL, AIR_END, e.sender, e.number, first_receiver(m, place))
+    appoint(m, end, place, CHANNEL, AIRTIME, e.sender, e.number, first_receiver(m, place))
 
 
 @njit()
@@ -203,7 +198,7 @@ def end_at_next(m, radio, travels, blackouts):  # type: ignore[no-untyped-def]
         free_message(m, template)
         return
     task.link = link + 1
-    r, sender = radio.messages[template], m.messages[template].sender
+    r = radio.messages[template]
     receiver = receiver_of(m, template, link)
     delay, lost = m.laws[TRAVEL].low if travels is not None else 0.0, False
     node = r.fates

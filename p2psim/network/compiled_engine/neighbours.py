@@ -5,8 +5,8 @@ See `p2psim.network.exchanges.gossip` for what each mode means; steps are in the
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import NOBODY, NONE, OK, SPENT, WAKE
-from p2psim.network.clock_heap import draw_link
 from p2psim.network.compiled_engine.calendar import push, write
+from p2psim.network.compiled_engine.clocks import draw_link
 from p2psim.network.compiled_engine.gossip import EDGE, PULL, PUSH, PUSH_PULL
 from p2psim.network.compiled_engine.sending import (
     commit,

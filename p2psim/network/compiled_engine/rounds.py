@@ -5,7 +5,8 @@ from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.times import is_past, until
 from p2psim.network.compiled_engine.calendar import appoint, push, timer
 from p2psim.network.compiled_engine.sending import commit_of_learner, may_end, send_to_all
-from p2psim.network.compiled_engine.state import ASKED, DEADLINE, HEAR, POLL, POLLS, ROUND, RUNNING, TIMER
+from p2psim.network.compiled_engine.state import ASKED, HEAR, POLLS, RUNNING
+from p2psim.network.order import DEADLINE, POLL, REGULAR, ROUND
 
 
 @njit(forceinline=True)
@@ -35,7 +36,7 @@ def appoint_poll(m, number):  # type: ignore[no-untyped-def]
     """Appoint a poll, by its number."""
     s = m.state[0]
     place = timer(m, LEARNER, number, NONE)
-    appoint(m, max(until(number * s.interval, s.end), s.now), place, TIMER, POLL, LEARNER, number, 0)
+    appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, LEARNER, number, 0)
 
 
 @njit()
@@ -85,7 +86,7 @@ def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
         begins = s.now
     s.rounds += 1
     place = timer(m, LEARNER, s.rounds, NONE)
-    appoint(m, until(max(begins, s.now), s.end), place, TIMER, ROUND, LEARNER, s.rounds, 0)
+    appoint(m, until(max(begins, s.now), s.end), place, REGULAR, ROUND, LEARNER, s.rounds, 0)
 
 
 @njit()
@@ -114,7 +115,7 @@ def wait_for_round(m, version):  # type: ignore[no-untyped-def]
             time = _begins(m, s.whole + 1, s.late)
         else:
             time = _begins(m, s.whole, s.late + 1)
-        appoint(m, max(until(time, s.end), s.now), place, TIMER, DEADLINE, LEARNER, s.rounds, 0)
+        appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, LEARNER, s.rounds, 0)
 
 
 @njit()

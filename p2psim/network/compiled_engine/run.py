@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.events import EVENT, LEARNER, NONE
+from p2psim.core.events import EVENT, NONE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability.simple import AllOf, Bernoulli, of_part
 from p2psim.network.channels.channel import BACKOFF_AIRTIMES
@@ -16,9 +16,9 @@ from p2psim.network.channels.draws import EdgeValue, airtime_of
 from p2psim.network.channels.effects import Blackout
 from p2psim.network.channels.loss import GilbertElliott, chances
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
-from p2psim.network.clock_heap import first_ticks, running_weights
 from p2psim.network.compiled_engine import laws
 from p2psim.network.compiled_engine import state as st
+from p2psim.network.compiled_engine.clocks import first_ticks, running_weights
 from p2psim.network.compiled_engine.learner import FREE
 from p2psim.network.compiled_engine.machine import advance
 from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
@@ -79,7 +79,9 @@ class MachineRun:
         """Yield chunks of events."""
         s, kept = self._state[0], np.empty(0, EVENT)
         while s["state"] == st.RUNNING:
-            out = st.records(self._chunk + st.ROOM, EVENT)  # the padding too: streams are compared byte by byte
+            out = st.records(
+                self._chunk + st.ROOM, EVENT
+            )  # the padding too: streams are compared byte by byte
             out[: kept.size] = kept
             s["at"] = kept.size
             self._m = self._m._replace(out=out)
@@ -281,7 +283,7 @@ class MachineRun:
         if channel.collision == "slotted":
             s["access"] = st.SLOTS
         elif channel.collision == "carrier-sense":
-            s["access"] = st.SENSING
+            s["access"] = st.QUIET
             backoff = channel.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
             self._tables.add(laws.SENSE_TIME, backoff, keys, st.BACKOFF)
         places = st.records(1 if s["shared"] else n + 1, st.PLACE)

@@ -5,7 +5,7 @@ from p2psim.core.events import COMMIT, LEARNER, NEIGHBOURS, NONE, OK, SEND
 from p2psim.network.compiled_engine.calendar import push, take_message, write
 from p2psim.network.compiled_engine.medium import offer
 from p2psim.network.compiled_engine.receptions import near, other_end
-from p2psim.network.compiled_engine.state import EXHAUSTED, MAY_END, RUNNING, BY_COMMITS
+from p2psim.network.compiled_engine.state import BY_COMMITS, EXHAUSTED, MAY_END, RUNNING
 from p2psim.network.compiled_engine.travel import carry, start_spreading
 
 

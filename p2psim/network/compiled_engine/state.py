@@ -166,14 +166,8 @@ PURPOSES = (
     SERVICE_KEY, REJOIN,
 ) = range(len(PURPOSES))  # fmt: skip
 
-#: Orders of appointments of one instant (time, order, agent, number, kind, peer); turns and wakes have lists of their
-#: own, and come before and after these.
-CHANNEL, TIMER = 1, 2
-AIR_END, ARRIVAL = range(2)
-DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSE, AGAIN = range(8)
-
 #: When a sender may begin on a shared medium: at once, at whole slots, or when it hears nobody.
-AT_ONCE, SLOTS, SENSING = range(3)
+AT_ONCE, SLOTS, QUIET = range(3)
 
 #: Patterns of exchange; the ways of gossip lie between the last two (`gossip`).
 REQUEST, BROADCAST, ROUNDS, POLLS = 0, 1, 6, 7

@@ -12,16 +12,8 @@ from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, take_message
 from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, draw, lacks
 from p2psim.network.compiled_engine.receptions import near, other_end
-from p2psim.network.compiled_engine.state import (
-    ARRIVAL,
-    CARRY,
-    CHANNEL,
-    END,
-    LINK_STATE,
-    LOSS_KEY,
-    SPARE,
-    SPREAD,
-)
+from p2psim.network.compiled_engine.state import CARRY, END, LINK_STATE, LOSS_KEY, SPARE, SPREAD
+from p2psim.network.order import ARRIVAL, CHANNEL
 
 
 @njit(forceinline=True)
