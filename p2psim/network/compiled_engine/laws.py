@@ -14,8 +14,9 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.distributions import Distribution
 from p2psim.core.philox import uniform
-from p2psim.core.randomness import Rewound
-from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, records
+from p2psim.core.randomness import Rewound, Streams
+from p2psim.network.compiled_engine.arrays import cursors, key, laws, places, table
+from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, PURPOSES, records
 
 CONSTANT, UNIFORM, TABLE, OF_LINK = range(4)
 
@@ -26,10 +27,10 @@ TRAVEL, TRAVEL_AGAIN, WAIT_AGAIN, RESPONSE_TIME, SERVICE_TIME, SENSE_TIME = rang
 @njit(forceinline=True)
 def lacks(m, which, agent):  # type: ignore[no-untyped-def]
     """Whether an agent's draws of a law are used up; the machine is then told so."""
-    law = m.laws[which]
+    law = laws(m)[which]
     if law.kind != TABLE:
         return False
-    if m.places[which, agent] < m.cursors[law.table + agent].count:
+    if places(m)[which * (m.state[0].n + 1) + agent] < cursors(m)[law.table + agent].count:
         return False
     s = m.state[0]
     s.state = NEEDS_DRAWS
@@ -40,16 +41,16 @@ def lacks(m, which, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def draw(m, which, agent):  # type: ignore[no-untyped-def]
     """An agent's next draw of a law; `agent` as in arrays that have the learner last."""
-    law = m.laws[which]
+    law = laws(m)[which]
     if law.kind == CONSTANT:
         return law.low
-    place = m.places[which, agent]
-    m.places[which, agent] = place + 1
+    place = places(m)[which * (m.state[0].n + 1) + agent]
+    places(m)[which * (m.state[0].n + 1) + agent] = place + 1
     if law.kind == TABLE:
-        return m.table[m.cursors[law.table + agent].first + place]
+        return table(m)[cursors(m)[law.table + agent].first + place]
     # A learner's stream is that of agent -1.
-    sender = agent if agent < m.agents.size - 1 else -1
-    return law.low + law.width * uniform(m.keys[law.key], sender, place, law.lane)
+    sender = agent if agent < m.state[0].n else -1
+    return law.low + law.width * uniform(key(m, law.key), sender, place, law.lane)
 
 
 class _Stream(NamedTuple):
@@ -83,11 +84,11 @@ class Tables:
         self._streams: dict[int, _Stream] = {}
 
     def add(
-        self, which: int, quantity: float | Distribution, keys: np.ndarray, row: int, lane: int = 0
+        self, which: int, quantity: float | Distribution, streams: Streams, purpose: str, lane: int = 0
     ) -> None:
-        """Say what a law is; `row` is that of its key in `keys` (`Machine.keys`)."""
+        """Say what a law is, and what its draws are for."""
         law = self.laws[which]
-        law["key"], law["lane"] = row, lane
+        law["key"], law["lane"] = PURPOSES.index(purpose), lane
         if not isinstance(quantity, Distribution):
             law["kind"], law["low"] = CONSTANT, quantity
         elif quantity.uniform is not None:
@@ -97,7 +98,11 @@ class Tables:
             law["kind"], law["table"] = TABLE, self.cursors.size
             self.cursors = records(self.cursors.size + self._agents + 1, CURSOR)
             words, halves = np.zeros(self._agents + 1, np.int64), np.full(self._agents + 1, -1)
-            self._streams[which] = _Stream(quantity, Rewound(keys[row]), lane, words, halves)
+            self._streams[which] = _Stream(quantity, Rewound(streams.key(purpose)), lane, words, halves)
+
+    def take_from_links(self, *which: int) -> None:
+        """Have laws that are numbers of links."""
+        self.laws["kind"][list(which)] = OF_LINK
 
     def fill(self, which: int) -> None:
         """Fill the blocks of a law that are nearly used up, once one of them is."""

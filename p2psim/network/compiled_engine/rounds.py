@@ -3,6 +3,7 @@
 from p2psim.core.compiled import njit
 from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.times import is_past, until
+from p2psim.network.compiled_engine.arrays import present
 from p2psim.network.compiled_engine.calendar import appoint, push, timer
 from p2psim.network.compiled_engine.sending import commit_of_learner, may_end, send_to_all
 from p2psim.network.compiled_engine.state import ASKED, HEAR, POLLS, RUNNING
@@ -12,7 +13,7 @@ from p2psim.network.order import DEADLINE, POLL, REGULAR, ROUND
 @njit(forceinline=True)
 def learner_is_present(m):  # type: ignore[no-untyped-def]
     """Whether the learner is online."""
-    return m.present[m.agents.size - 1] != 0
+    return present(m)[m.state[0].n] != 0
 
 
 @njit()
@@ -97,7 +98,7 @@ def begin_round(m):  # type: ignore[no-untyped-def]
         appoint_round(m, False)
         return
     # One more than there are owners, so that it cannot close before everybody was asked.
-    s.left, s.is_due, s.is_open = m.agents.size, 0, 1
+    s.left, s.is_due, s.is_open = s.n + 1, 0, 1
     # Whatever has been answered is still to be used.
     s.in_flight += 1
     push(m, ASKED, s.commits)

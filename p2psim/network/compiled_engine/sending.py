@@ -2,6 +2,7 @@
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, LEARNER, NEIGHBOURS, NONE, OK, SEND
+from p2psim.network.compiled_engine.arrays import agents, messages
 from p2psim.network.compiled_engine.calendar import push, take_message, write
 from p2psim.network.compiled_engine.medium import offer
 from p2psim.network.compiled_engine.receptions import near, other_end
@@ -12,11 +13,11 @@ from p2psim.network.compiled_engine.travel import carry, start_spreading
 @njit()
 def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
     """Let the channel carry a message, sent at this moment."""
-    e = m.messages[place]
+    e = messages(m)[place]
     if radio is not None:
         s = m.state[0]
         if (s.question if e.version == NONE else s.loaded) != 0.0:
-            offer(m, radio, m.travels, m.losses, place)
+            offer(m, m.travels, m.losses, place)
             return
     if e.receiver == NEIGHBOURS:
         start_spreading(m, place)
@@ -52,7 +53,7 @@ def send_to_all(m, sender, version, cause, release, what):  # type: ignore[no-un
 def _message(m, sender, receiver, link, version, number, release, what, query, tries):  # type: ignore[no-untyped-def]
     """Place of a new message."""
     place = take_message(m)
-    e = m.messages[place]
+    e = messages(m)[place]
     e.number, e.version, e.query, e.link = number, version, query, link
     e.sender, e.receiver, e.release = sender, receiver, release
     e.tries, e.what, e.lane, e.outcome, e.has_arrived = tries, what, 0, OK, 0
@@ -84,13 +85,13 @@ def ended(m, release):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def is_spent(m, agent):  # type: ignore[no-untyped-def]
     """Whether an agent may make no more releases."""
-    return m.agents[agent].release >= m.agents[agent].limit
+    return agents(m)[agent].release >= agents(m)[agent].limit
 
 
 @njit(forceinline=True)
 def make_release(m, agent):  # type: ignore[no-untyped-def]
     """Number of the release that an agent makes now; `NONE` if it may make no more."""
-    a, s = m.agents[agent], m.state[0]
+    a, s = agents(m)[agent], m.state[0]
     number = a.release
     if number >= a.limit and s.goes_on:
         return NONE
@@ -103,7 +104,7 @@ def make_release(m, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def deactivate(m, agent):  # type: ignore[no-untyped-def]
     """Take note that an agent makes no release any more."""
-    a = m.agents[agent]
+    a = agents(m)[agent]
     if a.is_able:
         a.is_able = 0
         m.state[0].able -= 1
@@ -112,7 +113,7 @@ def deactivate(m, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def commit(m, agent, peer, cause, release):  # type: ignore[no-untyped-def]
     """Write an update of an agent's model, and end the run if it was the last."""
-    s, a = m.state[0], m.agents[agent]
+    s, a = m.state[0], agents(m)[agent]
     a.version += 1
     s.commits += 1
     write(m, COMMIT, agent, peer, a.version, cause, release, OK)
