@@ -40,7 +40,7 @@ from p2psim.network.compiled_engine.state import (
 @njit()
 def take_turn(m):  # type: ignore[no-untyped-def]
     """Let the next group come or go."""
-    s = m.state[0]
+    s = m.state
     turn = turns(m)[s.turn]
     s.turn += 1
     s.now = max(s.now, turn.time)
@@ -55,7 +55,7 @@ def take_turn(m):  # type: ignore[no-untyped-def]
 @njit()
 def turn_group(m):  # type: ignore[no-untyped-def]
     """Let the next agent of a group come or go."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     if task.link == task.last:
         s.depth -= 1
@@ -88,7 +88,7 @@ def _empty_held(m, who, what):  # type: ignore[no-untyped-def]
 @njit()
 def take_held(m, is_lost):  # type: ignore[no-untyped-def]
     """Let the next message that was held arrive, or be lost."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     place = task.message
     task.message = messages(m)[place].next
@@ -103,7 +103,7 @@ def take_held(m, is_lost):  # type: ignore[no-untyped-def]
 @njit()
 def go_for_good(m):  # type: ignore[no-untyped-def]
     """Let the next agent of a group be gone for good: what is held for it is lost."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     if task.link == task.last:
         s.depth -= 1
@@ -128,7 +128,7 @@ def be_gone(m, agent):  # type: ignore[no-untyped-def]
 @njit()
 def _model_on_return(m, agent):  # type: ignore[no-untyped-def]
     """Peer and version of the model that an agent comes back with."""
-    s = m.state[0]
+    s = m.state
     if agent == LEARNER or s.rejoin == STALE:
         return NOBODY, NONE
     if s.rejoin == RESET:

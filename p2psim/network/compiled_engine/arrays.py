@@ -55,204 +55,204 @@ def view(address, dtype):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def key(m, purpose):  # type: ignore[no-untyped-def]
     """Key of the stream of a purpose (`state.PURPOSES`)."""
-    keys = view(m.state[0].at_keys, np.uint64)
+    keys = view(m.state.at_keys, np.uint64)
     return keys[2 * purpose], keys[2 * purpose + 1]
 
 
 @njit(forceinline=True)
 def running(m):  # type: ignore[no-untyped-def]
     """Sums of weights of links (`clocks.running_weights`); empty where all weigh alike."""
-    s = m.state[0]
+    s = m.state
     return view(s.at_running, np.float64)[: s.links * s.by_weight]
 
 
 @njit(forceinline=True)
 def out(m):  # type: ignore[no-untyped-def]
     """The array of events."""
-    return view(m.state[0].at_out, EVENT)
+    return view(m.state.at_out, EVENT)
 
 
 @njit(forceinline=True)
 def agents(m):  # type: ignore[no-untyped-def]
     """Agents, and the learner last."""
-    return view(m.state[0].at_agents, AGENT)
+    return view(m.state.at_agents, AGENT)
 
 
 @njit(forceinline=True)
 def present(m):  # type: ignore[no-untyped-def]
     """1 where an agent is online; the learner is last."""
-    return view(m.state[0].at_present, np.uint8)
+    return view(m.state.at_present, np.uint8)
 
 
 @njit(forceinline=True)
 def due(m):  # type: ignore[no-untyped-def]
     """Times of appointments, a heap."""
-    return view(m.state[0].at_due, np.float64)
+    return view(m.state.at_due, np.float64)
 
 
 @njit(forceinline=True)
 def due_messages(m):  # type: ignore[no-untyped-def]
     """Their messages."""
-    return view(m.state[0].at_due_messages, np.int64)
+    return view(m.state.at_due_messages, np.int64)
 
 
 @njit(forceinline=True)
 def messages(m):  # type: ignore[no-untyped-def]
     """Messages in flight and timers."""
-    return view(m.state[0].at_messages, MESSAGE)
+    return view(m.state.at_messages, MESSAGE)
 
 
 @njit(forceinline=True)
 def tasks(m):  # type: ignore[no-untyped-def]
     """Tasks, a stack."""
-    return view(m.state[0].at_tasks, TASK)
+    return view(m.state.at_tasks, TASK)
 
 
 @njit(forceinline=True)
 def nodes(m):  # type: ignore[no-untyped-def]
     """Elements of lists."""
-    return view(m.state[0].at_nodes, NODE)
+    return view(m.state.at_nodes, NODE)
 
 
 @njit(forceinline=True)
 def indptr(m):  # type: ignore[no-untyped-def]
     """Where each agent's links begin."""
-    return view(m.state[0].at_indptr, np.int64)
+    return view(m.state.at_indptr, np.int64)
 
 
 @njit(forceinline=True)
 def indices(m):  # type: ignore[no-untyped-def]
     """Other ends of links."""
-    return view(m.state[0].at_indices, np.int32)
+    return view(m.state.at_indices, np.int32)
 
 
 @njit(forceinline=True)
 def laws(m):  # type: ignore[no-untyped-def]
     """Laws of random quantities."""
-    return view(m.state[0].at_laws, LAW)
+    return view(m.state.at_laws, LAW)
 
 
 @njit(forceinline=True)
 def places(m):  # type: ignore[no-untyped-def]
     """Draws made of each law by each agent."""
-    return view(m.state[0].at_places, np.int64)
+    return view(m.state.at_places, np.int64)
 
 
 @njit(forceinline=True)
 def cursors(m):  # type: ignore[no-untyped-def]
     """Where draws of an agent are in the table."""
-    return view(m.state[0].at_cursors, CURSOR)
+    return view(m.state.at_cursors, CURSOR)
 
 
 @njit(forceinline=True)
 def table(m):  # type: ignore[no-untyped-def]
     """Draws that NumPy made."""
-    return view(m.state[0].at_table, np.float64)
+    return view(m.state.at_table, np.float64)
 
 
 @njit(forceinline=True)
 def clock_times(m):  # type: ignore[no-untyped-def]
     """Times of the agents' next wakes, a heap."""
-    return view(m.state[0].at_clock_times, np.float64)
+    return view(m.state.at_clock_times, np.float64)
 
 
 @njit(forceinline=True)
 def clock_agents(m):  # type: ignore[no-untyped-def]
     """Their agents."""
-    return view(m.state[0].at_clock_agents, np.int32)
+    return view(m.state.at_clock_agents, np.int32)
 
 
 @njit(forceinline=True)
 def missed_keys(m):  # type: ignore[no-untyped-def]
     """Keys of the reasons for missed wakes, two words each."""
-    return view(m.state[0].at_missed_keys, np.uint64)
+    return view(m.state.at_missed_keys, np.uint64)
 
 
 @njit(forceinline=True)
 def miss_chances(m):  # type: ignore[no-untyped-def]
     """Of each reason, each agent's chance to miss a wake."""
-    return view(m.state[0].at_miss_chances, np.float64)
+    return view(m.state.at_miss_chances, np.float64)
 
 
 @njit(forceinline=True)
 def turns(m):  # type: ignore[no-untyped-def]
     """Turns of presence, in order."""
-    return view(m.state[0].at_turns, TURN)
+    return view(m.state.at_turns, TURN)
 
 
 @njit(forceinline=True)
 def group_starts(m):  # type: ignore[no-untyped-def]
     """Where each group begins in `group_agents`."""
-    return view(m.state[0].at_group_starts, np.int64)
+    return view(m.state.at_group_starts, np.int64)
 
 
 @njit(forceinline=True)
 def group_agents(m):  # type: ignore[no-untyped-def]
     """Agents of the groups that turn."""
-    return view(m.state[0].at_group_agents, np.int64)
+    return view(m.state.at_group_agents, np.int64)
 
 
 @njit(forceinline=True)
 def absences(m):  # type: ignore[no-untyped-def]
     """Why agents are offline; the learner is last."""
-    return view(m.state[0].at_absences, ABSENCE)
+    return view(m.state.at_absences, ABSENCE)
 
 
 @njit(forceinline=True)
 def travel_times(m):  # type: ignore[no-untyped-def]
     """Latency of each link."""
-    return view(m.state[0].at_travel_times, np.float64)
+    return view(m.state.at_travel_times, np.float64)
 
 
 @njit(forceinline=True)
 def chances(m):  # type: ignore[no-untyped-def]
     """Chance that a delivery is lost, of all links or of each."""
-    return view(m.state[0].at_chances, np.float64)
+    return view(m.state.at_chances, np.float64)
 
 
 @njit(forceinline=True)
 def drawn(m):  # type: ignore[no-untyped-def]
     """Draws of losses by each lane and sender."""
-    return view(m.state[0].at_drawn, np.int64)
+    return view(m.state.at_drawn, np.int64)
 
 
 @njit(forceinline=True)
 def link_states(m):  # type: ignore[no-untyped-def]
     """States of links that lose in bursts."""
-    return view(m.state[0].at_link_states, LINK)
+    return view(m.state.at_link_states, LINK)
 
 
 @njit(forceinline=True)
 def acknowledged(m):  # type: ignore[no-untyped-def]
     """Draws of acknowledgements by each sender."""
-    return view(m.state[0].at_acknowledged, np.int64)
+    return view(m.state.at_acknowledged, np.int64)
 
 
 @njit(forceinline=True)
 def owners(m):  # type: ignore[no-untyped-def]
     """What owners have heard and owe."""
-    return view(m.state[0].at_owners, OWNER)
+    return view(m.state.at_owners, OWNER)
 
 
 @njit(forceinline=True)
 def radios(m):  # type: ignore[no-untyped-def]
     """Of each message what a shared medium needs."""
-    return view(m.state[0].at_radios, RADIO)
+    return view(m.state.at_radios, RADIO)
 
 
 @njit(forceinline=True)
 def receptions(m):  # type: ignore[no-untyped-def]
     """Transmissions as they are received."""
-    return view(m.state[0].at_receptions, RECEPTION)
+    return view(m.state.at_receptions, RECEPTION)
 
 
 @njit(forceinline=True)
 def air(m):  # type: ignore[no-untyped-def]
     """What is on the air at each place."""
-    return view(m.state[0].at_air, PLACE)
+    return view(m.state.at_air, PLACE)
 
 
 @njit(forceinline=True)
 def senders(m):  # type: ignore[no-untyped-def]
     """Senders on a shared medium; the learner is last."""
-    return view(m.state[0].at_senders, SENDER)
+    return view(m.state.at_senders, SENDER)

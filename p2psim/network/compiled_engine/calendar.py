@@ -11,7 +11,7 @@ from p2psim.network.compiled_engine.arrays import due, due_messages, messages, n
 @njit(forceinline=True)
 def write(m, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
     """Write one event; returns its number."""
-    s = m.state[0]
+    s = m.state
     event = out(m)[s.at]
     seq = s.seq
     event.seq = seq
@@ -31,7 +31,7 @@ def write(m, kind, agent, peer, version, cause, release, outcome):  # type: igno
 @njit(forceinline=True)
 def take_message(m):  # type: ignore[no-untyped-def]
     """Place of a free message; the machine sees that there is one before each step."""
-    s = m.state[0]
+    s = m.state
     place = s.free
     s.free = messages(m)[place].next
     s.spare -= 1
@@ -41,7 +41,7 @@ def take_message(m):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def free_message(m, place):  # type: ignore[no-untyped-def]
     """Let a message be used again."""
-    s = m.state[0]
+    s = m.state
     messages(m)[place].next = s.free
     s.free = place
     s.spare += 1
@@ -61,7 +61,7 @@ def timer(m, agent, number, version):  # type: ignore[no-untyped-def]
 @njit()
 def take_node(m, x, y, i, j):  # type: ignore[no-untyped-def]
     """Place of a new node, the last of its list."""
-    s = m.state[0]
+    s = m.state
     place = s.free_node
     node = nodes(m)[place]
     s.free_node = node.next
@@ -77,7 +77,7 @@ def take_node(m, x, y, i, j):  # type: ignore[no-untyped-def]
 @njit()
 def free_node(m, place):  # type: ignore[no-untyped-def]
     """Let a node be used again."""
-    s = m.state[0]
+    s = m.state
     nodes(m)[place].next = s.free_node
     s.free_node = place
     s.spare_nodes += 1
@@ -86,7 +86,7 @@ def free_node(m, place):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def push(m, what, message, link=0, last=0):  # type: ignore[no-untyped-def]
     """Write down a task that follows at once, before those that are written down already."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth]
     task.what = what
     task.message = message
@@ -125,7 +125,7 @@ def appoint(m, time, message, order, kind, agent, number, peer):  # type: ignore
     e.agent = agent
     e.number = number
     e.peer = peer
-    s = m.state[0]
+    s = m.state
     place = s.due_count
     s.due_count = place + 1
     times, refs = due(m), due_messages(m)
@@ -143,7 +143,7 @@ def appoint(m, time, message, order, kind, agent, number, peer):  # type: ignore
 @njit()
 def take_first(m):  # type: ignore[no-untyped-def]
     """Take the first appointment off the heap, and let it be now; returns its message. Each place has four below it."""
-    s = m.state[0]
+    s = m.state
     times, refs = due(m), due_messages(m)
     s.now = times[0]
     first = refs[0]
@@ -172,4 +172,4 @@ def take_first(m):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def row(m, agent):  # type: ignore[no-untyped-def]
     """Place of an agent, or of the learner, in arrays that have both."""
-    return agent if agent >= 0 else m.state[0].n
+    return agent if agent >= 0 else m.state.n

@@ -32,7 +32,7 @@ def end(m, acknowledged, place):  # type: ignore[no-untyped-def]
 @njit()
 def _arrive_once(m, place):  # type: ignore[no-untyped-def]
     """Take in a message that may have been sent again, and acknowledge it."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     if not _takes_in(m, m.presence, e.receiver):
         fail(m, m.acknowledged, place, OFFLINE)
     elif s.acknowledge == 0:
@@ -46,7 +46,7 @@ def _arrive_once(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def acknowledge(m, place):  # type: ignore[no-untyped-def]
     """Tell a sender that its message has arrived; it sends again if that is lost."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     who = row(m, e.sender)
     drawn = acknowledged(m)[who]
     acknowledged(m)[who] = drawn + 1
@@ -63,7 +63,7 @@ def _takes_in(m, presence, receiver):  # type: ignore[no-untyped-def]
     if presence is None:
         return True
     who = row(m, receiver)
-    return present(m)[who] != 0 or (m.state[0].keeps != 0 and absences(m)[who].is_gone == 0)
+    return present(m)[who] != 0 or (m.state.keeps != 0 and absences(m)[who].is_gone == 0)
 
 
 @njit()
@@ -121,7 +121,7 @@ def lose_message(m, place, outcome):  # type: ignore[no-untyped-def]
 def fail(m, acknowledged, place, outcome):  # type: ignore[no-untyped-def]
     """Send a message again, or give up."""
     e = messages(m)[place]
-    if acknowledged is not None and e.tries < m.state[0].again:
+    if acknowledged is not None and e.tries < m.state.again:
         wait_to_send(m, place, outcome)
     else:
         _give_up(m, place, outcome)
@@ -139,7 +139,7 @@ def _give_up(m, place, outcome):  # type: ignore[no-untyped-def]
 @njit()
 def wait_to_send(m, place, outcome):  # type: ignore[no-untyped-def]
     """Send a message again after a while."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     e.outcome = outcome
     who = row(m, e.sender)
     if lacks(m, WAIT_AGAIN, who):

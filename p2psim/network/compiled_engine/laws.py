@@ -30,9 +30,9 @@ def lacks(m, which, agent):  # type: ignore[no-untyped-def]
     law = laws(m)[which]
     if law.kind != TABLE:
         return False
-    if places(m)[which * (m.state[0].n + 1) + agent] < cursors(m)[law.table + agent].count:
+    if places(m)[which * (m.state.n + 1) + agent] < cursors(m)[law.table + agent].count:
         return False
-    s = m.state[0]
+    s = m.state
     s.state = NEEDS_DRAWS
     s.needy = which
     return True
@@ -44,12 +44,12 @@ def draw(m, which, agent):  # type: ignore[no-untyped-def]
     law = laws(m)[which]
     if law.kind == CONSTANT:
         return law.low
-    place = places(m)[which * (m.state[0].n + 1) + agent]
-    places(m)[which * (m.state[0].n + 1) + agent] = place + 1
+    place = places(m)[which * (m.state.n + 1) + agent]
+    places(m)[which * (m.state.n + 1) + agent] = place + 1
     if law.kind == TABLE:
         return table(m)[cursors(m)[law.table + agent].first + place]
     # A learner's stream is that of agent -1.
-    sender = agent if agent < m.state[0].n else -1
+    sender = agent if agent < m.state.n else -1
     return law.low + law.width * uniform(key(m, law.key), sender, place, law.lane)
 
 

@@ -71,7 +71,7 @@ def misses(m, missed, agent):  # type: ignore[no-untyped-def]
     """Whether an agent misses the wake that comes now; each reason takes its draw. Its ticks are counted after that."""
     if missed is None:
         return False
-    s, place = m.state[0], agents(m)[agent].ticks
+    s, place = m.state, agents(m)[agent].ticks
     keys, is_missed = missed_keys(m), False
     for k in range(s.reasons):
         if uniform((keys[2 * k], keys[2 * k + 1]), agent, place) < miss_chances(m)[k * s.n + agent]:
@@ -85,7 +85,7 @@ def misses(m, missed, agent):  # type: ignore[no-untyped-def]
 @njit()
 def ask_learner(m, owner):  # type: ignore[no-untyped-def]
     """An owner's clock ticked."""
-    s = m.state[0]
+    s = m.state
     if is_spent(m, owner):
         write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, SPENT)
     elif s.stops and owner == s.served:
@@ -107,7 +107,7 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
 
 @njit()
 def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
-    s = m.state[0]
+    s = m.state
     s.served = owner
     send(m, LEARNER, owner, owner, s.commits, wake, NONE, COMPUTE)
 
@@ -115,14 +115,14 @@ def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
 @njit()
 def finish(m):  # type: ignore[no-untyped-def]
     """Let the learner be free again, and call who waits."""
-    m.state[0].served = FREE
+    m.state.served = FREE
     call(m)
 
 
 @njit()
 def call(m):  # type: ignore[no-untyped-def]
     """Write down that who waits is called, unless that is going on."""
-    s = m.state[0]
+    s = m.state
     if not s.calling:
         s.calling = 1
         push(m, CALL, 0)
@@ -131,7 +131,7 @@ def call(m):  # type: ignore[no-untyped-def]
 @njit()
 def call_next(m):  # type: ignore[no-untyped-def]
     """Serve the next that waits, as long as the learner can; the task stays until it cannot."""
-    s = m.state[0]
+    s = m.state
     node = s.first_asked
     if node == NONE or s.served != FREE or not learner_is_present(m):
         s.depth -= 1
@@ -151,7 +151,7 @@ def call_next(m):  # type: ignore[no-untyped-def]
 @njit()
 def serve_for(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Let an owner compute for the service time, and then answer."""
-    s = m.state[0]
+    s = m.state
     learner = row(m, LEARNER)
     if lacks(m, SERVICE_TIME, learner):
         push(m, SERVE_FOR, owner, query, version)
@@ -177,7 +177,7 @@ def end_service(m, owner, query, version):  # type: ignore[no-untyped-def]
 @njit()
 def hear_server(m, place, delivery):  # type: ignore[no-untyped-def]
     """A query to the owner that is served has arrived, or its answer."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     if e.what == COMPUTE:
         serve_for(m, e.receiver, delivery, e.version)
         return
@@ -193,7 +193,7 @@ def hear_server(m, place, delivery):  # type: ignore[no-untyped-def]
 @njit()
 def _give(m, owner, query, version, what):  # type: ignore[no-untyped-def]
     """Answer a query for the first time."""
-    s = m.state[0]
+    s = m.state
     if s.fresh:
         owners(m)[owner].wanted = query
     send(m, owner, LEARNER, owner, version, query, make_release(m, owner), what, query, s.fresh)
@@ -203,7 +203,7 @@ def _give(m, owner, query, version, what):  # type: ignore[no-untyped-def]
 def lose(m, place):  # type: ignore[no-untyped-def]
     """A query or an answer was lost."""
     e = messages(m)[place]
-    if m.state[0].fresh and e.tries:
+    if m.state.fresh and e.tries:
         timer_ = timer(m, e.sender, e.query, e.version)
         messages(m)[timer_].what, messages(m)[timer_].tries = e.what, e.tries
         wait_again(m, timer_)
@@ -223,7 +223,7 @@ def _give_up(m, what, version):  # type: ignore[no-untyped-def]
 @njit()
 def wait_again(m, place):  # type: ignore[no-untyped-def]
     """Wait, and answer again; ``place`` is that of a timer."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     if lacks(m, WAIT_AGAIN, e.sender):
         push(m, FRESH_WAIT, place)
         return
@@ -252,7 +252,7 @@ def answer_again(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def hear_query(m, place, delivery):  # type: ignore[no-untyped-def]
     """An owner hears a query."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     owner, version = e.receiver, e.version
     if s.fresh:
         owners(m)[owner].wanted = NONE
@@ -290,7 +290,7 @@ def respond(m, owner, query, version):  # type: ignore[no-untyped-def]
         give_answer(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, m.state[0].now + wait, place, WAIT, RESPONSE, owner, query, 0)
+        appoint(m, m.state.now + wait, place, WAIT, RESPONSE, owner, query, 0)
 
 
 @njit()
@@ -314,7 +314,7 @@ def hear_asker(m, place, delivery):  # type: ignore[no-untyped-def]
         hear_query(m, place, delivery)
         return
     ended(m, e.release)
-    if m.state[0].pattern == POLLS:
+    if m.state.pattern == POLLS:
         commit_of_learner(m, e.sender, delivery, e.release)
     else:
         end_answer(m, e.version)

@@ -63,7 +63,7 @@ from p2psim.network.compiled_engine.travel import carry, spread
 @njit()
 def advance(m):  # type: ignore[no-untyped-def]
     """Go on until the run is over, the array of events is full, or something is needed."""
-    s = m.state[0]
+    s = m.state
     while s.state == st.RUNNING and s.at + st.ROOM <= s.most_events:
         if s.spare < st.SPARE or s.depth + st.SPARE > s.most_tasks or s.spare_nodes < st.SPARE:
             s.state = st.NEEDS_ROOM
@@ -76,7 +76,7 @@ def advance(m):  # type: ignore[no-untyped-def]
 @njit()
 def _go_on(m, clocks, presence):  # type: ignore[no-untyped-def]
     """Do what is due first."""
-    s = m.state[0]
+    s = m.state
     when = due(m)[0] if s.due_count else math.inf
     tick = clock_times(m)[0] if clocks is not None else math.inf
     first = min(when, tick)
@@ -101,7 +101,7 @@ def _tick(m, clocks):  # type: ignore[no-untyped-def]
     """Let the first clock tick, and set it again."""
     if clocks is None:
         return
-    s = m.state[0]
+    s = m.state
     now, agent = clock_times(m)[0], clock_agents(m)[0]
     s.now = now
     a = agents(m)[agent]
@@ -179,7 +179,7 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ignore[no-untyped-def]
     """Do the last task that was written down; those that have several parts take themselves off when they are done."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     what, message, link, last = task.what, task.message, task.link, task.last
     if what == st.SPREAD:

@@ -45,7 +45,7 @@ _IN_TIME = 1 - ROUNDING
 @njit()
 def offer(m, travels, losses, place):  # type: ignore[no-untyped-def]
     """Hand a message that takes airtime over to the medium."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     r = radios(m)[place]
     r.length = s.question if e.version == NONE else s.loaded
     r.tries, r.fates, r.receptions, r.next = 0, NONE, NONE, NONE
@@ -59,7 +59,7 @@ def offer(m, travels, losses, place):  # type: ignore[no-untyped-def]
 @njit()
 def draw_fates(m, travels, losses, bursts):  # type: ignore[no-untyped-def]
     """Draw how long a message travels to each receiver, and whether it is lost; then let it wait for its turn."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     place, last = task.message, task.last
     sender, lane = messages(m)[place].sender, messages(m)[place].lane
@@ -89,7 +89,7 @@ def draw_fates(m, travels, losses, bursts):  # type: ignore[no-untyped-def]
 @njit()
 def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
     """Ask for the medium unless the sender is busy with another message."""
-    s = m.state[0]
+    s = m.state
     who = row(m, messages(m)[place].sender)
     if s.one_by_one:
         if senders(m)[who].is_sending:
@@ -110,7 +110,7 @@ def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def ask(m, place, has_waited):  # type: ignore[no-untyped-def]
     """Begin when the rules of access allow; `has_waited`: the sender may have left meanwhile."""
-    s = m.state[0]
+    s = m.state
     r, e = radios(m)[place], messages(m)[place]
     if s.access == SLOTS:
         number = math.ceil(s.now / s.slot * _IN_TIME)
@@ -138,7 +138,7 @@ def ask(m, place, has_waited):  # type: ignore[no-untyped-def]
 @njit()
 def begin(m, place, has_waited):  # type: ignore[no-untyped-def]
     """Put a transmission on the air."""
-    s = m.state[0]
+    s = m.state
     r, e = radios(m)[place], messages(m)[place]
     if has_waited and not present(m)[row(m, e.sender)]:
         refuse(m, place, OFFLINE)
@@ -190,7 +190,7 @@ def end_airtime(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def end_at_next(m, travels, blackouts):  # type: ignore[no-untyped-def]
     """Let a transmission end at its next receiver."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
     if link == task.last:
@@ -227,7 +227,7 @@ def end_at_next(m, travels, blackouts):  # type: ignore[no-untyped-def]
 @njit()
 def fail_at_next(m):  # type: ignore[no-untyped-def]
     """Let a message that does not go out fail at its next receiver."""
-    s = m.state[0]
+    s = m.state
     task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
     if link == links_of(m, template)[1]:

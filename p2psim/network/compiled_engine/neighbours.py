@@ -35,7 +35,7 @@ from p2psim.network.compiled_engine.state import (
 @njit()
 def wake_up(m, agent):  # type: ignore[no-untyped-def]
     """An agent's clock ticked."""
-    s, a = m.state[0], agents(m)[agent]
+    s, a = m.state, agents(m)[agent]
     tells = s.pattern == PUSH and s.hears
     if not tells and not s.goes_on and is_spent(m, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
@@ -72,7 +72,7 @@ def wake_up(m, agent):  # type: ignore[no-untyped-def]
 @njit()
 def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
     """An agent has heard a neighbour; ``delivery`` is the number of that event."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     sender, agent, link, what = e.sender, e.receiver, e.link, e.what
     ended(m, e.release)
     if what == UPDATE:
@@ -92,7 +92,7 @@ def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
 @njit()
 def update(m, agent, peer, delivery):  # type: ignore[no-untyped-def]
     """Commit with a model that was heard, if the agent may make an update."""
-    s = m.state[0]
+    s = m.state
     if not s.goes_on and is_spent(m, agent):
         return
     commit(m, agent, peer, delivery, make_release(m, agent))

@@ -29,7 +29,7 @@ EMPTY = -9
 def near(m, sender):  # type: ignore[no-untyped-def]
     """First and last of the links over which a sender is heard."""
     if sender == LEARNER:
-        return 0, m.state[0].n
+        return 0, m.state.n
     return indptr(m)[sender], indptr(m)[sender + 1]
 
 
@@ -42,7 +42,7 @@ def other_end(m, sender, link):  # type: ignore[no-untyped-def]
 @njit()
 def put_on_air(m, place):  # type: ignore[no-untyped-def]
     """Let a transmission begin wherever it is heard, now."""
-    s = m.state[0]
+    s = m.state
     r, sender = radios(m)[place], messages(m)[place].sender
     if s.access == SLOTS:
         start = float(r.slot)
@@ -70,7 +70,7 @@ def put_on_air(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def _begin(m, where, sender, start, end):  # type: ignore[no-untyped-def]
     """Let a transmission begin at one place; returns its reception."""
-    s = m.state[0]
+    s = m.state
     c = s.free_reception
     one, p = receptions(m)[c], air(m)[where]
     s.free_reception = one.next
@@ -168,7 +168,7 @@ def close(m, c):  # type: ignore[no-untyped-def]
 @njit()
 def take_off_air(m, place):  # type: ignore[no-untyped-def]
     """Forget the receptions of a transmission that has ended."""
-    s = m.state[0]
+    s = m.state
     c = radios(m)[place].receptions
     while c != NONE:
         one = receptions(m)[c]
@@ -186,7 +186,7 @@ def take_off_air(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def is_busy(m, sender):  # type: ignore[no-untyped-def]
     """Whether a sender hears another one."""
-    s = m.state[0]
+    s = m.state
     p = air(m)[0 if s.shared else row(m, sender)]
     if p.until <= s.now:
         return False
@@ -203,7 +203,7 @@ def is_busy(m, sender):  # type: ignore[no-untyped-def]
 @njit()
 def _note_span(m, who, start, end):  # type: ignore[no-untyped-def]
     """Note when an agent itself sends; spans that nothing on the air overlaps are forgotten."""
-    s = m.state[0]
+    s = m.state
     recent = start - (1.0 if s.access == SLOTS else s.longest)
     node, kept = senders(m)[who].spans, take_node(m, start, end, 0, 0)
     senders(m)[who].spans = kept
@@ -227,7 +227,7 @@ def _is_other(receiver, senders):  # type: ignore[no-untyped-def]
 @njit()
 def hears(m, place, receiver):  # type: ignore[no-untyped-def]
     """Whether a receiver has heard a transmission, which ends now; to be asked once, in the order of receivers."""
-    s = m.state[0]
+    s = m.state
     r, sender = radios(m)[place], messages(m)[place].sender
     if s.half_duplex:
         node = senders(m)[row(m, receiver)].spans

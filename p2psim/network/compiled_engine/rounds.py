@@ -13,13 +13,13 @@ from p2psim.network.order import DEADLINE, POLL, REGULAR, ROUND
 @njit(forceinline=True)
 def learner_is_present(m):  # type: ignore[no-untyped-def]
     """Whether the learner is online."""
-    return present(m)[m.state[0].n] != 0
+    return present(m)[m.state.n] != 0
 
 
 @njit()
 def ask_all(m):  # type: ignore[no-untyped-def]
     """Send a query to all owners."""
-    s = m.state[0]
+    s = m.state
     s.query = s.seq
     send_to_all(m, LEARNER, s.commits, NONE, NONE, HEAR)
 
@@ -35,7 +35,7 @@ def poll(m, number):  # type: ignore[no-untyped-def]
 @njit()
 def appoint_poll(m, number):  # type: ignore[no-untyped-def]
     """Appoint a poll, by its number."""
-    s = m.state[0]
+    s = m.state
     place = timer(m, LEARNER, number, NONE)
     appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, LEARNER, number, 0)
 
@@ -43,7 +43,7 @@ def appoint_poll(m, number):  # type: ignore[no-untyped-def]
 @njit()
 def end_answer(m, version):  # type: ignore[no-untyped-def]
     """Take note that an answer is no longer waited for; the last of a round closes it."""
-    s = m.state[0]
+    s = m.state
     if s.pattern != POLLS and version == s.commits:
         s.left -= 1
         if s.left == 0:
@@ -53,7 +53,7 @@ def end_answer(m, version):  # type: ignore[no-untyped-def]
 @njit()
 def close_round(m, version, is_late):  # type: ignore[no-untyped-def]
     """Close a round, at its deadline perhaps."""
-    s = m.state[0]
+    s = m.state
     if version != s.commits or not s.is_open:
         return
     if not learner_is_present(m):
@@ -69,14 +69,14 @@ def close_round(m, version, is_late):  # type: ignore[no-untyped-def]
 @njit()
 def _begins(m, whole, late):  # type: ignore[no-untyped-def]
     """As in `p2psim.network.exchanges.rounds.RoundTimes`."""
-    s = m.state[0]
+    s = m.state
     return s.since + (whole * s.interval + late * s.deadline)
 
 
 @njit()
 def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
     """Appoint the next round, if the last one closed now; ``is_late``: by its deadline."""
-    s = m.state[0]
+    s = m.state
     if is_late and s.deadline > s.interval:
         s.late += 1
     else:
@@ -93,7 +93,7 @@ def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
 @njit()
 def begin_round(m):  # type: ignore[no-untyped-def]
     """Ask all owners, and wait; a learner that is away lets the round pass."""
-    s = m.state[0]
+    s = m.state
     if not learner_is_present(m):
         appoint_round(m, False)
         return
@@ -108,7 +108,7 @@ def begin_round(m):  # type: ignore[no-untyped-def]
 @njit()
 def wait_for_round(m, version):  # type: ignore[no-untyped-def]
     """Everybody was asked: wait for the answers, until the deadline at most."""
-    s = m.state[0]
+    s = m.state
     end_answer(m, version)
     if s.deadline > 0 and s.is_open and s.state == RUNNING:
         place = timer(m, LEARNER, s.rounds, version)
@@ -122,7 +122,7 @@ def wait_for_round(m, version):  # type: ignore[no-untyped-def]
 @njit()
 def return_to_round(m, agent):  # type: ignore[no-untyped-def]
     """A learner that comes back closes the round that was due to close."""
-    s = m.state[0]
+    s = m.state
     if agent == LEARNER and s.is_due:
         s.is_due = 0
         close_round(m, s.commits, False)

@@ -52,8 +52,7 @@ class MachineRun:
         self._network, self._streams, self._chunk = network, streams, chunk
         self._members = network.members or Members.unnamed(network.links.agents)
         self._tables = laws.Tables(network.links.agents)
-        self._state = st.records(1, st.STATE)
-        s = self._state[0]
+        self._state = s = st.records(1, st.STATE)[0]
         s["last"] = commits if commits is not None else _MOST
         s["end"], s["timed"] = (time, 1) if time is not None else (np.inf, 0)
         s["n"] = s["able"] = network.links.agents
@@ -75,12 +74,12 @@ class MachineRun:
     @property
     def ended(self) -> str:
         """How the run ended; empty while it goes on."""
-        state = int(self._state[0]["state"])
+        state = int(self._state["state"])
         return st.ENDS[state] if state < len(st.ENDS) else ""
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
-        s, kept = self._state[0], np.empty(0, EVENT)
+        s, kept = self._state, np.empty(0, EVENT)
         while s["state"] == st.RUNNING:
             out = st.records(
                 self._chunk + st.ROOM, EVENT
@@ -99,7 +98,7 @@ class MachineRun:
 
     def _fill(self) -> None:
         """Have events written until there is no room for more, or the run is over."""
-        s = self._state[0]
+        s = self._state
         while True:
             advance(self._m)
             if s["state"] == st.NEEDS_ROOM:
@@ -117,7 +116,7 @@ class MachineRun:
 
     def _put_turns(self, turns: np.ndarray) -> None:
         assert self._turns is not None
-        s = self._state[0]
+        s = self._state
         s["turn"], s["turn_count"], s["known"] = 0, turns.size, self._turns.known
         self._put("turns", turns)
 
@@ -127,11 +126,11 @@ class MachineRun:
         """Keep an array, and tell kernels where it is."""
         assert array.flags.c_contiguous
         self._arrays[name] = array
-        self._state[0][f"at_{name}"] = array.ctypes.data
+        self._state[f"at_{name}"] = array.ctypes.data
 
     def _make_room(self) -> None:
         """Double what is nearly full."""
-        s = self._state[0]
+        s = self._state
         is_full = {
             "messages": s["spare"] < st.SPARE,
             "nodes": s["spare_nodes"] < st.SPARE,
@@ -142,7 +141,7 @@ class MachineRun:
 
     def _grow(self, name: str) -> None:
         """Double an array of records, and put the new ones on the list of those that are free."""
-        s = self._state[0]
+        s = self._state
         if name == "tasks":
             self._put(name, self._doubled(name, st.TASK))
             s["most_tasks"] = self._arrays[name].size
@@ -167,7 +166,7 @@ class MachineRun:
 
     def _listed(self, name: str, dtype: np.dtype, free: str, spare: str) -> np.ndarray:
         """A larger array whose new records are on the list of those that are free."""
-        s, larger = self._state[0], self._doubled(name, dtype)
+        s, larger = self._state, self._doubled(name, dtype)
         size = self._arrays[name].size if name in self._arrays else 0
         larger["next"][size:] = np.arange(size + 1, larger.size + 1)
         larger["next"][-1] = s[free]
@@ -176,7 +175,7 @@ class MachineRun:
 
     def _put_agents(self, rates: np.ndarray, limits: np.ndarray | None) -> None:
         """Agents, their links, keys of their streams, and their clocks."""
-        s, links, exchange = self._state[0], self._network.links, self._network.exchange
+        s, links, exchange = self._state, self._network.links, self._network.exchange
         n = links.agents
         agents = st.records(n + 1, st.AGENT)
         agents["limit"] = _MOST
@@ -199,7 +198,7 @@ class MachineRun:
 
     def _exchange(self) -> dict[str, st.Part]:
         """What the exchange needs."""
-        s, exchange = self._state[0], self._network.exchange
+        s, exchange = self._state, self._network.exchange
         if isinstance(exchange, Request):
             s["pattern"] = st.REQUEST
             s["queues"], s["stops"] = exchange.busy == "queue", exchange.served_clock == "stops"
@@ -224,7 +223,7 @@ class MachineRun:
 
     def _channel(self) -> dict[str, st.Part]:
         """What the channel needs."""
-        s, network, channel, links = self._state[0], self._network, self._network.channel, self._network.links
+        s, network, channel, links = self._state, self._network, self._network.channel, self._network.links
         again = channel.retransmit
         airtime = airtime_of(channel.airtime, channel.bandwidth, network.vectors)
         s["question"], s["loaded"] = airtime.question, airtime.loaded
@@ -258,7 +257,7 @@ class MachineRun:
 
     def _put_losses(self) -> None:
         """Where messages can be lost, and where that comes in bursts."""
-        s, loss, links = self._state[0], self._network.channel.loss, self._network.links
+        s, loss, links = self._state, self._network.channel.loss, self._network.links
         self._put("drawn", np.zeros(2 * (links.agents + 1), np.int64))
         if isinstance(loss, GilbertElliott):
             s["good"], s["bad"] = loss.good, loss.bad
@@ -272,7 +271,7 @@ class MachineRun:
 
     def _put_medium(self, longest: float) -> None:
         """A shared medium, where transmissions can collide."""
-        s, channel, links = self._state[0], self._network.channel, self._network.links
+        s, channel, links = self._state, self._network.channel, self._network.links
         n = links.agents
         s["shared"] = links.star if channel.shared is None else channel.shared
         s["half_duplex"], s["capture"] = channel.half_duplex, channel.capture
@@ -294,7 +293,7 @@ class MachineRun:
 
     def _availability(self) -> dict[str, st.Part]:
         """Who comes and goes, and why wakes are missed."""
-        s, availability, links = self._state[0], self._network.availability, self._network.links
+        s, availability, links = self._state, self._network.availability, self._network.links
         parts = [(availability, self._streams)]
         if isinstance(availability, AllOf):
             parts = [(part, of_part(self._streams, k)) for k, part in enumerate(availability.parts)]
@@ -318,7 +317,7 @@ class MachineRun:
 
     def _begin(self) -> None:
         """Appoint what a learner does first."""
-        if self._state[0]["pattern"] == st.POLLS:
+        if self._state["pattern"] == st.POLLS:
             appoint_poll(self._m, 1)
-        elif self._state[0]["pattern"] == st.ROUNDS:
+        elif self._state["pattern"] == st.ROUNDS:
             appoint_round(self._m, False)

@@ -243,7 +243,7 @@ class Machine(NamedTuple):
     cost more than what the functions do.
     """
 
-    state: np.ndarray
+    state: np.void
     clocks: Part
     missed: Part
     presence: Part

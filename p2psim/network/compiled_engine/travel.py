@@ -55,21 +55,21 @@ def is_lost(m, losses, bursts, sender, receiver, link, lane):  # type: ignore[no
     if losses is None:
         return False
     who = row(m, sender)
-    count = lane * (m.state[0].n + 1) + who
+    count = lane * (m.state.n + 1) + who
     place = drawn(m)[count]
     drawn(m)[count] = place + 1
     if bursts is None:
-        chance = chances(m)[link * m.state[0].by_link]
+        chance = chances(m)[link * m.state.by_link]
     else:
         bad = _is_bad(m, sender, receiver, link, lane, place)
-        chance = m.state[0].bad if bad else m.state[0].good
+        chance = m.state.bad if bad else m.state.good
     return uniform(key(m, LOSS_KEY), sender, place, lane) < chance
 
 
 @njit()
 def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-def]
     """State of a link at this moment, drawn by the law of its chain since it was looked at last."""
-    s = m.state[0]
+    s = m.state
     share, relaxation, now = s.bad_share, s.relaxation, s.now
     least, most = min(sender, receiver), max(sender, receiver)
     if least != LEARNER and not indptr(m)[least] <= link < indptr(m)[least + 1]:
@@ -98,8 +98,8 @@ def is_blacked_out(m, blackouts, begin, end):  # type: ignore[no-untyped-def]
     """Whether a delivery is on its way in a span in which nothing gets through."""
     if blackouts is None:
         return False
-    spans = view(m.state[0].at_blackouts, np.float64)
-    for k in range(m.state[0].spans):
+    spans = view(m.state.at_blackouts, np.float64)
+    for k in range(m.state.spans):
         if begin < spans[2 * k + 1] and end >= spans[2 * k]:
             return True
     return False
@@ -108,7 +108,7 @@ def is_blacked_out(m, blackouts, begin, end):  # type: ignore[no-untyped-def]
 @njit()
 def carry(m, travels, losses, bursts, blackouts, place):  # type: ignore[no-untyped-def]
     """Let a message go to its receiver, where no other disturbs it."""
-    s, e = m.state[0], messages(m)[place]
+    s, e = m.state, messages(m)[place]
     sender, receiver, link, lane = e.sender, e.receiver, e.link, e.lane
     if lacks_delay(m, travels, sender, lane):
         push(m, CARRY, place)
@@ -169,7 +169,7 @@ def start_spreading(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def spread(m, travels, losses, bursts, blackouts):  # type: ignore[no-untyped-def]
     """Go on with that task, until one message ends at once."""
-    s = m.state[0]
+    s = m.state
     depth = s.depth
     task = tasks(m)[depth - 1]
     template = task.message
