@@ -85,6 +85,12 @@ def present(m):  # type: ignore[no-untyped-def]
 
 
 @njit(forceinline=True)
+def is_able(m):  # type: ignore[no-untyped-def]
+    """1 where an agent can still make a release."""
+    return view(m.state.at_is_able, np.uint8)
+
+
+@njit(forceinline=True)
 def due(m):  # type: ignore[no-untyped-def]
     """Times of appointments, a heap."""
     return view(m.state.at_due, np.float64)
@@ -212,7 +218,7 @@ def chances(m):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True)
 def drawn(m):  # type: ignore[no-untyped-def]
-    """Draws of losses by each lane and sender."""
+    """Draws of losses by each sender for what it sends again."""
     return view(m.state.at_drawn, np.int64)
 
 

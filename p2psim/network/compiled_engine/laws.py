@@ -15,7 +15,7 @@ from p2psim.core.compiled import njit
 from p2psim.core.distributions import Distribution
 from p2psim.core.philox import uniform
 from p2psim.core.randomness import Rewound, Streams
-from p2psim.network.compiled_engine.arrays import cursors, key, laws, places, table
+from p2psim.network.compiled_engine.arrays import agents, cursors, key, laws, places, table
 from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, PURPOSES, records
 
 CONSTANT, UNIFORM, TABLE, OF_LINK = range(4)
@@ -30,7 +30,8 @@ def lacks(m, which, agent):  # type: ignore[no-untyped-def]
     law = laws(m)[which]
     if law.kind != TABLE:
         return False
-    if places(m)[which * (m.state.n + 1) + agent] < cursors(m)[law.table + agent].count:
+    place = agents(m)[agent].travelled if which == TRAVEL else places(m)[which * (m.state.n + 1) + agent]
+    if place < cursors(m)[law.table + agent].count:
         return False
     s = m.state
     s.state = NEEDS_DRAWS
@@ -44,8 +45,12 @@ def draw(m, which, agent):  # type: ignore[no-untyped-def]
     law = laws(m)[which]
     if law.kind == CONSTANT:
         return law.low
-    place = places(m)[which * (m.state.n + 1) + agent]
-    places(m)[which * (m.state.n + 1) + agent] = place + 1
+    if which == TRAVEL:
+        place = agents(m)[agent].travelled
+        agents(m)[agent].travelled = place + 1
+    else:
+        place = places(m)[which * (m.state.n + 1) + agent]
+        places(m)[which * (m.state.n + 1) + agent] = place + 1
     if law.kind == TABLE:
         return table(m)[cursors(m)[law.table + agent].first + place]
     # A learner's stream is that of agent -1.
@@ -66,6 +71,10 @@ class _Stream(NamedTuple):
 class Tables:
     """Laws of a run, and the draws of those that NumPy makes.
 
+    Parameters
+    ----------
+    agents : ndarray of AGENT
+
     Attributes
     ----------
     laws, places, cursors, table
@@ -75,10 +84,10 @@ class Tables:
     #: Draws of an agent's first block; each is twice as large as the one before, up to the largest.
     FIRST, LARGEST = 16, 4096
 
-    def __init__(self, agents: int):
-        self._agents = agents
+    def __init__(self, agents: np.ndarray):
+        self._records, self._agents = agents, agents.size - 1
         self.laws = records(6, LAW)
-        self.places = np.zeros((6, agents + 1), np.int64)
+        self.places = np.zeros((6, agents.size), np.int64)
         self.cursors = records(0, CURSOR)
         self.table = np.zeros(0)
         self._streams: dict[int, _Stream] = {}
@@ -109,7 +118,7 @@ class Tables:
         stream = self._streams[which]
         base = int(self.laws[which]["table"])
         cursors = self.cursors[base : base + self._agents + 1]
-        used = self.places[which]
+        used = self._records["travelled"] if which == TRAVEL else self.places[which]
         emptied = np.flatnonzero(2 * used > cursors["count"])
         if not cursors["count"].any():
             emptied = np.arange(self._agents + 1)

@@ -8,7 +8,6 @@ from p2psim.core.events import NOBODY, NONE, OK, SPENT, WAKE
 from p2psim.network.compiled_engine.arrays import agents, indices, indptr, key, messages, running
 from p2psim.network.compiled_engine.calendar import push, write
 from p2psim.network.compiled_engine.clocks import draw_link
-from p2psim.network.compiled_engine.gossip import EDGE, PULL, PUSH, PUSH_PULL
 from p2psim.network.compiled_engine.sending import (
     commit,
     ended,
@@ -22,9 +21,13 @@ from p2psim.network.compiled_engine.state import (
     ANSWER,
     BROADCAST,
     CLOSE,
+    EDGE,
     JOIN_BACK,
     NOTHING,
     PEERS,
+    PULL,
+    PUSH,
+    PUSH_PULL,
     RUNNING,
     SWAP,
     UPDATE,

@@ -37,7 +37,7 @@ _FIRST = 256
 
 
 class MachineRun:
-    """One run; the parameters are those of :class:`p2psim.network.compiled_engine.engine.ArrayRun`."""
+    """One run; the parameters are those of :func:`p2psim.network.compiled_engine.engine.open_run`."""
 
     def __init__(
         self,
@@ -51,7 +51,6 @@ class MachineRun:
     ):
         self._network, self._streams, self._chunk = network, streams, chunk
         self._members = network.members or Members.unnamed(network.links.agents)
-        self._tables = laws.Tables(network.links.agents)
         self._state = s = st.records(1, st.STATE)[0]
         s["last"] = commits if commits is not None else _MOST
         s["end"], s["timed"] = (time, 1) if time is not None else (np.inf, 0)
@@ -62,6 +61,7 @@ class MachineRun:
         self._turns: Turns | None = None
         self._arrays: dict[str, np.ndarray] = {}
         self._put_agents(rates, limits)
+        self._tables = laws.Tables(self._arrays["agents"])
         self._m = st.Machine(state=self._state, **self._exchange(), **self._channel(), **self._availability())
         for name in ("laws", "places", "cursors", "table"):
             self._put(name, getattr(self._tables, name))
@@ -181,9 +181,10 @@ class MachineRun:
         agents["limit"] = _MOST
         if limits is not None:
             agents["limit"][:n] = limits
-        agents["rate"][:n], agents["is_able"][:n] = rates, 1
+        agents["rate"][:n] = rates
         self._put("agents", agents)
         self._put("present", np.ones(n + 1, np.uint8))
+        self._put("is_able", np.ones(n, np.uint8))
         self._put("indptr", np.ascontiguousarray(links.indptr, np.int64))
         self._put("indices", np.ascontiguousarray(links.indices, np.int32))
         self._put("keys", np.concatenate([self._streams.key(purpose) for purpose in st.PURPOSES]))
@@ -209,7 +210,7 @@ class MachineRun:
             s["deadline"] = (exchange.deadline or 0.0) if isinstance(exchange, Round) else 0.0
             self._tables.add(laws.RESPONSE_TIME, exchange.response, self._streams, "response")
         else:
-            s["pattern"] = exchange.array_code
+            s["pattern"] = st.MODES[exchange.mode] if isinstance(exchange, Gossip) else st.BROADCAST
         if exchange.needs_learner:
             owners = st.records(self._network.links.agents, st.OWNER)
             owners["owed"] = owners["wanted"] = NONE
@@ -239,6 +240,7 @@ class MachineRun:
         if isinstance(again, ResendSame):
             s["acknowledge"] = again.acknowledge
             self._put("acknowledged", np.zeros(links.agents + 1, np.int64))
+            self._put("drawn", np.zeros(links.agents + 1, np.int64))
         spans = [(one.begin, one.end) for one in channel.effects or () if isinstance(one, Blackout)]
         s["spans"] = len(spans)
         self._put("blackouts", np.array(spans, float).ravel())
@@ -258,7 +260,6 @@ class MachineRun:
     def _put_losses(self) -> None:
         """Where messages can be lost, and where that comes in bursts."""
         s, loss, links = self._state, self._network.channel.loss, self._network.links
-        self._put("drawn", np.zeros(2 * (links.agents + 1), np.int64))
         if isinstance(loss, GilbertElliott):
             s["good"], s["bad"] = loss.good, loss.bad
             s["bad_share"], s["relaxation"] = loss.bad_share, loss.relaxation

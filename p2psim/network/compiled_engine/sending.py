@@ -2,7 +2,7 @@
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, LEARNER, NEIGHBOURS, NONE, OK, SEND
-from p2psim.network.compiled_engine.arrays import agents, messages
+from p2psim.network.compiled_engine.arrays import agents, is_able, messages
 from p2psim.network.compiled_engine.calendar import push, take_message, write
 from p2psim.network.compiled_engine.medium import offer
 from p2psim.network.compiled_engine.receptions import near, other_end
@@ -104,9 +104,8 @@ def make_release(m, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def deactivate(m, agent):  # type: ignore[no-untyped-def]
     """Take note that an agent makes no release any more."""
-    a = agents(m)[agent]
-    if a.is_able:
-        a.is_able = 0
+    if is_able(m)[agent]:
+        is_able(m)[agent] = 0
         m.state.able -= 1
 
 

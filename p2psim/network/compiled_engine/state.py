@@ -18,7 +18,7 @@ ENDS = ("", "commits", "time", "exhausted")
 
 #: Arrays of a run, by name; the state has their addresses (`arrays`).
 ARRAYS = (
-    "out", "agents", "present", "due", "due_messages", "messages", "tasks", "nodes", "indptr", "indices", "running",
+    "out", "agents", "present", "is_able", "due", "due_messages", "messages", "tasks", "nodes", "indptr", "indices", "running",
     "keys", "laws", "places", "cursors", "table", "clock_times", "clock_agents", "missed_keys", "miss_chances", "turns",
     "group_starts", "group_agents", "absences", "travel_times", "chances", "drawn", "link_states", "blackouts",
     "acknowledged", "owners", "radios", "receptions", "air", "senders",
@@ -58,7 +58,8 @@ STATE = np.dtype(
     + [(name, np.float64) for name in FLOATS]
 )
 
-#: One agent, or the learner, which is the last; a processor fetches it as a whole.
+#: One agent, or the learner, which is the last; a processor fetches it as a whole: its model's version, releases and
+#: their limit, and how many partners, ticks, losses and latencies it has drawn.
 AGENT = np.dtype(
     [
         ("version", np.int64),
@@ -66,8 +67,9 @@ AGENT = np.dtype(
         ("limit", np.int64),
         ("begun", np.int64),
         ("ticks", np.int64),
+        ("lost", np.int64),
+        ("travelled", np.int64),
         ("rate", np.float64),
-        ("is_able", np.int64),
     ]
 )
 
@@ -208,8 +210,9 @@ PURPOSES = (
 #: When a sender may begin on a shared medium: at once, at whole slots, or when it hears nobody.
 AT_ONCE, SLOTS, QUIET = range(3)
 
-#: Patterns of exchange; the ways of gossip lie between the last two (`gossip`).
-REQUEST, BROADCAST, ROUNDS, POLLS = 0, 1, 6, 7
+#: Patterns of exchange, and the modes of gossip among them.
+REQUEST, BROADCAST, PUSH, PULL, PUSH_PULL, EDGE, ROUNDS, POLLS = range(8)
+MODES = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL, "edge": EDGE}
 
 #: What a message leads to where it ends.
 (

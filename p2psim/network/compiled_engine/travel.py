@@ -12,6 +12,7 @@ from p2psim.core.compiled import njit
 from p2psim.core.events import LEARNER, LOSS, NEIGHBOURS, NONE, OK
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.arrays import (
+    agents,
     chances,
     drawn,
     indices,
@@ -25,7 +26,7 @@ from p2psim.network.compiled_engine.arrays import (
     view,
 )
 from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, take_message
-from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, draw, lacks
+from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, TRAVEL_AGAIN, draw, lacks
 from p2psim.network.compiled_engine.receptions import near, other_end
 from p2psim.network.compiled_engine.state import CARRY, END, LINK_STATE, LOSS_KEY, SPARE, SPREAD
 from p2psim.network.order import ARRIVAL, CHANNEL
@@ -36,7 +37,9 @@ def lacks_delay(m, travels, sender, lane):  # type: ignore[no-untyped-def]
     """Whether a sender's draws of latencies are used up."""
     if travels is None:
         return False
-    return lacks(m, TRAVEL + lane, row(m, sender))
+    if lane:
+        return lacks(m, TRAVEL_AGAIN, row(m, sender))
+    return lacks(m, TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
@@ -44,9 +47,11 @@ def delay_of(m, travels, sender, link, lane):  # type: ignore[no-untyped-def]
     """How long the next message of a sender travels over a link."""
     if travels is None:
         return 0.0
-    if laws(m)[TRAVEL + lane].kind == OF_LINK:
+    if laws(m)[TRAVEL].kind == OF_LINK:
         return travel_times(m)[link]
-    return draw(m, TRAVEL + lane, row(m, sender))
+    if lane:
+        return draw(m, TRAVEL_AGAIN, row(m, sender))
+    return draw(m, TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
@@ -55,9 +60,12 @@ def is_lost(m, losses, bursts, sender, receiver, link, lane):  # type: ignore[no
     if losses is None:
         return False
     who = row(m, sender)
-    count = lane * (m.state.n + 1) + who
-    place = drawn(m)[count]
-    drawn(m)[count] = place + 1
+    if lane:
+        place = drawn(m)[who]
+        drawn(m)[who] = place + 1
+    else:
+        place = agents(m)[who].lost
+        agents(m)[who].lost = place + 1
     if bursts is None:
         chance = chances(m)[link * m.state.by_link]
     else:
