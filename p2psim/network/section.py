@@ -13,8 +13,6 @@ from p2psim.core.options import BY_NAME, Options
 from p2psim.core.registry import place_of
 from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
 from p2psim.network.channels.channel import Channel
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import NoRetransmission
 from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Graph, TopologyInputs, links
@@ -33,23 +31,16 @@ if TYPE_CHECKING:
 Engine = Literal["auto", "simpy", "array"]
 
 
-def beyond_arrays(exchange: Exchange, channel: Channel, availability: AnyAvailability) -> list[str]:
-    """Keys of a scenario whose values the array engine cannot follow; empty where it makes all events.
-
-    Independent losses and missed wakes are only masks. What takes time, or depends on what happened before, needs
-    SimPy, and so do parts from outside p2psim, which have no compiled form.
-    """
-    needs_simpy = {
-        "exchange": exchange.array_code is None or place_of(exchange) is not None,
-        "channel.latency": channel.latency != 0,
-        "channel.airtime": channel.airtime != 0,
-        "channel.bandwidth": channel.bandwidth is not None,
-        "channel.loss": isinstance(channel.loss, GilbertElliott),
-        "channel.retransmit": not isinstance(channel.retransmit, NoRetransmission),
-        "channel.effects": bool(channel.effects),
-        "availability": availability.has_spans or place_of(availability) is not None,
+def uncompiled_parts(exchange: Exchange, channel: Channel, availability: AnyAvailability) -> list[str]:
+    """Keys of a scenario whose parts have no compiled form: those from outside p2psim, which SimPy runs."""
+    parts = {
+        "exchange": (exchange,),
+        "channel.effects": channel.effects or (),
+        "availability": (availability, *getattr(availability, "parts", ())),
     }
-    return [f"network.{key}" for key, needs in needs_simpy.items() if needs]
+    return [
+        f"network.{key}" for key, given in parts.items() if any(place_of(part) is not None for part in given)
+    ]
 
 
 def _turn_alone(availability: AnyAvailability) -> bool:
@@ -59,12 +50,9 @@ def _turn_alone(availability: AnyAvailability) -> bool:
     return place_of(availability) is None and not isinstance(availability, Outage)
 
 
-def scope_message(beyond: list[str]) -> str:
+def scope_message(uncompiled: list[str]) -> str:
     """Why the array engine is refused."""
-    return (
-        "the array engine knows no service or response time, latency, airtime, bursts of losses, retransmission, "
-        f"channel effects, agents that are away for spans of time, nor parts of your own; given by {', '.join(beyond)}"
-    )
+    return f"the array engine has no compiled form of parts of your own; given by {', '.join(uncompiled)}"
 
 
 class NetworkSection(Options):
@@ -73,11 +61,11 @@ class NetworkSection(Options):
     Choices
     -------
     engine: auto
-        array where the network is ideal, simpy elsewhere
+        array, but simpy where the network has parts from outside p2psim
     engine: simpy
         SimPy processes: every network
     engine: array
-        compiled; where messages take no time, and the same events bit for bit
+        compiled: every network but those with parts from outside p2psim, and the same events bit for bit
     """
 
     topology: AnyTopology = Field(description="who is linked with whom")
@@ -88,13 +76,12 @@ class NetworkSection(Options):
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
     availability: AnyAvailability = Field(Always(), description="who is there")
     engine: Engine = Field(
-        "auto",
-        description="auto takes the array engine where messages take no time, and are lost independently if at all",
+        "auto", description="auto takes the array engine unless the network has parts from outside p2psim"
     )
 
-    def beyond_arrays(self) -> list[str]:
+    def uncompiled_parts(self) -> list[str]:
         """Keys because of which SimPy makes the events; empty where the array engine can."""
-        return beyond_arrays(self.exchange, self.channel, self.availability)
+        return uncompiled_parts(self.exchange, self.channel, self.availability)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import event_table, join
 from p2psim.core.randomness import Streams
-from p2psim.network.section import Engine, Network, beyond_arrays, scope_message
+from p2psim.network.section import Engine, Network, scope_message, uncompiled_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,14 +147,13 @@ def simulate_events(
         raise MeaningError(
             "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )
-    beyond = beyond_arrays(pattern, network.channel, network.availability)
-    if engine == "array" and beyond:
-        raise MeaningError("network.engine", scope_message(beyond))
-    code = pattern.array_code
-    if not beyond and engine != "simpy" and code is not None:
-        from p2psim.network.compiled_engine.engine import ArrayRun
+    uncompiled = uncompiled_parts(pattern, network.channel, network.availability)
+    if engine == "array" and uncompiled:
+        raise MeaningError("network.engine", scope_message(uncompiled))
+    if not uncompiled and engine != "simpy":
+        from p2psim.network.compiled_engine.engine import open_run
 
-        return EventStream(ArrayRun(network, code, rates, streams, limits, commits, time, chunk), "array")
+        return EventStream(open_run(network, rates, streams, limits, commits, time, chunk), "array")
     from p2psim.network.simpy_engine.engine import SimPyRun
 
     return EventStream(SimPyRun(network, rates, streams, limits, commits, time, chunk), "simpy")

@@ -54,7 +54,7 @@ class CheckReport:
                     "content": cell.content,
                     "swept": dict(cell.swept),
                     "engine": "simpy"
-                    if cell.scenario.network.engine == "simpy" or cell.scenario.network.beyond_arrays()
+                    if cell.scenario.network.engine == "simpy" or cell.scenario.network.uncompiled_parts()
                     else "array",
                     "labels": list(labels),
                     **asdict(fact),
@@ -101,15 +101,19 @@ class CheckReport:
         print(f"\n{self.scenario.to_yaml()}", end="")
 
     def _engine(self) -> str:
-        """What makes the events, and which keys ask for SimPy."""
-        beyond = [cell.scenario.network.beyond_arrays() for cell in self.cells]
-        needs = dict.fromkeys(key for keys in beyond for key in keys)
+        """What makes the events, and why."""
+        uncompiled = [cell.scenario.network.uncompiled_parts() for cell in self.cells]
+        keys = dict.fromkeys(key for keys in uncompiled for key in keys)
         if self.scenario.network.engine == "simpy":
-            return "engine: simpy"
-        if not needs:
-            return "engine: array"
-        cells = "" if all(beyond) else f" in {counted(sum(map(bool, beyond)), 'cell')}, array in the others"
-        return f"engine: simpy{cells}, because of {', '.join(needs)}"
+            return "engine: simpy, as network.engine says"
+        if not keys:
+            return "engine: array, since all parts of the network have a compiled form"
+        cells = (
+            ""
+            if all(uncompiled)
+            else f" in {counted(sum(map(bool, uncompiled)), 'cell')}, array in the others"
+        )
+        return f"engine: simpy{cells}, because of {', '.join(keys)}: parts of your own have no compiled form"
 
     def _time(self) -> str:
         """How long it will take, or why that is not told."""

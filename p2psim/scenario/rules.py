@@ -174,11 +174,11 @@ def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
 
 
 def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
-    """The array engine makes the events of networks where nothing takes time."""
+    """The array engine makes the events of networks all of whose parts have a compiled form."""
     network = scenario.network
-    beyond = network.beyond_arrays()
-    if network.engine == "array" and beyond:
-        yield Fault(f"{scope_message(beyond)}; auto takes it where it can", "network.engine")
+    uncompiled = network.uncompiled_parts()
+    if network.engine == "array" and uncompiled:
+        yield Fault(f"{scope_message(uncompiled)}; auto takes it where it can", "network.engine")
 
 
 def _agents(scenario: ScenarioFields) -> Iterator[Fault]:

@@ -5,6 +5,19 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.events import JOIN, LEARNER, LEAVE, NOBODY, NONE, OFFLINE, OK
 from p2psim.core.philox import philox_block
+from p2psim.network.compiled_engine.arrays import (
+    absences,
+    agents,
+    group_agents,
+    group_starts,
+    indices,
+    indptr,
+    key,
+    messages,
+    present,
+    tasks,
+    turns,
+)
 from p2psim.network.compiled_engine.calendar import push, row, write
 from p2psim.network.compiled_engine.ends import arrive, lose_message
 from p2psim.network.compiled_engine.sending import deactivate, settle
@@ -25,14 +38,14 @@ from p2psim.network.compiled_engine.state import (
 
 
 @njit()
-def take_turn(m, presence):  # type: ignore[no-untyped-def]
+def take_turn(m):  # type: ignore[no-untyped-def]
     """Let the next group come or go."""
-    s = m.state[0]
-    turn = presence.turns[s.turn]
+    s = m.state
+    turn = turns(m)[s.turn]
     s.turn += 1
     s.now = max(s.now, turn.time)
     group, what = turn.group, turn.what
-    first, last = presence.group_starts[group], presence.group_starts[group + 1]
+    first, last = group_starts(m)[group], group_starts(m)[group + 1]
     if what & GOES:
         push(m, GO, 0, first, last)
     if what & (JOINS | LEAVES):
@@ -40,68 +53,68 @@ def take_turn(m, presence):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def turn_group(m, presence):  # type: ignore[no-untyped-def]
+def turn_group(m):  # type: ignore[no-untyped-def]
     """Let the next agent of a group come or go."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     if task.link == task.last:
         s.depth -= 1
         return
-    agent, joins = presence.group_agents[task.link], task.message & JOINS
+    agent, joins = group_agents(m)[task.link], task.message & JOINS
     task.link += 1
     who = row(m, agent)
-    presence.reasons[who] += -1 if joins else 1
+    absences(m)[who].reasons += -1 if joins else 1
     if not joins:
-        if presence.reasons[who] == 1:
-            m.present[who] = 0
+        if absences(m)[who].reasons == 1:
+            present(m)[who] = 0
             write(m, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
-    elif presence.reasons[who] == 0:
-        m.present[who] = 1
-        peer, version = _model_on_return(m, presence, agent)
+    elif absences(m)[who].reasons == 0:
+        present(m)[who] = 1
+        peer, version = _model_on_return(m, agent)
         write(m, JOIN, agent, peer, version, NONE, NONE, OK)
         push(m, RETURNED, agent)
-        _empty_held(m, presence, who, TAKE_HELD)
+        _empty_held(m, who, TAKE_HELD)
 
 
 @njit()
-def _empty_held(m, presence, who, what):  # type: ignore[no-untyped-def]
+def _empty_held(m, who, what):  # type: ignore[no-untyped-def]
     """Write down what becomes of messages that are held for an agent."""
-    first = presence.first_held[who]
+    first = absences(m)[who].first_held
     if first != NONE:
         push(m, what, first)
-        presence.first_held[who] = presence.last_held[who] = NONE
+        absences(m)[who].first_held = absences(m)[who].last_held = NONE
 
 
 @njit()
-def take_held(m, presence, is_lost):  # type: ignore[no-untyped-def]
+def take_held(m, is_lost):  # type: ignore[no-untyped-def]
     """Let the next message that was held arrive, or be lost."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     place = task.message
-    task.message = m.messages[place].next
+    task.message = messages(m)[place].next
     if task.message == NONE:
         s.depth -= 1
     if is_lost:
         lose_message(m, place, OFFLINE)
     else:
-        arrive(m, presence, place)
+        arrive(m, m.presence, place)
 
 
 @njit()
-def go_for_good(m, presence):  # type: ignore[no-untyped-def]
+def go_for_good(m):  # type: ignore[no-untyped-def]
     """Let the next agent of a group be gone for good: what is held for it is lost."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     if task.link == task.last:
         s.depth -= 1
         return
-    agent = presence.group_agents[task.link]
+    agent = group_agents(m)[task.link]
     task.link += 1
     who = row(m, agent)
-    if not presence.is_gone[who]:
-        presence.is_gone[who] = 1
+    if not absences(m)[who].is_gone:
+        absences(m)[who].is_gone = 1
         push(m, GONE, agent)
-        _empty_held(m, presence, who, LOSE_HELD)
+        _empty_held(m, who, LOSE_HELD)
 
 
 @njit()
@@ -113,44 +126,44 @@ def be_gone(m, agent):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _model_on_return(m, presence, agent):  # type: ignore[no-untyped-def]
+def _model_on_return(m, agent):  # type: ignore[no-untyped-def]
     """Peer and version of the model that an agent comes back with."""
-    s = m.state[0]
+    s = m.state
     if agent == LEARNER or s.rejoin == STALE:
         return NOBODY, NONE
     if s.rejoin == RESET:
         return NOBODY, 0
     online = 0
-    for link in range(m.indptr[agent], m.indptr[agent + 1]):
-        online += m.present[row(m, m.indices[link])] != 0
+    for link in range(indptr(m)[agent], indptr(m)[agent + 1]):
+        online += present(m)[row(m, indices(m)[link])] != 0
     if online == 0:
         return NOBODY, NONE
-    left = _below(m.keys[REJOIN], agent, presence.halves, online)
-    for link in range(m.indptr[agent], m.indptr[agent + 1]):
-        peer = m.indices[link]
-        if m.present[row(m, peer)]:
+    left = _below(m, agent, online)
+    for link in range(indptr(m)[agent], indptr(m)[agent + 1]):
+        peer = indices(m)[link]
+        if present(m)[row(m, peer)]:
             if left == 0:
-                return peer, s.commits if peer == LEARNER else m.agents[peer].version
+                return peer, s.commits if peer == LEARNER else agents(m)[peer].version
             left -= 1
     return NOBODY, NONE
 
 
 @njit()
-def _half_word(key, agent, halves):  # type: ignore[no-untyped-def]
+def _half_word(m, agent):  # type: ignore[no-untyped-def]
     """The next 32 bits of an agent's stream: the lower half of a word, then the upper half."""
-    place = halves[agent]
-    halves[agent] = place + 1
-    word = philox_block(key, agent, place >> 3)[(place >> 1) & 3]
+    place = absences(m)[agent].halves
+    absences(m)[agent].halves = place + 1
+    word = philox_block(key(m, REJOIN), agent, place >> 3)[(place >> 1) & 3]
     return np.int64((word >> np.uint64(32 * (place & 1))) & np.uint64(0xFFFFFFFF))
 
 
 @njit()
-def _below(key, agent, halves, bound):  # type: ignore[no-untyped-def]
+def _below(m, agent, bound):  # type: ignore[no-untyped-def]
     """A whole number below a bound, as ``Generator.integers`` of NumPy draws it (Lemire 2019)."""
     if bound == 1:
         return 0
-    product = np.uint64(_half_word(key, agent, halves)) * np.uint64(bound)
+    product = np.uint64(_half_word(m, agent)) * np.uint64(bound)
     least = (1 << 32) % bound
     while np.int64(product & np.uint64(0xFFFFFFFF)) < least:
-        product = np.uint64(_half_word(key, agent, halves)) * np.uint64(bound)
+        product = np.uint64(_half_word(m, agent)) * np.uint64(bound)
     return np.int64(product >> np.uint64(32))

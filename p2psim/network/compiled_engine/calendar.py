@@ -4,14 +4,15 @@ Appointments of one instant come by order, agent, number, kind and peer: see the
 """
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import NONE, NOBODY, OK
+from p2psim.core.events import NONE
+from p2psim.network.compiled_engine.arrays import due, due_messages, messages, nodes, out, tasks
 
 
 @njit(forceinline=True)
 def write(m, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
     """Write one event; returns its number."""
-    s = m.state[0]
-    event = m.out[s.at]
+    s = m.state
+    event = out(m)[s.at]
     seq = s.seq
     event.seq = seq
     event.time = s.now
@@ -30,9 +31,9 @@ def write(m, kind, agent, peer, version, cause, release, outcome):  # type: igno
 @njit(forceinline=True)
 def take_message(m):  # type: ignore[no-untyped-def]
     """Place of a free message; the machine sees that there is one before each step."""
-    s = m.state[0]
+    s = m.state
     place = s.free
-    s.free = m.messages[place].next
+    s.free = messages(m)[place].next
     s.spare -= 1
     return place
 
@@ -40,8 +41,8 @@ def take_message(m):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def free_message(m, place):  # type: ignore[no-untyped-def]
     """Let a message be used again."""
-    s = m.state[0]
-    m.messages[place].next = s.free
+    s = m.state
+    messages(m)[place].next = s.free
     s.free = place
     s.spare += 1
 
@@ -50,7 +51,7 @@ def free_message(m, place):  # type: ignore[no-untyped-def]
 def timer(m, agent, number, version):  # type: ignore[no-untyped-def]
     """Place of a new timer."""
     place = take_message(m)
-    e = m.messages[place]
+    e = messages(m)[place]
     e.sender = agent
     e.query = number
     e.version = version
@@ -60,9 +61,9 @@ def timer(m, agent, number, version):  # type: ignore[no-untyped-def]
 @njit()
 def take_node(m, x, y, i, j):  # type: ignore[no-untyped-def]
     """Place of a new node, the last of its list."""
-    s = m.state[0]
+    s = m.state
     place = s.free_node
-    node = m.nodes[place]
+    node = nodes(m)[place]
     s.free_node = node.next
     s.spare_nodes -= 1
     node.x = x
@@ -76,8 +77,8 @@ def take_node(m, x, y, i, j):  # type: ignore[no-untyped-def]
 @njit()
 def free_node(m, place):  # type: ignore[no-untyped-def]
     """Let a node be used again."""
-    s = m.state[0]
-    m.nodes[place].next = s.free_node
+    s = m.state
+    nodes(m)[place].next = s.free_node
     s.free_node = place
     s.spare_nodes += 1
 
@@ -85,8 +86,8 @@ def free_node(m, place):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def push(m, what, message, link=0, last=0):  # type: ignore[no-untyped-def]
     """Write down a task that follows at once, before those that are written down already."""
-    s = m.state[0]
-    task = m.tasks[s.depth]
+    s = m.state
+    task = tasks(m)[s.depth]
     task.what = what
     task.message = message
     task.link = link
@@ -97,7 +98,7 @@ def push(m, what, message, link=0, last=0):  # type: ignore[no-untyped-def]
 @njit()
 def _ordered(m, one, other):  # type: ignore[no-untyped-def]
     """Whether an appointment comes before another one of the same instant."""
-    a, b = m.messages[one], m.messages[other]
+    a, b = messages(m)[one], messages(m)[other]
     if a.order != b.order:
         return a.order < b.order
     if a.agent != b.agent:
@@ -118,37 +119,37 @@ def comes_first(m, time, message, other_time, other):  # type: ignore[no-untyped
 @njit()
 def appoint(m, time, message, order, kind, agent, number, peer):  # type: ignore[no-untyped-def]
     """Have a message or a timer come up at a time."""
-    e = m.messages[message]
+    e = messages(m)[message]
     e.order = order
     e.kind = kind
     e.agent = agent
     e.number = number
     e.peer = peer
-    s = m.state[0]
-    place = s.due
-    s.due = place + 1
-    times, messages = m.due, m.due_messages
+    s = m.state
+    place = s.due_count
+    s.due_count = place + 1
+    times, refs = due(m), due_messages(m)
     while place > 0:
         above = (place - 1) >> 2
-        if not comes_first(m, time, message, times[above], messages[above]):
+        if not comes_first(m, time, message, times[above], refs[above]):
             break
         times[place] = times[above]
-        messages[place] = messages[above]
+        refs[place] = refs[above]
         place = above
     times[place] = time
-    messages[place] = message
+    refs[place] = message
 
 
 @njit()
 def take_first(m):  # type: ignore[no-untyped-def]
     """Take the first appointment off the heap, and let it be now; returns its message. Each place has four below it."""
-    s = m.state[0]
-    times, messages = m.due, m.due_messages
+    s = m.state
+    times, refs = due(m), due_messages(m)
     s.now = times[0]
-    first = messages[0]
-    size = s.due - 1
-    s.due = size
-    time, message = times[size], messages[size]
+    first = refs[0]
+    size = s.due_count - 1
+    s.due_count = size
+    time, message = times[size], refs[size]
     place = 0
     while True:
         below = (place << 2) + 1
@@ -156,19 +157,19 @@ def take_first(m):  # type: ignore[no-untyped-def]
             break
         best = below
         for other in range(below + 1, min(below + 4, size)):
-            if comes_first(m, times[other], messages[other], times[best], messages[best]):
+            if comes_first(m, times[other], refs[other], times[best], refs[best]):
                 best = other
-        if not comes_first(m, times[best], messages[best], time, message):
+        if not comes_first(m, times[best], refs[best], time, message):
             break
         times[place] = times[best]
-        messages[place] = messages[best]
+        refs[place] = refs[best]
         place = best
     times[place] = time
-    messages[place] = message
+    refs[place] = message
     return first
 
 
 @njit(forceinline=True)
 def row(m, agent):  # type: ignore[no-untyped-def]
     """Place of an agent, or of the learner, in arrays that have both."""
-    return agent if agent >= 0 else m.agents.size - 1
+    return agent if agent >= 0 else m.state.n

@@ -1,8 +1,9 @@
-"""The array engine: the events of a network where no message takes time, made by compiled code without SimPy.
+"""The array engine: events made by compiled code without SimPy; here those of networks where no message takes time.
 
 It gives the same events, bit for bit, as :mod:`p2psim.network.simpy_engine.engine`: the same draws at the same places,
-the same sums in the same order, and ties in time broken, as SimPy breaks them, by the order of scheduling. Losses and
-missed wakes are masks: each is a draw at a place of its sender's, or its agent's, stream.
+the same sums in the same order, and what is due at one instant in the order of `p2psim.network.order`. Where no message
+takes time, losses and missed wakes are masks: each is a draw at a place of its sender's, or its agent's, stream. Other
+networks are a `p2psim.network.compiled_engine.run.MachineRun`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from p2psim.core.philox import exponential, uniform
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli
 from p2psim.network.channels.loss import GilbertElliott, chances
-from p2psim.network.clock_heap import draw_link, first_ticks, running_weights, sift_down
+from p2psim.network.channels.retransmission import NoRetransmission
+from p2psim.network.compiled_engine.clocks import draw_link, first_ticks, running_weights, sift_down
 from p2psim.network.compiled_engine.common import (
     ABLE,
     BY_COMMITS,
@@ -37,15 +39,14 @@ from p2psim.network.compiled_engine.common import (
 )
 from p2psim.network.compiled_engine.gossip import MOST, PUSH, meet
 from p2psim.network.compiled_engine.gossip import fill as fill_rounds
-from p2psim.network.exchanges.gossip import Gossip
-from p2psim.network.exchanges.rounds import Round
+from p2psim.network.compiled_engine.run import MachineRun
+from p2psim.network.compiled_engine.state import BROADCAST, MODES, REQUEST, ROUNDS
+from p2psim.network.exchanges import Exchange, Gossip, Poll, Request, Round
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
 
-#: Patterns; those from 2 on but the last are ways of gossip (`p2psim.network.compiled_engine.gossip`).
-REQUEST, BROADCAST, ROUND = 0, 1, 6
 _REASONS = ("", "commits", "time", "exhausted")
 
 #: Writes events to an array, and returns how many.
@@ -140,8 +141,48 @@ def _tell(out, at, now, i, first, near, indices, version, release, wire, counter
     return at + 1 + near
 
 
-class ArrayRun:
-    """One run of the array engine; the parameters are those of :class:`p2psim.network.simpy_engine.engine.SimPyRun`."""
+def open_run(
+    network: Network,
+    rates: np.ndarray,
+    streams: Streams,
+    limits: np.ndarray | None,
+    commits: int | None,
+    time: float | None,
+    chunk: int,
+) -> IdealRun | MachineRun:
+    """A run of the compiled engine; the parameters are those of :class:`p2psim.network.simpy_engine.engine.SimPyRun`."""
+    if _takes_no_time(network):
+        return IdealRun(network, _pattern(network.exchange), rates, streams, limits, commits, time, chunk)
+    return MachineRun(network, rates, streams, limits, commits, time, chunk)
+
+
+def _takes_no_time(network: Network) -> bool:
+    """Whether no message takes time, so that losses and missed wakes are only masks."""
+    exchange, channel = network.exchange, network.channel
+    wait = exchange.service if isinstance(exchange, Request) else 0
+    wait = exchange.response if isinstance(exchange, Poll | Round) else wait
+    return (
+        wait == 0
+        and not isinstance(exchange, Poll)
+        and channel.latency == 0
+        and channel.airtime == 0
+        and channel.bandwidth is None
+        and not isinstance(channel.loss, GilbertElliott)
+        and isinstance(channel.retransmit, NoRetransmission)
+        and not channel.effects
+        and not network.availability.has_spans
+    )
+
+
+def _pattern(exchange: Exchange) -> int:
+    """Code of what agents do."""
+    if isinstance(exchange, Gossip):
+        return MODES[exchange.mode]
+    return REQUEST if isinstance(exchange, Request) else ROUNDS if isinstance(exchange, Round) else BROADCAST
+
+
+class IdealRun:
+    """One run in which no message takes time; the parameters are those of `open_run`, and the pattern."""
 
     def __init__(
         self,
@@ -169,7 +210,7 @@ class ArrayRun:
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
-        fill, least = self._rounds() if self._pattern == ROUND else self._wakes()
+        fill, least = self._rounds() if self._pattern == ROUNDS else self._wakes()
         room, kept = self._chunk + least, np.empty(0, EVENT)
         while self._counters[STATE] == RUNNING:
             out = np.zeros(room, EVENT)  # the padding too: streams are compared byte by byte

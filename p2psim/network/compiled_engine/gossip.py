@@ -23,8 +23,7 @@ from p2psim.network.compiled_engine.common import (
     make_release,
     put,
 )
-
-PUSH, PULL, PUSH_PULL, EDGE = 2, 3, 4, 5
+from p2psim.network.compiled_engine.state import EDGE, PULL, PUSH, PUSH_PULL
 
 #: Most events that follow a wake.
 MOST = 6

@@ -14,24 +14,26 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.distributions import Distribution
 from p2psim.core.philox import uniform
-from p2psim.core.randomness import Rewound
-from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, records
+from p2psim.core.randomness import Rewound, Streams
+from p2psim.network.compiled_engine.arrays import agents, cursors, key, laws, places, table
+from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, PURPOSES, records
 
 CONSTANT, UNIFORM, TABLE, OF_LINK = range(4)
 
-#: Rows of `Machine.laws`. The second of latency is for what is sent again, so that this moves no draw of other messages.
+#: Rows of `Machine.laws`. The second of latency is for what is sent again: it moves no draw of other messages.
 TRAVEL, TRAVEL_AGAIN, WAIT_AGAIN, RESPONSE_TIME, SERVICE_TIME, SENSE_TIME = range(6)
 
 
 @njit(forceinline=True)
 def lacks(m, which, agent):  # type: ignore[no-untyped-def]
     """Whether an agent's draws of a law are used up; the machine is then told so."""
-    law = m.laws[which]
+    law = laws(m)[which]
     if law.kind != TABLE:
         return False
-    if m.places[which, agent] < m.cursors[law.table + agent].count:
+    place = agents(m)[agent].travelled if which == TRAVEL else places(m)[which * (m.state.n + 1) + agent]
+    if place < cursors(m)[law.table + agent].count:
         return False
-    s = m.state[0]
+    s = m.state
     s.state = NEEDS_DRAWS
     s.needy = which
     return True
@@ -40,16 +42,20 @@ def lacks(m, which, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def draw(m, which, agent):  # type: ignore[no-untyped-def]
     """An agent's next draw of a law; `agent` as in arrays that have the learner last."""
-    law = m.laws[which]
+    law = laws(m)[which]
     if law.kind == CONSTANT:
         return law.low
-    place = m.places[which, agent]
-    m.places[which, agent] = place + 1
+    if which == TRAVEL:
+        place = agents(m)[agent].travelled
+        agents(m)[agent].travelled = place + 1
+    else:
+        place = places(m)[which * (m.state.n + 1) + agent]
+        places(m)[which * (m.state.n + 1) + agent] = place + 1
     if law.kind == TABLE:
-        return m.table[m.cursors[law.table + agent].first + place]
+        return table(m)[cursors(m)[law.table + agent].first + place]
     # A learner's stream is that of agent -1.
-    sender = agent if agent < m.agents.size - 1 else -1
-    return law.low + law.width * uniform(m.keys[law.key], sender, place, law.lane)
+    sender = agent if agent < m.state.n else -1
+    return law.low + law.width * uniform(key(m, law.key), sender, place, law.lane)
 
 
 class _Stream(NamedTuple):
@@ -65,6 +71,10 @@ class _Stream(NamedTuple):
 class Tables:
     """Laws of a run, and the draws of those that NumPy makes.
 
+    Parameters
+    ----------
+    agents : ndarray of AGENT
+
     Attributes
     ----------
     laws, places, cursors, table
@@ -74,20 +84,20 @@ class Tables:
     #: Draws of an agent's first block; each is twice as large as the one before, up to the largest.
     FIRST, LARGEST = 16, 4096
 
-    def __init__(self, agents: int):
-        self._agents = agents
+    def __init__(self, agents: np.ndarray):
+        self._records, self._agents = agents, agents.size - 1
         self.laws = records(6, LAW)
-        self.places = np.zeros((6, agents + 1), np.int64)
+        self.places = np.zeros((6, agents.size), np.int64)
         self.cursors = records(0, CURSOR)
         self.table = np.zeros(0)
         self._streams: dict[int, _Stream] = {}
 
     def add(
-        self, which: int, quantity: float | Distribution, keys: np.ndarray, row: int, lane: int = 0
+        self, which: int, quantity: float | Distribution, streams: Streams, purpose: str, lane: int = 0
     ) -> None:
-        """Say what a law is; `row` is that of its key in `keys` (`Machine.keys`)."""
+        """Say what a law is, and what its draws are for."""
         law = self.laws[which]
-        law["key"], law["lane"] = row, lane
+        law["key"], law["lane"] = PURPOSES.index(purpose), lane
         if not isinstance(quantity, Distribution):
             law["kind"], law["low"] = CONSTANT, quantity
         elif quantity.uniform is not None:
@@ -97,14 +107,18 @@ class Tables:
             law["kind"], law["table"] = TABLE, self.cursors.size
             self.cursors = records(self.cursors.size + self._agents + 1, CURSOR)
             words, halves = np.zeros(self._agents + 1, np.int64), np.full(self._agents + 1, -1)
-            self._streams[which] = _Stream(quantity, Rewound(keys[row]), lane, words, halves)
+            self._streams[which] = _Stream(quantity, Rewound(streams.key(purpose)), lane, words, halves)
+
+    def take_from_links(self, *which: int) -> None:
+        """Have laws that are numbers of links."""
+        self.laws["kind"][list(which)] = OF_LINK
 
     def fill(self, which: int) -> None:
         """Fill the blocks of a law that are nearly used up, once one of them is."""
         stream = self._streams[which]
         base = int(self.laws[which]["table"])
         cursors = self.cursors[base : base + self._agents + 1]
-        used = self.places[which]
+        used = self._records["travelled"] if which == TRAVEL else self.places[which]
         emptied = np.flatnonzero(2 * used > cursors["count"])
         if not cursors["count"].any():
             emptied = np.arange(self._agents + 1)

@@ -19,7 +19,25 @@ from p2psim.core.events import (
     WAKE,
 )
 from p2psim.core.philox import uniform
-from p2psim.network.compiled_engine.calendar import appoint, free_message, free_node, push, row, take_node, timer, write
+from p2psim.network.compiled_engine.arrays import (
+    agents,
+    messages,
+    miss_chances,
+    missed_keys,
+    nodes,
+    owners,
+    present,
+)
+from p2psim.network.compiled_engine.calendar import (
+    appoint,
+    free_message,
+    free_node,
+    push,
+    row,
+    take_node,
+    timer,
+    write,
+)
 from p2psim.network.compiled_engine.laws import RESPONSE_TIME, SERVICE_TIME, WAIT_AGAIN, draw, lacks
 from p2psim.network.compiled_engine.rounds import end_answer, learner_is_present
 from p2psim.network.compiled_engine.sending import (
@@ -30,7 +48,6 @@ from p2psim.network.compiled_engine.sending import (
     send,
 )
 from p2psim.network.compiled_engine.state import (
-    AGAIN,
     ANSWER_AGAIN,
     CALL,
     COMPUTE,
@@ -38,14 +55,12 @@ from p2psim.network.compiled_engine.state import (
     HEAR,
     POLLS,
     RESPOND,
-    RESPONSE,
     RUNNING,
     SERVE_FOR,
     SERVED,
-    SERVICE,
-    TIMER,
     USE,
 )
+from p2psim.network.order import RESENDING, RESPONSE, SERVICE, WAIT
 
 #: Who is served where nobody is.
 FREE = -2
@@ -53,15 +68,13 @@ FREE = -2
 
 @njit(forceinline=True)
 def misses(m, missed, agent):  # type: ignore[no-untyped-def]
-    """Whether an agent misses the wake that comes now; each reason takes its draw."""
+    """Whether an agent misses the wake that comes now; each reason takes its draw. Its ticks are counted after that."""
     if missed is None:
         return False
-    a = m.agents[agent]
-    place = a.asked
-    a.asked = place + 1
-    is_missed = False
-    for k in range(missed.keys.shape[0]):
-        if uniform(missed.keys[k], agent, place) < missed.chances[k, agent]:
+    s, place = m.state, agents(m)[agent].ticks
+    keys, is_missed = missed_keys(m), False
+    for k in range(s.reasons):
+        if uniform((keys[2 * k], keys[2 * k + 1]), agent, place) < miss_chances(m)[k * s.n + agent]:
             is_missed = True
     return is_missed
 
@@ -72,7 +85,7 @@ def misses(m, missed, agent):  # type: ignore[no-untyped-def]
 @njit()
 def ask_learner(m, owner):  # type: ignore[no-untyped-def]
     """An owner's clock ticked."""
-    s = m.state[0]
+    s = m.state
     if is_spent(m, owner):
         write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, SPENT)
     elif s.stops and owner == s.served:
@@ -86,7 +99,7 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
         if s.first_asked == NONE:
             s.first_asked = node
         else:
-            m.nodes[s.last_asked].next = node
+            nodes(m)[s.last_asked].next = node
         s.last_asked = node
     else:
         write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, BUSY)
@@ -94,7 +107,7 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
 
 @njit()
 def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
-    s = m.state[0]
+    s = m.state
     s.served = owner
     send(m, LEARNER, owner, owner, s.commits, wake, NONE, COMPUTE)
 
@@ -102,14 +115,14 @@ def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
 @njit()
 def finish(m):  # type: ignore[no-untyped-def]
     """Let the learner be free again, and call who waits."""
-    m.state[0].served = FREE
+    m.state.served = FREE
     call(m)
 
 
 @njit()
 def call(m):  # type: ignore[no-untyped-def]
     """Write down that who waits is called, unless that is going on."""
-    s = m.state[0]
+    s = m.state
     if not s.calling:
         s.calling = 1
         push(m, CALL, 0)
@@ -118,18 +131,18 @@ def call(m):  # type: ignore[no-untyped-def]
 @njit()
 def call_next(m):  # type: ignore[no-untyped-def]
     """Serve the next that waits, as long as the learner can; the task stays until it cannot."""
-    s = m.state[0]
+    s = m.state
     node = s.first_asked
     if node == NONE or s.served != FREE or not learner_is_present(m):
         s.depth -= 1
         s.calling = 0
         return
-    owner, wake = m.nodes[node].i, m.nodes[node].j
-    s.first_asked = m.nodes[node].next
+    owner, wake = nodes(m)[node].i, nodes(m)[node].j
+    s.first_asked = nodes(m)[node].next
     free_node(m, node)
     if is_spent(m, owner):
         write(m, DROP, owner, NOBODY, NONE, wake, NONE, SPENT)
-    elif not m.present[owner]:
+    elif not present(m)[owner]:
         write(m, DROP, owner, NOBODY, NONE, wake, NONE, OFFLINE)
     else:
         _serve(m, owner, wake)
@@ -138,7 +151,7 @@ def call_next(m):  # type: ignore[no-untyped-def]
 @njit()
 def serve_for(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Let an owner compute for the service time, and then answer."""
-    s = m.state[0]
+    s = m.state
     learner = row(m, LEARNER)
     if lacks(m, SERVICE_TIME, learner):
         push(m, SERVE_FOR, owner, query, version)
@@ -148,38 +161,51 @@ def serve_for(m, owner, query, version):  # type: ignore[no-untyped-def]
         end_service(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, s.now + wait, place, TIMER, SERVICE, owner, query, 0)
+        appoint(m, s.now + wait, place, WAIT, SERVICE, owner, query, 0)
 
 
 @njit()
 def end_service(m, owner, query, version):  # type: ignore[no-untyped-def]
     """An owner has computed its answer."""
-    if not m.present[owner]:
+    if not present(m)[owner]:
         write(m, DROP, owner, LEARNER, version, query, NONE, OFFLINE)
         finish(m)
     else:
-        _give(m, m.request, owner, query, version, SERVED)
+        _give(m, owner, query, version, SERVED)
+
+
+@njit()
+def hear_server(m, place, delivery):  # type: ignore[no-untyped-def]
+    """A query to the owner that is served has arrived, or its answer."""
+    s, e = m.state, messages(m)[place]
+    if e.what == COMPUTE:
+        serve_for(m, e.receiver, delivery, e.version)
+        return
+    ended(m, e.release)
+    commit_of_learner(m, e.sender, delivery, e.release)
+    if s.state == RUNNING:
+        finish(m)
 
 
 # Answers, given again if they are lost and the channel asks for that
 
 
 @njit()
-def _give(m, owners, owner, query, version, what):  # type: ignore[no-untyped-def]
+def _give(m, owner, query, version, what):  # type: ignore[no-untyped-def]
     """Answer a query for the first time."""
-    s = m.state[0]
+    s = m.state
     if s.fresh:
-        owners.wanted[owner] = query
+        owners(m)[owner].wanted = query
     send(m, owner, LEARNER, owner, version, query, make_release(m, owner), what, query, s.fresh)
 
 
 @njit()
 def lose(m, place):  # type: ignore[no-untyped-def]
     """A query or an answer was lost."""
-    e = m.messages[place]
-    if m.state[0].fresh and e.tries:
+    e = messages(m)[place]
+    if m.state.fresh and e.tries:
         timer_ = timer(m, e.sender, e.query, e.version)
-        m.messages[timer_].what, m.messages[timer_].tries = e.what, e.tries
+        messages(m)[timer_].what, messages(m)[timer_].tries = e.what, e.tries
         wait_again(m, timer_)
     else:
         _give_up(m, e.what, e.version)
@@ -197,7 +223,7 @@ def _give_up(m, what, version):  # type: ignore[no-untyped-def]
 @njit()
 def wait_again(m, place):  # type: ignore[no-untyped-def]
     """Wait, and answer again; ``place`` is that of a timer."""
-    s, e = m.state[0], m.messages[place]
+    s, e = m.state, messages(m)[place]
     if lacks(m, WAIT_AGAIN, e.sender):
         push(m, FRESH_WAIT, place)
         return
@@ -205,16 +231,16 @@ def wait_again(m, place):  # type: ignore[no-untyped-def]
     if wait == 0.0:
         push(m, ANSWER_AGAIN, place)
     else:
-        appoint(m, s.now + wait, place, TIMER, AGAIN, e.sender, e.query, 0)
+        appoint(m, s.now + wait, place, WAIT, RESENDING, e.sender, e.query, 0)
 
 
 @njit()
-def answer_again(m, owners, place):  # type: ignore[no-untyped-def]
+def answer_again(m, place):  # type: ignore[no-untyped-def]
     """Answer again, with a new release, if the answer is still wanted."""
-    e = m.messages[place]
+    e = messages(m)[place]
     owner, query, version, what, left = e.sender, e.query, e.version, e.what, e.tries
     free_message(m, place)
-    if owners.wanted[owner] == query and m.present[owner] and not is_spent(m, owner):
+    if owners(m)[owner].wanted == query and present(m)[owner] and not is_spent(m, owner):
         send(m, owner, LEARNER, owner, version, query, make_release(m, owner), what, query, left - 1)
     else:
         _give_up(m, what, version)
@@ -224,20 +250,22 @@ def answer_again(m, owners, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def hear_query(m, owners, place, delivery):  # type: ignore[no-untyped-def]
+def hear_query(m, place, delivery):  # type: ignore[no-untyped-def]
     """An owner hears a query."""
-    s, e = m.state[0], m.messages[place]
+    s, e = m.state, messages(m)[place]
     owner, version = e.receiver, e.version
     if s.fresh:
-        owners.wanted[owner] = NONE
+        owners(m)[owner].wanted = NONE
     if is_spent(m, owner):
         end_answer(m, version)
         return
-    if misses(m, m.missed, owner):
+    is_missed = misses(m, m.missed, owner)
+    agents(m)[owner].ticks += 1
+    if is_missed:
         write(m, DROP, owner, LEARNER, version, delivery, NONE, OFFLINE)
         end_answer(m, version)
         return
-    older, newest = owners.owed[owner], owners.newest[owner]
+    older, newest = owners(m)[owner].owed, owners(m)[owner].newest
     if s.pattern != POLLS:
         # Only an answer that is still owed supersedes: one of a closed round may be given after a later one.
         newest = newest if older != NONE else 0
@@ -245,56 +273,48 @@ def hear_query(m, owners, place, delivery):  # type: ignore[no-untyped-def]
         write(m, DROP, owner, LEARNER, version, delivery, NONE, SUPERSEDED)
         return
     if older != NONE:
-        write(m, DROP, owner, LEARNER, owners.newest[owner], older, NONE, SUPERSEDED)
-    owners.newest[owner] = version
-    owners.owed[owner] = delivery
-    respond(m, owners, owner, delivery, version)
+        write(m, DROP, owner, LEARNER, owners(m)[owner].newest, older, NONE, SUPERSEDED)
+    owners(m)[owner].newest = version
+    owners(m)[owner].owed = delivery
+    respond(m, owner, delivery, version)
 
 
 @njit()
-def respond(m, owners, owner, query, version):  # type: ignore[no-untyped-def]
+def respond(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Answer after the response time."""
     if lacks(m, RESPONSE_TIME, owner):
         push(m, RESPOND, owner, query, version)
         return
     wait = draw(m, RESPONSE_TIME, owner)
     if wait == 0.0:
-        give_answer(m, owners, owner, query, version)
+        give_answer(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, m.state[0].now + wait, place, TIMER, RESPONSE, owner, query, 0)
+        appoint(m, m.state.now + wait, place, WAIT, RESPONSE, owner, query, 0)
 
 
 @njit()
-def give_answer(m, owners, owner, query, version):  # type: ignore[no-untyped-def]
+def give_answer(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Answer, if that is still owed."""
-    if owners.owed[owner] != query:
+    if owners(m)[owner].owed != query:
         return
-    owners.owed[owner] = NONE
-    if m.present[owner]:
-        _give(m, owners, owner, query, version, USE)
+    owners(m)[owner].owed = NONE
+    if present(m)[owner]:
+        _give(m, owner, query, version, USE)
     else:
         write(m, DROP, owner, LEARNER, version, query, NONE, OFFLINE)
         end_answer(m, version)
 
 
-# What both hear
-
-
 @njit()
-def hear_at_star(m, owners, place, delivery):  # type: ignore[no-untyped-def]
-    """A query or an answer has arrived."""
-    s, e = m.state[0], m.messages[place]
-    what = e.what
-    if what == COMPUTE:
-        serve_for(m, e.receiver, delivery, e.version)
-    elif what == HEAR:
-        hear_query(m, owners, place, delivery)
+def hear_asker(m, place, delivery):  # type: ignore[no-untyped-def]
+    """A query or an answer of a poll or a round has arrived."""
+    e = messages(m)[place]
+    if e.what == HEAR:
+        hear_query(m, place, delivery)
+        return
+    ended(m, e.release)
+    if m.state.pattern == POLLS:
+        commit_of_learner(m, e.sender, delivery, e.release)
     else:
-        ended(m, e.release)
-        if what == SERVED or s.pattern == POLLS:
-            commit_of_learner(m, e.sender, delivery, e.release)
-            if what == SERVED and s.state == RUNNING:
-                finish(m)
-        else:
-            end_answer(m, e.version)
+        end_answer(m, e.version)

@@ -10,10 +10,22 @@ import math
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
-from p2psim.network.clock_heap import sift_down
+from p2psim.network import order
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.absence import be_gone, go_for_good, take_held, take_turn, turn_group
-from p2psim.network.compiled_engine.calendar import free_message, push, take_first
+from p2psim.network.compiled_engine.arrays import (
+    agents,
+    clock_agents,
+    clock_times,
+    due,
+    key,
+    messages,
+    present,
+    tasks,
+    turns,
+)
+from p2psim.network.compiled_engine.calendar import free_message, take_first
+from p2psim.network.compiled_engine.clocks import sift_down
 from p2psim.network.compiled_engine.ends import acknowledge, end, send_again, wait_to_send
 from p2psim.network.compiled_engine.learner import (
     answer_again,
@@ -27,6 +39,7 @@ from p2psim.network.compiled_engine.learner import (
     serve_for,
     wait_again,
 )
+from p2psim.network.compiled_engine.medium import ask as ask_for_medium
 from p2psim.network.compiled_engine.medium import (
     begin,
     draw_fates,
@@ -35,9 +48,14 @@ from p2psim.network.compiled_engine.medium import (
     fail_at_next,
     go_on,
 )
-from p2psim.network.compiled_engine.medium import ask as ask_for_medium
 from p2psim.network.compiled_engine.neighbours import update, wake_up
-from p2psim.network.compiled_engine.rounds import begin_round, close_round, poll, return_to_round, wait_for_round
+from p2psim.network.compiled_engine.rounds import (
+    begin_round,
+    close_round,
+    poll,
+    return_to_round,
+    wait_for_round,
+)
 from p2psim.network.compiled_engine.sending import may_end
 from p2psim.network.compiled_engine.travel import carry, spread
 
@@ -45,9 +63,9 @@ from p2psim.network.compiled_engine.travel import carry, spread
 @njit()
 def advance(m):  # type: ignore[no-untyped-def]
     """Go on until the run is over, the array of events is full, or something is needed."""
-    s = m.state[0]
-    while s.state == st.RUNNING and s.at + st.ROOM <= m.out.size:
-        if s.spare < st.SPARE or s.depth + st.SPARE > m.tasks.size or s.spare_nodes < st.SPARE:
+    s = m.state
+    while s.state == st.RUNNING and s.at + st.ROOM <= s.most_events:
+        if s.spare < st.SPARE or s.depth + st.SPARE > s.most_tasks or s.spare_nodes < st.SPARE:
             s.state = st.NEEDS_ROOM
         elif s.depth:
             _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries)
@@ -58,21 +76,21 @@ def advance(m):  # type: ignore[no-untyped-def]
 @njit()
 def _go_on(m, clocks, presence):  # type: ignore[no-untyped-def]
     """Do what is due first."""
-    s = m.state[0]
-    due = m.due[0] if s.due else math.inf
-    tick = clocks.times[0] if clocks is not None else math.inf
-    first = min(due, tick)
+    s = m.state
+    when = due(m)[0] if s.due_count else math.inf
+    tick = clock_times(m)[0] if clocks is not None else math.inf
+    first = min(when, tick)
     if presence is not None:
-        if s.turn < s.turns:
-            if presence.turns[s.turn].time <= first:
-                take_turn(m, presence)
+        if s.turn < s.turn_count:
+            if turns(m)[s.turn].time <= first:
+                take_turn(m)
                 return
         elif first > s.known:
             s.state = st.NEEDS_TURNS
             return
     if first > s.end or first == math.inf:
         s.state = st.BY_TIME if s.timed else st.EXHAUSTED
-    elif due <= tick:
+    elif when <= tick:
         _come_up(m, m.radio, m.acknowledged, m.request, m.queries, take_first(m))
     else:
         _tick(m, clocks)
@@ -83,75 +101,76 @@ def _tick(m, clocks):  # type: ignore[no-untyped-def]
     """Let the first clock tick, and set it again."""
     if clocks is None:
         return
-    s = m.state[0]
-    now, agent = clocks.times[0], clocks.agents[0]
+    s = m.state
+    now, agent = clock_times(m)[0], clock_agents(m)[0]
     s.now = now
-    a = m.agents[agent]
+    a = agents(m)[agent]
+    is_missed = misses(m, m.missed, agent)
     a.ticks += 1
-    clocks.times[0] = now + exponential(m.keys[st.CLOCKS], agent, a.ticks) / a.rate
-    sift_down(clocks.times, clocks.agents, 0, clocks.times.size)
-    if not misses(m, m.missed, agent) and m.present[agent]:
-        _wake(m, m.gossip, agent)
+    clock_times(m)[0] = now + exponential(key(m, st.CLOCKS), agent, a.ticks) / a.rate
+    sift_down(clock_times(m), clock_agents(m), 0, s.n)
+    if not is_missed and present(m)[agent]:
+        _wake(m, m.gossip, m.request, agent)
 
 
 @njit(forceinline=True)
-def _wake(m, gossip, agent):  # type: ignore[no-untyped-def]
+def _wake(m, gossip, request, agent):  # type: ignore[no-untyped-def]
     """Let an agent hear its clock."""
     if gossip is not None:
         wake_up(m, agent)
-    else:
+    elif request is not None:
         ask_learner(m, agent)
 
 
 @njit()
 def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[no-untyped-def]
     """Do what was appointed."""
-    e = m.messages[place]
+    e = messages(m)[place]
     kind = e.kind
-    if e.order == st.CHANNEL:
-        if kind == st.ARRIVAL:
+    if e.order == order.CHANNEL:
+        if kind == order.ARRIVAL:
             end(m, acknowledged, place)
         elif radio is not None:
-            end_airtime(m, radio, place)
-    elif kind == st.AGAIN and acknowledged is not None:
+            end_airtime(m, place)
+    elif kind == order.RESENDING and acknowledged is not None:
         send_again(m, place)
-    elif kind == st.SLOT or kind == st.SENSE:
+    elif kind == order.SLOT or kind == order.SENSING:
         if radio is not None:
-            _take_turn_on_air(m, radio, place)
+            _take_turn_on_air(m, place)
     elif request is not None:
-        if kind == st.AGAIN:
-            answer_again(m, request, place)
+        if kind == order.RESENDING:
+            answer_again(m, place)
         else:
             owner, query, version = e.sender, e.query, e.version
             free_message(m, place)
             end_service(m, owner, query, version)
     elif queries is not None:
-        _come_up_in_queries(m, queries, place)
+        _come_up_in_queries(m, place)
 
 
 @njit(forceinline=True)
-def _take_turn_on_air(m, radio, place):  # type: ignore[no-untyped-def]
+def _take_turn_on_air(m, place):  # type: ignore[no-untyped-def]
     """Begin in a slot, or ask again for the medium."""
-    if m.messages[place].kind == st.SLOT:
-        begin(m, radio, place, 1)
+    if messages(m)[place].kind == order.SLOT:
+        begin(m, place, 1)
     else:
-        ask_for_medium(m, radio, place, 1)
+        ask_for_medium(m, place, 1)
 
 
 @njit(forceinline=True)
-def _come_up_in_queries(m, queries, place):  # type: ignore[no-untyped-def]
+def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
     """Do what was appointed in polls and rounds."""
-    e = m.messages[place]
+    e = messages(m)[place]
     kind, agent, number, version = e.kind, e.sender, e.query, e.version
-    if kind == st.AGAIN:
-        answer_again(m, queries, place)
+    if kind == order.RESENDING:
+        answer_again(m, place)
         return
     free_message(m, place)
-    if kind == st.RESPONSE:
-        give_answer(m, queries, agent, number, version)
-    elif kind == st.POLL:
+    if kind == order.RESPONSE:
+        give_answer(m, agent, number, version)
+    elif kind == order.POLL:
         poll(m, number)
-    elif kind == st.ROUND:
+    elif kind == order.ROUND:
         begin_round(m)
     else:
         close_round(m, version, True)
@@ -160,31 +179,31 @@ def _come_up_in_queries(m, queries, place):  # type: ignore[no-untyped-def]
 @njit()
 def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ignore[no-untyped-def]
     """Do the last task that was written down; those that have several parts take themselves off when they are done."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     what, message, link, last = task.what, task.message, task.link, task.last
     if what == st.SPREAD:
         spread(m, m.travels, m.losses, m.bursts, m.blackouts)
         return
     if presence is not None:
         if what == st.TURN_GROUP:
-            turn_group(m, presence)
+            turn_group(m)
             return
         if what == st.TAKE_HELD or what == st.LOSE_HELD:
-            take_held(m, presence, what == st.LOSE_HELD)
+            take_held(m, what == st.LOSE_HELD)
             return
         if what == st.GO:
-            go_for_good(m, presence)
+            go_for_good(m)
             return
     if radio is not None:
         if what == st.FATES:
-            draw_fates(m, radio, m.travels, m.losses, m.bursts)
+            draw_fates(m, m.travels, m.losses, m.bursts)
             return
         if what == st.HEARD_BY:
-            end_at_next(m, radio, m.travels, m.blackouts)
+            end_at_next(m, m.travels, m.blackouts)
             return
         if what == st.FAIL_ALL:
-            fail_at_next(m, radio)
+            fail_at_next(m)
             return
     if request is not None and what == st.CALL:
         call_next(m)
@@ -197,44 +216,44 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
     elif what == st.MAY_END:
         may_end(m)
     elif radio is not None and (what == st.NEXT or what == st.ASK or what == st.BEGIN):
-        go_on(m, radio, what, message, link)
+        go_on(m, what, message, link)
     elif presence is not None and what == st.GONE:
         be_gone(m, message)
     elif acknowledged is not None and what == st.ACKNOWLEDGE:
-        acknowledge(m, acknowledged, message)
+        acknowledge(m, message)
     elif acknowledged is not None and what == st.AGAIN_WAIT:
         wait_to_send(m, message, link)
     elif gossip is not None:
         if what == st.UPDATES:
             update(m, link, last, message)
     elif request is not None:
-        _do_for_request(m, request, what, message, link, last)
+        _do_for_request(m, what, message, link, last)
     elif queries is not None:
-        _do_for_queries(m, queries, what, message, link, last)
+        _do_for_queries(m, what, message, link, last)
 
 
 @njit(forceinline=True)
-def _do_for_request(m, request, what, message, link, last):  # type: ignore[no-untyped-def]
+def _do_for_request(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of an exchange by request."""
     if what == st.SERVE_FOR:
         serve_for(m, message, link, last)
     elif what == st.FRESH_WAIT:
         wait_again(m, message)
     elif what == st.ANSWER_AGAIN:
-        answer_again(m, request, message)
+        answer_again(m, message)
     elif what == st.RETURNED:
         call(m)
 
 
 @njit(forceinline=True)
-def _do_for_queries(m, queries, what, message, link, last):  # type: ignore[no-untyped-def]
+def _do_for_queries(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of polls or rounds."""
     if what == st.RESPOND:
-        respond(m, queries, message, link, last)
+        respond(m, message, link, last)
     elif what == st.FRESH_WAIT:
         wait_again(m, message)
     elif what == st.ANSWER_AGAIN:
-        answer_again(m, queries, message)
+        answer_again(m, message)
     elif what == st.ASKED:
         wait_for_round(m, message)
     elif what == st.RETURNED:

@@ -8,27 +8,22 @@ import math
 from p2psim.core.compiled import njit
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE, OK
 from p2psim.core.times import ROUNDING
+from p2psim.network.compiled_engine.arrays import laws, messages, nodes, present, radios, senders, tasks
 from p2psim.network.compiled_engine.calendar import appoint, free_message, free_node, push, row, take_node
 from p2psim.network.compiled_engine.laws import SENSE_TIME, TRAVEL, draw, lacks
 from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
 from p2psim.network.compiled_engine.state import (
-    AIR_END,
-    ARRIVAL,
     ASK,
     BEGIN,
-    CHANNEL,
     END,
     FAIL_ALL,
     FATES,
     HEARD_BY,
     NEEDS_ROOM,
     NEXT,
-    SENSE,
-    SENSING,
-    SLOT,
+    QUIET,
     SLOTS,
     SPARE,
-    TIMER,
 )
 from p2psim.network.compiled_engine.travel import (
     copy_to,
@@ -41,33 +36,34 @@ from p2psim.network.compiled_engine.travel import (
     links_of,
     receiver_of,
 )
+from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, REGULAR, SENSING, SLOT, WAIT
 
 #: As in `channels.radio`: a moment that rounding puts after the beginning of a slot is in time for it.
 _IN_TIME = 1 - ROUNDING
 
 
 @njit()
-def offer(m, radio, travels, losses, place):  # type: ignore[no-untyped-def]
+def offer(m, travels, losses, place):  # type: ignore[no-untyped-def]
     """Hand a message that takes airtime over to the medium."""
-    s, e = m.state[0], m.messages[place]
-    r = radio.messages[place]
+    s, e = m.state, messages(m)[place]
+    r = radios(m)[place]
     r.length = s.question if e.version == NONE else s.loaded
     r.tries, r.fates, r.receptions, r.next = 0, NONE, NONE, NONE
     if has_fates(m, travels, losses):
         first, last = links_of(m, place)
         push(m, FATES, place, first, last)
     else:
-        _wait_for_sender(m, radio, place)
+        _wait_for_sender(m, place)
 
 
 @njit()
-def draw_fates(m, radio, travels, losses, bursts):  # type: ignore[no-untyped-def]
+def draw_fates(m, travels, losses, bursts):  # type: ignore[no-untyped-def]
     """Draw how long a message travels to each receiver, and whether it is lost; then let it wait for its turn."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     place, last = task.message, task.last
-    sender, lane = m.messages[place].sender, m.messages[place].lane
-    r = radio.messages[place]
+    sender, lane = messages(m)[place].sender, messages(m)[place].lane
+    r = radios(m)[place]
     while task.link < last:
         if s.spare_nodes < SPARE:
             s.state = NEEDS_ROOM
@@ -83,50 +79,50 @@ def draw_fates(m, radio, travels, losses, bursts):  # type: ignore[no-untyped-de
         if r.fates == NONE:
             r.fates = node
         else:
-            m.nodes[r.next].next = node
+            nodes(m)[r.next].next = node
         r.next = node
     r.next = NONE
     s.depth -= 1
-    _wait_for_sender(m, radio, place)
+    _wait_for_sender(m, place)
 
 
 @njit()
-def _wait_for_sender(m, radio, place):  # type: ignore[no-untyped-def]
+def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
     """Ask for the medium unless the sender is busy with another message."""
-    s = m.state[0]
-    who = row(m, m.messages[place].sender)
+    s = m.state
+    who = row(m, messages(m)[place].sender)
     if s.one_by_one:
-        if radio.is_sending[who]:
+        if senders(m)[who].is_sending:
             if s.skips:
                 push(m, FAIL_ALL, place, links_of(m, place)[0], BUSY)
             else:
-                last = radio.last_waiting[who]
+                last = senders(m)[who].last_waiting
                 if last == NONE:
-                    radio.first_waiting[who] = place
+                    senders(m)[who].first_waiting = place
                 else:
-                    radio.messages[last].next = place
-                radio.last_waiting[who] = place
+                    radios(m)[last].next = place
+                senders(m)[who].last_waiting = place
             return
-        radio.is_sending[who] = 1
-    ask(m, radio, place, 0)
+        senders(m)[who].is_sending = 1
+    ask(m, place, 0)
 
 
 @njit()
-def ask(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
+def ask(m, place, has_waited):  # type: ignore[no-untyped-def]
     """Begin when the rules of access allow; `has_waited`: the sender may have left meanwhile."""
-    s = m.state[0]
-    r, e = radio.messages[place], m.messages[place]
+    s = m.state
+    r, e = radios(m)[place], messages(m)[place]
     if s.access == SLOTS:
         number = math.ceil(s.now / s.slot * _IN_TIME)
         r.slot = number
         when = number * s.slot
         if when > s.now:
-            appoint(m, when, place, TIMER, SLOT, e.sender, e.number, first_receiver(m, place))
+            appoint(m, when, place, REGULAR, SLOT, e.sender, e.number, first_receiver(m, place))
             return
-    elif s.access == SENSING:
-        while is_busy(m, radio, e.sender):
+    elif s.access == QUIET:
+        while is_busy(m, e.sender):
             if r.tries + 1 == s.attempts:
-                refuse(m, radio, place, GAVE_UP)
+                refuse(m, place, GAVE_UP)
                 return
             if lacks(m, SENSE_TIME, row(m, e.sender)):
                 push(m, ASK, place, has_waited)
@@ -134,18 +130,18 @@ def ask(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
             r.tries += 1
             again = s.now + draw(m, SENSE_TIME, row(m, e.sender))
             if again > s.now:
-                appoint(m, again, place, TIMER, SENSE, e.sender, e.number, first_receiver(m, place))
+                appoint(m, again, place, WAIT, SENSING, e.sender, e.number, first_receiver(m, place))
                 return
-    begin(m, radio, place, has_waited)
+    begin(m, place, has_waited)
 
 
 @njit()
-def begin(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
+def begin(m, place, has_waited):  # type: ignore[no-untyped-def]
     """Put a transmission on the air."""
-    s = m.state[0]
-    r, e = radio.messages[place], m.messages[place]
-    if has_waited and not m.present[row(m, e.sender)]:
-        refuse(m, radio, place, OFFLINE)
+    s = m.state
+    r, e = radios(m)[place], messages(m)[place]
+    if has_waited and not present(m)[row(m, e.sender)]:
+        refuse(m, place, OFFLINE)
         return
     first, last = near(m, e.sender)
     wanted = 1 if s.shared else last - first
@@ -153,69 +149,69 @@ def begin(m, radio, place, has_waited):  # type: ignore[no-untyped-def]
         push(m, BEGIN, place, has_waited)
         s.state = NEEDS_ROOM
         return
-    put_on_air(m, radio, place)
+    put_on_air(m, place)
     end = (r.slot + r.length / s.slot) * s.slot if s.access == SLOTS else s.now + r.length
-    appoint(m, end, place, CHANNEL, AIR_END, e.sender, e.number, first_receiver(m, place))
+    appoint(m, end, place, CHANNEL, AIRTIME, e.sender, e.number, first_receiver(m, place))
 
 
 @njit()
-def refuse(m, radio, place, outcome):  # type: ignore[no-untyped-def]
+def refuse(m, place, outcome):  # type: ignore[no-untyped-def]
     """Give a transmission up that would have been next."""
-    push(m, NEXT, m.messages[place].sender)
+    push(m, NEXT, messages(m)[place].sender)
     push(m, FAIL_ALL, place, links_of(m, place)[0], outcome)
 
 
 @njit()
-def send_next(m, radio, sender):  # type: ignore[no-untyped-def]
+def send_next(m, sender):  # type: ignore[no-untyped-def]
     """Send what the sender has waiting, or let it be free."""
     who = row(m, sender)
-    place = radio.first_waiting[who]
+    place = senders(m)[who].first_waiting
     if place == NONE:
-        radio.is_sending[who] = 0
+        senders(m)[who].is_sending = 0
         return
-    r = radio.messages[place]
-    radio.first_waiting[who] = r.next
+    r = radios(m)[place]
+    senders(m)[who].first_waiting = r.next
     if r.next == NONE:
-        radio.last_waiting[who] = NONE
+        senders(m)[who].last_waiting = NONE
     r.next = NONE
-    ask(m, radio, place, 1)
+    ask(m, place, 1)
 
 
 @njit()
-def end_airtime(m, radio, place):  # type: ignore[no-untyped-def]
+def end_airtime(m, place):  # type: ignore[no-untyped-def]
     """A transmission ends: each receiver has heard it or not, and then its sender goes on."""
-    r = radio.messages[place]
+    r = radios(m)[place]
     r.next = r.receptions
     first, last = links_of(m, place)
-    push(m, NEXT, m.messages[place].sender)
+    push(m, NEXT, messages(m)[place].sender)
     push(m, HEARD_BY, place, first, last)
 
 
 @njit()
-def end_at_next(m, radio, travels, blackouts):  # type: ignore[no-untyped-def]
+def end_at_next(m, travels, blackouts):  # type: ignore[no-untyped-def]
     """Let a transmission end at its next receiver."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
     if link == task.last:
         s.depth -= 1
-        take_off_air(m, radio, template)
+        take_off_air(m, template)
         free_message(m, template)
         return
     task.link = link + 1
-    r, sender = radio.messages[template], m.messages[template].sender
+    r = radios(m)[template]
     receiver = receiver_of(m, template, link)
-    delay, lost = m.laws[TRAVEL].low if travels is not None else 0.0, False
+    delay, lost = laws(m)[TRAVEL].low if travels is not None else 0.0, False
     node = r.fates
     if node != NONE:
-        delay, lost = m.nodes[node].x, m.nodes[node].i != 0
-        r.fates = m.nodes[node].next
+        delay, lost = nodes(m)[node].x, nodes(m)[node].i != 0
+        r.fates = nodes(m)[node].next
         free_node(m, node)
-    is_heard = hears(m, radio, template, receiver)
+    is_heard = hears(m, template, receiver)
     place = copy_to(m, template, receiver, link)
-    e = m.messages[place]
+    e = messages(m)[place]
     arrival = s.now + delay
-    if is_blacked_out(blackouts, r.began, arrival):
+    if is_blacked_out(m, blackouts, r.began, arrival):
         lost = True
     if not is_heard:
         e.outcome = COLLISION
@@ -229,38 +225,38 @@ def end_at_next(m, radio, travels, blackouts):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def fail_at_next(m, radio):  # type: ignore[no-untyped-def]
+def fail_at_next(m):  # type: ignore[no-untyped-def]
     """Let a message that does not go out fail at its next receiver."""
-    s = m.state[0]
-    task = m.tasks[s.depth - 1]
+    s = m.state
+    task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
     if link == links_of(m, template)[1]:
         s.depth -= 1
-        _free_fates(m, radio, template)
+        _free_fates(m, template)
         free_message(m, template)
         return
     task.link = link + 1
     place = copy_to(m, template, receiver_of(m, template, link), link)
-    m.messages[place].outcome = task.last
+    messages(m)[place].outcome = task.last
     push(m, END, place)
 
 
 @njit()
-def _free_fates(m, radio, place):  # type: ignore[no-untyped-def]
+def _free_fates(m, place):  # type: ignore[no-untyped-def]
     """Forget what was drawn for a message that does not go out."""
-    node = radio.messages[place].fates
+    node = radios(m)[place].fates
     while node != NONE:
-        after = m.nodes[node].next
+        after = nodes(m)[node].next
         free_node(m, node)
         node = after
 
 
 @njit()
-def go_on(m, radio, what, message, link):  # type: ignore[no-untyped-def]
+def go_on(m, what, message, link):  # type: ignore[no-untyped-def]
     """Do a task that has waited."""
     if what == NEXT:
-        send_next(m, radio, message)
+        send_next(m, message)
     elif what == ASK:
-        ask(m, radio, message, link)
+        ask(m, message, link)
     else:
-        begin(m, radio, message, link)
+        begin(m, message, link)

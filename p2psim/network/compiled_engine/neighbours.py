@@ -5,9 +5,9 @@ See `p2psim.network.exchanges.gossip` for what each mode means; steps are in the
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import NOBODY, NONE, OK, SPENT, WAKE
-from p2psim.network.clock_heap import draw_link
+from p2psim.network.compiled_engine.arrays import agents, indices, indptr, key, messages, running
 from p2psim.network.compiled_engine.calendar import push, write
-from p2psim.network.compiled_engine.gossip import EDGE, PULL, PUSH, PUSH_PULL
+from p2psim.network.compiled_engine.clocks import draw_link
 from p2psim.network.compiled_engine.sending import (
     commit,
     ended,
@@ -21,9 +21,13 @@ from p2psim.network.compiled_engine.state import (
     ANSWER,
     BROADCAST,
     CLOSE,
+    EDGE,
     JOIN_BACK,
     NOTHING,
     PEERS,
+    PULL,
+    PUSH,
+    PUSH_PULL,
     RUNNING,
     SWAP,
     UPDATE,
@@ -34,7 +38,7 @@ from p2psim.network.compiled_engine.state import (
 @njit()
 def wake_up(m, agent):  # type: ignore[no-untyped-def]
     """An agent's clock ticked."""
-    s, a = m.state[0], m.agents[agent]
+    s, a = m.state, agents(m)[agent]
     tells = s.pattern == PUSH and s.hears
     if not tells and not s.goes_on and is_spent(m, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
@@ -63,15 +67,15 @@ def wake_up(m, agent):  # type: ignore[no-untyped-def]
         what = JOIN_BACK
     elif s.hears:
         what = UPDATE
-    link = draw_link(m.keys[PEERS], agent, a.begun, m.indptr, m.running)
+    link = draw_link(key(m, PEERS), agent, a.begun, indptr(m), running(m))
     a.begun += 1
-    send(m, agent, m.indices[link], link, version, cause, release, what)
+    send(m, agent, indices(m)[link], link, version, cause, release, what)
 
 
 @njit()
 def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
     """An agent has heard a neighbour; ``delivery`` is the number of that event."""
-    s, e = m.state[0], m.messages[place]
+    s, e = m.state, messages(m)[place]
     sender, agent, link, what = e.sender, e.receiver, e.link, e.what
     ended(m, e.release)
     if what == UPDATE:
@@ -79,19 +83,19 @@ def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
     elif what == CLOSE:
         commit(m, agent, sender, delivery, NONE)
     elif what == ANSWER:
-        send(m, agent, sender, link, m.agents[agent].version, delivery, NONE, UPDATE)
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE)
     elif what == SWAP:
         push(m, UPDATES, delivery, agent, sender)
-        send(m, agent, sender, link, m.agents[agent].version, delivery, NONE, UPDATE)
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE)
     elif what == JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
         release = make_release(m, agent)
-        send(m, agent, sender, link, m.agents[agent].version, delivery, release, CLOSE)
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, release, CLOSE)
 
 
 @njit()
 def update(m, agent, peer, delivery):  # type: ignore[no-untyped-def]
     """Commit with a model that was heard, if the agent may make an update."""
-    s = m.state[0]
+    s = m.state
     if not s.goes_on and is_spent(m, agent):
         return
     commit(m, agent, peer, delivery, make_release(m, agent))

@@ -9,45 +9,57 @@ from typing import NamedTuple
 
 import numpy as np
 
+#: A part of a network that kernels are compiled with, or not.
+Part = tuple[()] | None
+
 #: Why a kernel has returned: a run goes on, has ended, or needs more room, random numbers or turns before it goes on.
 RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED, NEEDS_ROOM, NEEDS_DRAWS, NEEDS_TURNS = range(7)
 ENDS = ("", "commits", "time", "exhausted")
 
-#: Numbers of a run that change, and those that it is given.
-STATE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            # the events: why the kernel returned, next number, place in the array, commits so far and the last one
-            "state", "seq", "at", "commits", "last",
-            # agents that can still make a release, and releases on their way
-            "able", "in_flight", "timed",
-            # tasks, appointments, and the list of messages that are free
-            "depth", "due", "free", "spare",
-            # what the network is
-            "star", "pattern", "hears", "goes_on", "again", "fresh", "needy",
-            # request: who is served, whether who waits is being called, what a busy learner does
-            "served", "calling", "queues", "stops", "first_asked", "last_asked",
-            # rounds: number, whole and late rounds since `since`, answers that are waited for
-            "rounds", "whole", "late", "left", "is_open", "is_due", "query",
-            # presence
-            "rejoin", "keeps", "turn", "turns",
-            # a shared medium
-            "access", "shared", "half_duplex", "one_by_one", "skips", "attempts",
-            # nodes of lists, and transmissions as they are received, that are free
-            "free_node", "spare_nodes", "free_reception", "spare_receptions",
-        )
-    ]
-    + [
-        (name, np.float64)
-        for name in (
-            "now", "end", "known", "question", "loaded", "acknowledge", "interval", "deadline", "since", "slot",
-            "longest", "capture",
-        )
-    ]
+#: Arrays of a run, by name; the state has their addresses (`arrays`).
+ARRAYS = (
+    "out", "agents", "present", "is_able", "due", "due_messages", "messages", "tasks", "nodes", "indptr", "indices", "running",
+    "keys", "laws", "places", "cursors", "table", "clock_times", "clock_agents", "missed_keys", "miss_chances", "turns",
+    "group_starts", "group_agents", "absences", "travel_times", "chances", "drawn", "link_states", "blackouts",
+    "acknowledged", "owners", "radios", "receptions", "air", "senders",
 )  # fmt: skip
 
-#: One agent, or the learner, which is the last; a processor fetches it as a whole.
+#: Whole numbers of a run.
+NUMBERS = (
+    # why the kernel returned, number of the next event, its place in the array, room there, commits, the last commit
+    "state", "seq", "at", "most_events", "commits", "last",
+    # agents, those that can still make a release, releases on their way, whether the run has an end in time
+    "n", "able", "in_flight", "timed",
+    # tasks and their room, appointments, messages that are free
+    "depth", "most_tasks", "due_count", "free", "spare",
+    # what the network is
+    "pattern", "hears", "goes_on", "again", "fresh", "needy", "by_weight", "links", "by_link", "reasons", "spans",
+    # request: who is served, whether who waits is being called, what a busy learner does
+    "served", "calling", "queues", "stops", "first_asked", "last_asked",
+    # rounds: number, whole and late rounds since `since`, answers that are waited for
+    "rounds", "whole", "late", "left", "is_open", "is_due", "query",
+    # presence
+    "rejoin", "keeps", "turn", "turn_count",
+    # a shared medium
+    "access", "shared", "half_duplex", "one_by_one", "skips", "attempts",
+    # nodes of lists, and transmissions as they are received, that are free
+    "free_node", "spare_nodes", "free_reception", "spare_receptions",
+)  # fmt: skip
+
+#: Times and chances of a run.
+FLOATS = (
+    "now", "end", "known", "question", "loaded", "acknowledge", "interval", "deadline", "since", "slot", "longest",
+    "capture", "good", "bad", "bad_share", "relaxation",
+)  # fmt: skip
+
+#: All of them.
+STATE = np.dtype(
+    [(name, np.int64) for name in NUMBERS + tuple(f"at_{name}" for name in ARRAYS)]
+    + [(name, np.float64) for name in FLOATS]
+)
+
+#: One agent, or the learner, which is the last; a processor fetches it as a whole: its model's version, releases and
+#: their limit, and how many partners, ticks, losses and latencies it has drawn.
 AGENT = np.dtype(
     [
         ("version", np.int64),
@@ -55,9 +67,9 @@ AGENT = np.dtype(
         ("limit", np.int64),
         ("begun", np.int64),
         ("ticks", np.int64),
-        ("asked", np.int64),
+        ("lost", np.int64),
+        ("travelled", np.int64),
         ("rate", np.float64),
-        ("is_able", np.int64),
     ]
 )
 
@@ -67,8 +79,8 @@ MESSAGE = np.dtype(
         ("number", np.int64),
         ("version", np.int64),
         ("query", np.int64),
-        ("link", np.int64),
-        ("next", np.int64),
+        ("link", np.int32),
+        ("next", np.int32),
         ("agent", np.int32),
         ("peer", np.int32),
         ("sender", np.int32),
@@ -81,7 +93,8 @@ MESSAGE = np.dtype(
         ("has_arrived", np.uint8),
         ("order", np.uint8),
         ("kind", np.uint8),
-    ]
+    ],
+    align=True,
 )
 
 #: Something that follows at once, before anything else; the last one that was written down comes first.
@@ -156,7 +169,35 @@ PLACE = np.dtype(
     ]
 )
 
-#: Purposes of random numbers: rows of `Machine.keys`.
+#: An agent that comes and goes: why it is offline, and the messages that are held for it.
+ABSENCE = np.dtype(
+    [
+        ("reasons", np.int64),
+        ("is_gone", np.int64),
+        ("first_held", np.int64),
+        ("last_held", np.int64),
+        ("halves", np.int64),
+    ]
+)
+
+#: State of a link that loses messages in bursts: when it was looked at last, and what it was; −1 before the first time.
+LINK = np.dtype([("since", np.float64), ("was", np.int64)])
+
+#: An owner: the newest query that it has heard, the one that it owes an answer to, and the one it may answer again.
+OWNER = np.dtype([("newest", np.int64), ("owed", np.int64), ("wanted", np.int64)])
+
+#: A sender on a shared medium: whether it sends, what waits, when it has sent, and its draws of luck.
+SENDER = np.dtype(
+    [
+        ("is_sending", np.int64),
+        ("first_waiting", np.int64),
+        ("last_waiting", np.int64),
+        ("spans", np.int64),
+        ("captured", np.int64),
+    ]
+)
+
+#: Purposes of random numbers: rows of the array of keys.
 PURPOSES = (
     "clocks", "peers", "latency", "loss", "link-state", "capture", "backoff", "retransmit", "acknowledgement",
     "response", "service", "rejoin",
@@ -166,17 +207,12 @@ PURPOSES = (
     SERVICE_KEY, REJOIN,
 ) = range(len(PURPOSES))  # fmt: skip
 
-#: Orders of appointments of one instant (time, order, agent, number, kind, peer); turns and wakes have lists of their
-#: own, and come before and after these.
-CHANNEL, TIMER = 1, 2
-AIR_END, ARRIVAL = range(2)
-DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSE, AGAIN = range(8)
-
 #: When a sender may begin on a shared medium: at once, at whole slots, or when it hears nobody.
-AT_ONCE, SLOTS, SENSING = range(3)
+AT_ONCE, SLOTS, QUIET = range(3)
 
-#: Patterns of exchange; the ways of gossip lie between the last two (`gossip`).
-REQUEST, BROADCAST, ROUNDS, POLLS = 0, 1, 6, 7
+#: Patterns of exchange, and the modes of gossip among them.
+REQUEST, BROADCAST, PUSH, PULL, PUSH_PULL, EDGE, ROUNDS, POLLS = range(8)
+MODES = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL, "edge": EDGE}
 
 #: What a message leads to where it ends.
 (
@@ -203,101 +239,28 @@ def records(size: int, dtype: np.dtype) -> np.ndarray:
     return np.zeros(size, dtype)
 
 
-class Bursts(NamedTuple):
-    """State of each link that loses messages in bursts: when it was looked at last, and what it was then.
+class Machine(NamedTuple):
+    """A run as kernels see it: its state, which has the addresses of all arrays, and which parts the network has.
 
-    ``was`` is −1 before the first time.
+    A part that is None is not compiled; the others are empty. To hand on many arrays from function to function would
+    cost more than what the functions do.
     """
 
-    since: np.ndarray
-    was: np.ndarray
-    law: np.ndarray
+    state: np.void
+    clocks: Part
+    missed: Part
+    presence: Part
+    travels: Part
+    losses: Part
+    bursts: Part
+    blackouts: Part
+    acknowledged: Part
+    radio: Part
+    gossip: Part
+    request: Part
+    queries: Part
 
 
-class Clocks(NamedTuple):
-    """Times of the agents' next wakes, a heap."""
-
-    times: np.ndarray
-    agents: np.ndarray
-
-
-class Missed(NamedTuple):
-    """Of each reason for missed wakes: the key of its stream, and each agent's chance."""
-
-    keys: np.ndarray
-    chances: np.ndarray
-
-
-class Presence(NamedTuple):
-    """Who is offline, why, and what is held for them."""
-
-    turns: np.ndarray
-    group_starts: np.ndarray
-    group_agents: np.ndarray
-    reasons: np.ndarray
-    is_gone: np.ndarray
-    first_held: np.ndarray
-    last_held: np.ndarray
-    halves: np.ndarray
-
-
-class Radio(NamedTuple):
-    """A shared medium."""
-
-    messages: np.ndarray
-    receptions: np.ndarray
-    places: np.ndarray
-    is_sending: np.ndarray
-    first_waiting: np.ndarray
-    last_waiting: np.ndarray
-    spans: np.ndarray
-    captured: np.ndarray
-
-
-class Owners(NamedTuple):
-    """What the learner's owners have heard, owe, and may give again; see `learner`."""
-
-    newest: np.ndarray
-    owed: np.ndarray
-    wanted: np.ndarray
-
-
-class Losses(NamedTuple):
-    """Chance that a delivery is lost, one for all or one for each link, and the draws made by lane and sender."""
-
-    chances: np.ndarray
-    drawn: np.ndarray
-
-
-class Machine(NamedTuple):
-    """Everything of a run."""
-
-    out: np.ndarray
-    state: np.ndarray
-    agents: np.ndarray
-    present: np.ndarray
-    due: np.ndarray
-    due_messages: np.ndarray
-    messages: np.ndarray
-    tasks: np.ndarray
-    nodes: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-    running: np.ndarray
-    keys: np.ndarray
-    laws: np.ndarray
-    places: np.ndarray
-    cursors: np.ndarray
-    table: np.ndarray
-    clocks: Clocks | None
-    missed: Missed | None
-    presence: Presence | None
-    travels: np.ndarray | None
-    losses: Losses | None
-    bursts: Bursts | None
-    blackouts: np.ndarray | None
-    acknowledged: np.ndarray | None
-    radio: Radio | None
-    gossip: tuple[()] | None
-    request: Owners | None
-    queries: Owners | None
+def part(is_there: object) -> Part:
+    """What stands for a part in `Machine`."""
+    return () if is_there else None

@@ -6,22 +6,30 @@ its receiver: what takes no time is written down as a task that follows at once.
 
 import math
 
+import numpy as np
+
 from p2psim.core.compiled import njit
 from p2psim.core.events import LEARNER, LOSS, NEIGHBOURS, NONE, OK
 from p2psim.core.philox import uniform
-from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, take_message
-from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, draw, lacks
-from p2psim.network.compiled_engine.receptions import near, other_end
-from p2psim.network.compiled_engine.state import (
-    ARRIVAL,
-    CARRY,
-    CHANNEL,
-    END,
-    LINK_STATE,
-    LOSS_KEY,
-    SPARE,
-    SPREAD,
+from p2psim.network.compiled_engine.arrays import (
+    agents,
+    chances,
+    drawn,
+    indices,
+    indptr,
+    key,
+    laws,
+    link_states,
+    messages,
+    tasks,
+    travel_times,
+    view,
 )
+from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, take_message
+from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, TRAVEL_AGAIN, draw, lacks
+from p2psim.network.compiled_engine.receptions import near, other_end
+from p2psim.network.compiled_engine.state import CARRY, END, LINK_STATE, LOSS_KEY, SPARE, SPREAD
+from p2psim.network.order import ARRIVAL, CHANNEL
 
 
 @njit(forceinline=True)
@@ -29,7 +37,9 @@ def lacks_delay(m, travels, sender, lane):  # type: ignore[no-untyped-def]
     """Whether a sender's draws of latencies are used up."""
     if travels is None:
         return False
-    return lacks(m, TRAVEL + lane, row(m, sender))
+    if lane:
+        return lacks(m, TRAVEL_AGAIN, row(m, sender))
+    return lacks(m, TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
@@ -37,9 +47,11 @@ def delay_of(m, travels, sender, link, lane):  # type: ignore[no-untyped-def]
     """How long the next message of a sender travels over a link."""
     if travels is None:
         return 0.0
-    if m.laws[TRAVEL + lane].kind == OF_LINK:
-        return travels[link]
-    return draw(m, TRAVEL + lane, row(m, sender))
+    if laws(m)[TRAVEL].kind == OF_LINK:
+        return travel_times(m)[link]
+    if lane:
+        return draw(m, TRAVEL_AGAIN, row(m, sender))
+    return draw(m, TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
@@ -48,47 +60,55 @@ def is_lost(m, losses, bursts, sender, receiver, link, lane):  # type: ignore[no
     if losses is None:
         return False
     who = row(m, sender)
-    drawn = losses.drawn[lane, who]
-    losses.drawn[lane, who] = drawn + 1
-    if bursts is None:
-        chance = losses.chances[link] if losses.chances.size > 1 else losses.chances[0]
+    if lane:
+        place = drawn(m)[who]
+        drawn(m)[who] = place + 1
     else:
-        bad = _is_bad(m, bursts, sender, receiver, link, lane, drawn)
-        chance = bursts.law[1] if bad else bursts.law[0]
-    return uniform(m.keys[LOSS_KEY], sender, drawn, lane) < chance
+        place = agents(m)[who].lost
+        agents(m)[who].lost = place + 1
+    if bursts is None:
+        chance = chances(m)[link * m.state.by_link]
+    else:
+        bad = _is_bad(m, sender, receiver, link, lane, place)
+        chance = m.state.bad if bad else m.state.good
+    return uniform(key(m, LOSS_KEY), sender, place, lane) < chance
 
 
 @njit()
-def _is_bad(m, bursts, sender, receiver, link, lane, place):  # type: ignore[no-untyped-def]
+def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-def]
     """State of a link at this moment, drawn by the law of its chain since it was looked at last."""
-    share, relaxation, now = bursts.law[2], bursts.law[3], m.state[0].now
+    s = m.state
+    share, relaxation, now = s.bad_share, s.relaxation, s.now
     least, most = min(sender, receiver), max(sender, receiver)
-    if least != LEARNER and not m.indptr[least] <= link < m.indptr[least + 1]:
+    if least != LEARNER and not indptr(m)[least] <= link < indptr(m)[least + 1]:
         # Both directions have one state: that of the link from the smaller of its ends.
-        low, high = m.indptr[least], m.indptr[least + 1] - 1
+        low, high = indptr(m)[least], indptr(m)[least + 1] - 1
         while low < high:
             middle = (low + high) >> 1
-            if m.indices[middle] < most:
+            if indices(m)[middle] < most:
                 low = middle + 1
             else:
                 high = middle
         link = low
     chance = share
-    if bursts.was[link] >= 0:
-        chance += (bursts.was[link] - share) * math.exp(-relaxation * (now - bursts.since[link]))
-    bad = uniform(m.keys[LINK_STATE], sender, place, lane) < chance
-    bursts.since[link] = now
-    bursts.was[link] = 1 if bad else 0
+    if link_states(m)[link].was >= 0:
+        chance += (link_states(m)[link].was - share) * math.exp(
+            -relaxation * (now - link_states(m)[link].since)
+        )
+    bad = uniform(key(m, LINK_STATE), sender, place, lane) < chance
+    link_states(m)[link].since = now
+    link_states(m)[link].was = 1 if bad else 0
     return bad
 
 
 @njit(forceinline=True)
-def is_blacked_out(blackouts, begin, end):  # type: ignore[no-untyped-def]
+def is_blacked_out(m, blackouts, begin, end):  # type: ignore[no-untyped-def]
     """Whether a delivery is on its way in a span in which nothing gets through."""
     if blackouts is None:
         return False
-    for k in range(blackouts.shape[0]):
-        if begin < blackouts[k, 1] and end >= blackouts[k, 0]:
+    spans = view(m.state.at_blackouts, np.float64)
+    for k in range(m.state.spans):
+        if begin < spans[2 * k + 1] and end >= spans[2 * k]:
             return True
     return False
 
@@ -96,7 +116,7 @@ def is_blacked_out(blackouts, begin, end):  # type: ignore[no-untyped-def]
 @njit()
 def carry(m, travels, losses, bursts, blackouts, place):  # type: ignore[no-untyped-def]
     """Let a message go to its receiver, where no other disturbs it."""
-    s, e = m.state[0], m.messages[place]
+    s, e = m.state, messages(m)[place]
     sender, receiver, link, lane = e.sender, e.receiver, e.link, e.lane
     if lacks_delay(m, travels, sender, lane):
         push(m, CARRY, place)
@@ -105,7 +125,7 @@ def carry(m, travels, losses, bursts, blackouts, place):  # type: ignore[no-unty
     lost = is_lost(m, losses, bursts, sender, receiver, link, lane)
     air = s.question if e.version == NONE else s.loaded
     arrival = (s.now + air) + delay
-    if is_blacked_out(blackouts, s.now, arrival):
+    if is_blacked_out(m, blackouts, s.now, arrival):
         lost = True
     e.outcome = LOSS if lost else OK
     if air + delay == 0.0:
@@ -118,7 +138,7 @@ def carry(m, travels, losses, bursts, blackouts, place):  # type: ignore[no-unty
 def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
     """A message to all, to one of its receivers alone."""
     place = take_message(m)
-    e, t = m.messages[place], m.messages[template]
+    e, t = messages(m)[place], messages(m)[template]
     e.number, e.version, e.query, e.link = t.number, t.version, t.query, link
     e.sender, e.receiver, e.release = t.sender, receiver, t.release
     e.tries, e.what, e.lane, e.outcome, e.has_arrived = t.tries, t.what, t.lane, OK, t.has_arrived
@@ -128,7 +148,7 @@ def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def links_of(m, place):  # type: ignore[no-untyped-def]
     """First and last of the links that a message goes over."""
-    e = m.messages[place]
+    e = messages(m)[place]
     if e.receiver == NEIGHBOURS:
         return near(m, e.sender)
     return e.link, e.link + 1
@@ -137,7 +157,7 @@ def links_of(m, place):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def receiver_of(m, place, link):  # type: ignore[no-untyped-def]
     """Who gets a message over a link."""
-    e = m.messages[place]
+    e = messages(m)[place]
     return other_end(m, e.sender, link) if e.receiver == NEIGHBOURS else e.receiver
 
 
@@ -157,11 +177,11 @@ def start_spreading(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def spread(m, travels, losses, bursts, blackouts):  # type: ignore[no-untyped-def]
     """Go on with that task, until one message ends at once."""
-    s = m.state[0]
+    s = m.state
     depth = s.depth
-    task = m.tasks[depth - 1]
+    task = tasks(m)[depth - 1]
     template = task.message
-    sender, lane = m.messages[template].sender, m.messages[template].lane
+    sender, lane = messages(m)[template].sender, messages(m)[template].lane
     while s.depth == depth and s.spare >= SPARE:
         link = task.link
         if link == task.last:
@@ -182,4 +202,4 @@ def has_fates(m, travels, losses):  # type: ignore[no-untyped-def]
         return True
     if travels is None:
         return False
-    return m.laws[TRAVEL].kind != CONSTANT
+    return laws(m)[TRAVEL].kind != CONSTANT

@@ -30,11 +30,6 @@ class Broadcast(Exchange):
 
     sends_to_all: ClassVar[bool] = True
 
-    @property
-    def array_code(self) -> int | None:
-        """Code in the array engine."""
-        return 1
-
     def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
         neighbours = [repeat(world.links.of(agent).tolist()) for agent in range(world.links.agents)]
@@ -102,11 +97,6 @@ class Gossip(Exchange):
     updates_on_hearing: ClassVar[bool] = True
 
     @property
-    def array_code(self) -> int | None:
-        """Code in the array engine."""
-        return ARRAY_CODES[self.mode]
-
-    @property
     def by_edge(self) -> bool:
         """Whether links wake."""
         return self.mode == "edge"
@@ -122,10 +112,6 @@ class Gossip(Exchange):
             world.start_clocks(meet.push if world.updates == "wake" else meet.tell)
         else:
             world.start_clocks({"pull": meet.ask, "push-pull": meet.swap, "edge": meet.join}[self.mode])
-
-
-#: Codes of the modes in the array engine.
-ARRAY_CODES = {"push": 2, "pull": 3, "push-pull": 4, "edge": 5}
 
 
 class _GossipRun:

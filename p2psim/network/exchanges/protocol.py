@@ -59,11 +59,6 @@ class Exchange(Options):
     events_per_commit: ClassVar[int] = 6
 
     @property
-    def array_code(self) -> int | None:
-        """Code in the compiled engine; None where only SimPy can run it as configured, as every one of your own."""
-        return None
-
-    @property
     def by_edge(self) -> bool:
         """Whether links wake, so that releases go with sends, and not with commits (`EventChecker`)."""
         return False

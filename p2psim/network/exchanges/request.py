@@ -46,11 +46,6 @@ class Request(Exchange):
 
     needs_learner: ClassVar[bool] = True
 
-    @property
-    def array_code(self) -> int | None:
-        """Code in the array engine; a service that takes time needs SimPy."""
-        return 0 if self.service == 0 else None
-
     def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""
         world.start_clocks(_Desk(self, world).ask)

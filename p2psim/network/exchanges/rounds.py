@@ -38,11 +38,6 @@ class Round(Exchange):
     needs_learner: ClassVar[bool] = True
     in_rounds: ClassVar[bool] = True
 
-    @property
-    def array_code(self) -> int | None:
-        """Code in the array engine; answers that take time need SimPy."""
-        return 6 if self.response == 0 else None
-
     def needs_delivery(self, _: str) -> bool:
         """Whether there is no commit without a message that arrives: a round without answers is one, too."""
         return False
