@@ -115,13 +115,13 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
         limits=None if plan.limits is None else plan.limits[agents],
         engine=engine,
     ).read()
-    local, places = releases_of(events)
-    audited = places[local.agents == 0]
+    local = releases_of(events)
+    audited = local.places[local.agents == 0]
     if not audited.size:
         raise SimulationError(f"agent {agents[0]} makes no release in an audit")
     if limit > wanted:  # what comes later is not looked at
         events = events[: audited[:wanted][-1] + 1]
-        local, places = releases_of(events)
+        local = releases_of(events)
     real = Releases(agents[local.agents], local.numbers, local.steps)
     totals = plan.totals([real])
     # The loss of the real records, whatever the scaled ones are claimed to lose.

@@ -16,6 +16,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, SEND
 from p2psim.learning.batches import Batch, batch_of
 from p2psim.network.section import Network
+from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 
 #: Records that an audited agent holds at most; those but one have no gradient.
@@ -130,16 +131,9 @@ class AuditSystem(ABC):
         """
 
 
-def releases_of(events: np.ndarray) -> tuple[Releases, np.ndarray]:
-    """Releases in a small network's events, by its own agents, and the places of the events that make them."""
-    makes = (events["release"] >= 0) & np.isin(events["kind"], (SEND, COMMIT)) & (events["agent"] >= 0)
-    places = np.flatnonzero(makes)
-    keys = events["agent"][places].astype(np.int64) << 32 | events["release"][places]
-    _, first = np.unique(keys, return_index=True)  # a release counts where it first appears
-    places = places[np.sort(first)]
-    steps = np.concatenate([[0], np.cumsum(events["kind"] == COMMIT)])[places]
-    agents, numbers = (events[name][places].astype(np.int64) for name in ("agent", "release"))
-    return Releases(agents, numbers, steps.astype(np.int64)), places
+def releases_of(events: np.ndarray) -> Releases:
+    """Releases in a small network's events, by its own agents."""
+    return ReleaseCounter.empty(int(events["agent"].max(initial=-1)) + 1).read(events)[0]
 
 
 def tables(
@@ -223,7 +217,7 @@ class Copies:
             Number of each release, by the place of the event that makes it.
         noise : ndarray, shape (copies * releases, p)
         """
-        _, places = releases_of(self._events)
+        places = releases_of(self._events).places
         numbers: dict[int, np.ndarray] = {}
         for block in blocks(self._events):
             out = np.zeros(int(self._first[block.stop] - self._first[block.start]), EVENT)

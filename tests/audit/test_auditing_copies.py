@@ -50,7 +50,7 @@ def events_of(system: AuditSystem) -> np.ndarray:
 
 def test_copies_are_the_run_again_with_their_own_agents(system: AuditSystem) -> None:
     events, copies = events_of(system), 3
-    noise = np.zeros((copies, releases_of(events)[0].agents.size, system.dimension))
+    noise = np.zeros((copies, releases_of(events).agents.size, system.dimension))
     played = np.concatenate([chunk for _, chunk, *_ in Copies(events, 2, copies).play(noise)])
     assert (played["seq"] == np.arange(played.size)).all()
     caused = played[played["cause"] >= 0]
@@ -78,7 +78,7 @@ def test_copies_are_the_run_again_with_their_own_agents(system: AuditSystem) -> 
 
 def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
-    made = releases_of(events)[0].agents.size
+    made = releases_of(events).agents.size
     noise = np.random.default_rng(1).laplace(size=(4, made, p))
     pair = pairs(system.limits, p)[1]
     held = pair.records()
@@ -92,7 +92,7 @@ def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
 
 def test_what_is_seen_is_the_gradient_and_the_noise(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
-    own, _ = releases_of(events)
+    own = releases_of(events)
     noise = np.random.default_rng(1).laplace(size=(2, own.agents.size, p))
     pair = pairs(system.limits, p)[0]
     held = pair.records()
@@ -105,7 +105,7 @@ def test_what_is_seen_is_the_gradient_and_the_noise(system: AuditSystem) -> None
 
 def test_a_record_with_no_gradient_changes_nothing(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
-    made = releases_of(events)[0].agents.size
+    made = releases_of(events).agents.size
     pair = pairs(system.limits, p)[0]
     nothing = replace(Record(pair.x[0], 1.0, np.zeros(p)), x=np.zeros(p))
     seen = system.play([nothing, nothing], events, np.zeros((1, made, p)), np.zeros(2, np.uint64))
