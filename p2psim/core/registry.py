@@ -63,7 +63,7 @@ def register(part: _T) -> _T:
     part : type or object
         A subclass of one of the base classes of parts (`p2psim.Topology`, `p2psim.Loss`, …), whose ``kind``
         has the part's name as its default; or an object with ``part_kind`` and ``name`` (a metric, an accountant, a
-        figure).
+        figure). Of an accountant's class an instance is kept.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def register(part: _T) -> _T:
     if lacking := _lacking(part if isinstance(part, type) else type(part)):
         raise InputError(f"{what} lacks {', '.join(lacking)}")
     with registering():
-        _PARTS[kind][name] = part
+        _PARTS[kind][name] = part() if kind == "accountant" and isinstance(part, type) else part
     return part
 
 
@@ -191,7 +191,7 @@ def _module(part: Any) -> str:
 
 def _same(a: Any, b: Any) -> bool:
     def place(part: Any) -> tuple[str, str]:
-        return _module(part), getattr(part, "__qualname__", repr(part))
+        return _module(part), getattr(part, "__qualname__", type(part).__qualname__)
 
     return a is b or place(a) == place(b)
 

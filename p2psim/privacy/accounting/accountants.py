@@ -6,9 +6,8 @@ only when they are named: what ``best`` returns must not depend on which modules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import numpy as np
 
@@ -67,25 +66,8 @@ def _least(charges: Charges, measure: Callable[[Accountant, Charges], np.ndarray
 register_all([*ALL, Best()])
 
 
-class _Registered(Mapping[str, Accountant]):
-    """Accountants that are registered, by name."""
-
-    def __getitem__(self, name: str) -> Accountant:
-        return _instance(parts("accountant")[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(parts("accountant"))
-
-    def __len__(self) -> int:
-        return len(parts("accountant"))
-
-
-@cache
-def _instance(part: Any) -> Accountant:
-    return part() if isinstance(part, type) else part
-
-
-ACCOUNTANTS: Mapping[str, Accountant] = _Registered()
+#: Accountants that are registered, by name.
+ACCOUNTANTS: Mapping[str, Accountant] = parts("accountant")
 
 
 def trade_off(accountant: Accountant, charges: Charges, epsilons: np.ndarray) -> np.ndarray:
