@@ -13,9 +13,9 @@ from p2psim.network.graph import links
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.plan import plan
+from p2psim.privacy.plan import Limit
+from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import ReleaseCounter
-from p2psim.privacy.section import Limit
 from p2psim.theory.bounds.graph import contraction_rate
 
 AGENTS, RECORDS = 5, 50

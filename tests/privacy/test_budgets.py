@@ -15,8 +15,8 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled, before_sampling
 from p2psim.privacy.allocations import Cap, Constant, Contraction, Geometric, Horizon, Listed, Uniform
 from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from p2psim.privacy.plan import plan
-from p2psim.privacy.section import Limit, allowance
+from p2psim.privacy.plan import Limit
+from p2psim.privacy.planning import allowance, plan
 from p2psim.privacy.shares import UNLIMITED, Releases
 
 with let_in("own_noise"):

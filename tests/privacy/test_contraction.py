@@ -16,8 +16,8 @@ from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.privacy.allocations import Contraction, Uniform
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.plan import plan
-from p2psim.privacy.section import Limit
+from p2psim.privacy.plan import Limit
+from p2psim.privacy.planning import plan
 from p2psim.privacy.shares import UNLIMITED, Releases
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace

@@ -19,7 +19,7 @@ from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star.expansion import balance, expansion
 from p2psim.learning.steps import Weighting
-from p2psim.privacy.section import Limit
+from p2psim.privacy.plan import Limit
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, plan_answers
 from p2psim.simulation.algorithms.star_setting import star_algorithm

@@ -18,7 +18,7 @@ from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import agents_table, graph_centralities, members_of

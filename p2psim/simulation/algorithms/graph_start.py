@@ -12,7 +12,7 @@ from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.reference import on_grid
 from p2psim.learning.steps import Start
 from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
-from p2psim.privacy.section import allowance
+from p2psim.privacy.planning import allowance
 from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from p2psim.learning.star.problem import LearnerReplay, StarProblem
 from p2psim.learning.star.replay import GradientRule
 from p2psim.learning.steps import Weighting
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import Plan, plan
+from p2psim.privacy.plan import Limit, Plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Violations
-from p2psim.privacy.section import Limit
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import star_agents
 from p2psim.simulation.algorithms.learner_replay import RecordedLearnerReplay, compared_with

@@ -16,9 +16,8 @@ from p2psim.core.randomness import Streams
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import Plan
+from p2psim.privacy.plan import Limit, Plan
 from p2psim.privacy.releases import Violations
-from p2psim.privacy.section import Limit
 from p2psim.privacy.shares import UNLIMITED, Releases, budgets_of, of_shared_record
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.outcome import Series
