@@ -52,30 +52,20 @@ class StarSystem(AuditSystem):
     @property
     def limits(self) -> GradientLimits:
         """What limits gradients."""
-        cell, sensitivity = self._cell, self._cell.scenario.privacy.sensitivity
-        assert sensitivity is not None
-        x_bound = y_bound = None
-        if sensitivity.kind == "bounds":
-            x_bound = cell.bound
-            if cell.problem.loss.is_squared_error:
-                # Ξ = 2(θ_max·B + y_max)·B, solved for B.
-                y_bound, box = float(cell.case.y_max or 0.0), cell.problem.theta_max
-                x_bound = float((np.sqrt(y_bound**2 + 2 * box * cell.bound) - y_bound) / (2 * box))
-        return GradientLimits(
-            cell.problem.loss,
-            cell.rule.clip,
-            cell.bound,
-            cell.rule.order,
-            cell.problem.theta_max,
-            x_bound,
-            y_bound,
-        )
+        problem = self.cell.problem
+        limits = replace(super().limits, theta_max=problem.theta_max)
+        if limits.x_bound is None or not problem.loss.is_squared_error:
+            return limits
+        # Ξ = 2(θ_max·B + y_max)·B, solved for B.
+        y_bound, box = float(self.cell.case.y_max or 0.0), problem.theta_max
+        x_bound = float((np.sqrt(y_bound**2 + 2 * box * limits.bound) - y_bound) / (2 * box))
+        return replace(limits, x_bound=x_bound, y_bound=y_bound)
 
     @property
     def network(self) -> Network:
         """The small network."""
         links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
-        return Network(links, self._cell.scenario.network.exchange)
+        return Network(links, self.cell.scenario.network.exchange)
 
     def play(
         self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
@@ -95,7 +85,7 @@ class StarSystem(AuditSystem):
         self, problem: StarProblem, start: np.ndarray, key: np.ndarray, events: np.ndarray
     ) -> LearnerReplay:
         """The cell's kernel with steps of zero."""
-        cell, copies = self._cell, problem.records.size // len(self.agents)
+        cell, copies = self.cell, problem.records.size // len(self.agents)
         weighting = replace(
             self._weighting,
             at_learner=np.tile(self._weighting.at_learner, copies),
@@ -115,21 +105,17 @@ class StarSystem(AuditSystem):
 
     def _problem(self, held: Sequence[Record], copies: int) -> StarProblem:
         X, y, offsets = tables(held, self.records, copies)
-        owners, p = offsets.size - 1, X.shape[1]
-        gram, moment, energy = np.empty((owners, p, p)), np.empty((owners, p)), np.empty(owners)
-        for i, (record, count) in enumerate(zip(held, self.records, strict=True)):
-            each = slice(i, None, len(held))
-            gram[each] = np.outer(record.x, record.x) / count
-            moment[each], energy[each] = record.x * record.y / count, record.y**2 / count
+        x, target = np.stack([record.x for record in held]), np.array([record.y for record in held])
+        gram = np.einsum("ia,ib->iab", x, x) / self.records[:, None, None]
         return replace(
-            self._cell.problem,
+            self.cell.problem,
             X=X,
             y=y,
             offsets=offsets,
             x_l1=np.abs(X).sum(axis=1),
-            gram=gram,
-            moment=moment,
-            energy=energy,
+            gram=np.tile(gram, (copies, 1, 1)),
+            moment=np.tile(x * target[:, None] / self.records[:, None], (copies, 1)),
+            energy=np.tile(target**2 / self.records, copies),
         )
 
 
@@ -144,19 +130,12 @@ class GraphSystem(AuditSystem):
     """
 
     needs_pair = True
-    _cell: GraphCell
-
-    @property
-    def limits(self) -> GradientLimits:
-        """What limits gradients."""
-        cell, sensitivity = self._cell, self._cell.scenario.privacy.sensitivity
-        x_bound = cell.bound if sensitivity is not None and sensitivity.kind == "bounds" else None
-        return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
+    cell: GraphCell
 
     @property
     def network(self) -> Network:
         """The small network."""
-        scenario = self._cell.scenario
+        scenario = self.cell.scenario
         links = from_edges(2, np.array([0]), np.array([1]))
         vectors = algorithm_of(scenario).vectors
         return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
@@ -174,7 +153,7 @@ class GraphSystem(AuditSystem):
         problem = self._problem(held, copies)
         batches = sampling(self._batch, problem.records, key)
         replay, solve = self._replay(problem, start, batches, events)
-        claimed = self._cell.problem
+        claimed = self.cell.problem
         pull, ridge = claimed.mu * claimed.confidence[[i, j]], claimed.ridge[[i, j]]
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):
@@ -196,7 +175,7 @@ class GraphSystem(AuditSystem):
 
         θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)).
         """
-        rule, cell, copies = replace(self._cell.rule, grid=self.grid), self._cell, problem.agents // 2
+        rule, cell, copies = replace(self.cell.rule, grid=self.grid), self.cell, problem.agents // 2
         replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
         alpha = cell.problem.alpha[list(self.agents)]
         known = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
@@ -218,7 +197,7 @@ class GraphSystem(AuditSystem):
 
     def _problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
         X, y, offsets = tables(held, self.records, copies)
-        n, problem, agents = 2 * copies, self._cell.problem, list(self.agents)
+        n, problem, agents = 2 * copies, self.cell.problem, list(self.agents)
         return replace(
             problem,
             X=X,
@@ -294,7 +273,7 @@ class AdmmSystem(GraphSystem):
 
         θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc).
         """
-        algorithm, cell, copies = self._cell.scenario.learning.algorithm, self._cell, problem.agents // 2
+        algorithm, cell, copies = self.cell.scenario.learning.algorithm, self.cell, problem.agents // 2
         assert isinstance(algorithm, GossipAdmm)
         rule = algorithm.admm_rule(problem, replace(cell.rule, grid=self.grid))
         replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)

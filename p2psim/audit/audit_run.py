@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from p2psim.audit.canaries import Pair, Record, gradients
+from p2psim.audit.noise import NoiseDistribution, log_ratio
 from p2psim.audit.system import AuditSystem, releases_of
 from p2psim.core.errors import SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.accounting.noises import before_sampling
-from p2psim.privacy.audit import NoiseDistribution, log_ratio
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases, Totals
 

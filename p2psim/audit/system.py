@@ -70,6 +70,8 @@ class AuditSystem(ABC):
 
     Attributes
     ----------
+    cell : PreparedCell
+    agents : tuple of int
     records : ndarray of int, shape (agents,)
         How many each holds here: as in the cell, but for a great many.
     divisors : ndarray, shape (agents,)
@@ -88,7 +90,7 @@ class AuditSystem(ABC):
     needs_pair: ClassVar[bool]
 
     def __init__(self, cell: Any, agents: Sequence[int]):
-        self._cell, self.agents = cell, tuple(agents)
+        self.cell, self.agents = cell, tuple(agents)
         held = cell.problem.records[list(agents)]
         self._batch = batch_of(cell.scenario.learning.algorithm)
         self.records = _records_here(held, self._batch)
@@ -100,12 +102,14 @@ class AuditSystem(ABC):
     @property
     def dimension(self) -> int:
         """Length p of a release."""
-        return int(self._cell.problem.dimension)
+        return int(self.cell.problem.dimension)
 
     @property
-    @abstractmethod
     def limits(self) -> GradientLimits:
         """What limits gradients."""
+        cell = self.cell
+        x_bound = cell.bound if cell.scenario.privacy.sensitivity.kind == "bounds" else None
+        return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
 
     @property
     @abstractmethod

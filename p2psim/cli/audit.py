@@ -59,7 +59,7 @@ def _rows(result: "Audit") -> list[dict[str, Any]]:
 
     def values(mode: "AuditMode", trial: "Trial") -> tuple[Any, ...]:
         cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(mode.cells))
-        mechanism = mode.scenario.privacy.mechanism.kind
+        mechanism = mode.system.cell.scenario.privacy.mechanism.kind
         releases = "any number" if trial.limit == UNLIMITED else trial.limit
         claim = trial.audited, trial.moves, trial.epsilon, trial.delta, trial.at_least, trial.law
         sharing = None if trial.shared is None else trial.shared.p_value

@@ -57,16 +57,12 @@ class Allocation(Options):
     even: ClassVar[bool] = False
     sums_to_one: ClassVar[bool] = False
     for_stars: ClassVar[bool] = False
+    composed_by: ClassVar[str | None] = None
 
     @property
     def alike(self) -> bool:
         """Whether all releases of an agent have the same loss, known before the run or not."""
         return self.even
-
-    @property
-    def composed_by(self) -> str | None:
-        """The accountant by which releases of equal loss stay within the budget; None for shares."""
-        return None
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent; any number, if the part does not say otherwise.
@@ -270,7 +266,7 @@ class Cap(EqualShares, OneOf):
     )
 
     @property
-    def composed_by(self) -> str | None:
+    def composed_by(self) -> str | None:  # type: ignore[override]
         """The accountant, where one is named."""
         return self.compose
 

@@ -91,16 +91,17 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
     View
     """
     from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
 
     matrix = as_csr(weights)
-    n = matrix.shape[0]
-    share = np.zeros(n)
+    share = np.zeros(matrix.shape[0])
     own = np.unique(np.asarray(group, np.int64))
     if steps == 0:
         share[own] = 1.0
         return View(share, own.size, np.inf, 0.0)
     start = np.union1d(own, matrix[own].indices)
-    near = _within(matrix, start, steps - 1)
+    hops = dijkstra(matrix, indices=start, unweighted=True, limit=steps - 1, min_only=True)
+    near = np.flatnonzero(np.isfinite(hops))
     inside = csr_array(matrix[near][:, near].T)
     first = np.searchsorted(near, start)
     cells = equitable_cells(inside, first)
@@ -122,17 +123,6 @@ def as_csr(weights: Any) -> Any:
     matrix = csr_array(weights, dtype=np.float64)
     matrix.eliminate_zeros()
     return matrix
-
-
-def _within(matrix: Any, start: np.ndarray, steps: int) -> np.ndarray:
-    """Nodes that messages of some nodes have reached: those of the rows of their first powers."""
-    near = start
-    for _ in range(steps):
-        further = np.union1d(near, matrix[near].indices)
-        if further.size == near.size:
-            break
-        near = further
-    return near
 
 
 def _grow(matrix: Any, block: np.ndarray, steps: int) -> tuple[np.ndarray, float, float]:
@@ -274,12 +264,9 @@ def equitable_cells(matrix: Any, apart: np.ndarray) -> np.ndarray:
 
 def _classes(values: np.ndarray) -> np.ndarray:
     """The same number for values that rounding alone tells apart."""
-    if not values.size:
-        return np.zeros(0, np.uint64)
     order = np.argsort(values, kind="stable")
-    steps = np.diff(values[order], prepend=values[order[0]]) > SAME
     classes = np.empty(values.size, np.uint64)
-    classes[order] = np.cumsum(steps).astype(np.uint64)
+    classes[order] = np.cumsum(np.diff(values[order], prepend=values[order[:1]]) > SAME)
     return classes
 
 

@@ -1,167 +1,16 @@
-"""Statistics of audits, which test whether what a mechanism shows of its data fits its claim, and tests of noise.
-
-A claim is a curve δ(e): for every set S of outputs and adjacent data sets P and Q, P(S) − e^e·Q(S) ≤ δ(e). An audit
-runs the mechanism on both, counts how often its outputs fall into a set, and rejects the claim when the inequality
-fails beyond chance. Any set will do for this to be sound; the best ones are those where the claimed log-likelihood
-ratio exceeds e (Neyman and Pearson), so scores are such ratios, and bad scores cost power alone.
-
-The bounds on probabilities are those of Clopper and Pearson (1934), exact for every number of samples; all bounds of
-one audit hold together with probability 1 − γ at least, by Bonferroni. As it is not the samples that choose the
-thresholds, no correction for choosing is due.
-
-An audit also tests noise itself: that it follows its law, and that none of it is used twice.
-"""
+"""Tests of noise: that it follows its law, and that none of it is used twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-#: Digits after the point to which a score is rounded. In floating point the sums in a Laplace score betray by their
-#: last bits which data set they came from, so that exact comparison rejects even the right mechanism.
-DIGITS = 9
+from p2psim.privacy.mechanisms import Mechanism
 
-
-@dataclass(frozen=True)
-class Canary:
-    """Scores of outputs on two adjacent data sets.
-
-    Attributes
-    ----------
-    name : str
-        How the two differ.
-    p, q : ndarray, shape (samples,)
-        Claimed log-likelihood ratios of P to Q, of independent outputs on P and on Q.
-    """
-
-    name: str
-    p: np.ndarray
-    q: np.ndarray
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one set S = {score > e} says.
-
-    Attributes
-    ----------
-    canary : str
-    threshold : float
-        e.
-    p_low, q_up : float
-        Bounds P(S) ≥ p_low and Q(S) ≤ q_up.
-    claimed : float
-        δ(e).
-    """
-
-    canary: str
-    threshold: float
-    p_low: float
-    q_up: float
-    claimed: float
-
-    @property
-    def shown(self) -> float:
-        """Lower bound on P(S) − e^e·Q(S), and so on the true δ(e)."""
-        return float(self.p_low - np.exp(self.threshold) * self.q_up)
-
-    @property
-    def rejects(self) -> bool:
-        """Whether the true δ(e) exceeds the claimed one."""
-        return self.shown > self.claimed
-
-    def epsilon(self, delta: float) -> float:
-        """Lower bound on the ε of the mechanism at δ: P(S) ≤ e^ε·Q(S) + δ. Zero where the set shows nothing."""
-        over = self.p_low - delta
-        return float(max(0.0, np.log(over / self.q_up))) if over > 0 else 0.0
-
-
-def clopper_pearson(hits: int, samples: int, alpha: float) -> tuple[float, float]:
-    """Bounds on a probability from independent trials, each of which is wrong with probability at most alpha.
-
-    Parameters
-    ----------
-    hits, samples : int
-        0 ≤ hits ≤ samples, samples ≥ 1.
-    alpha : float
-        In (0, 1).
-
-    Returns
-    -------
-    lower, upper : float
-        Quantiles of Beta(hits, samples − hits + 1) and Beta(hits + 1, samples − hits).
-    """
-    from scipy.special import betaincinv
-
-    lower = 0.0 if hits == 0 else float(betaincinv(hits, samples - hits + 1, alpha))
-    # The complement keeps its digits where 1 − alpha would round to one.
-    upper = 1.0 if hits == samples else 1.0 - float(betaincinv(samples - hits, hits + 1, alpha))
-    return lower, upper
-
-
-def findings(
-    canaries: Sequence[Canary],
-    delta_of: Callable[[float], float],
-    thresholds: Sequence[float],
-    gamma: float,
-    cuts: Sequence[float] | None = None,
-) -> tuple[Finding, ...]:
-    """Look at all canaries and thresholds, with bounds that hold together with probability 1 − γ at least.
-
-    Parameters
-    ----------
-    canaries : sequence of Canary
-        With two of them and three thresholds there are twelve bounds.
-    delta_of : callable
-        The claim: δ(e) for e ≥ 0.
-    thresholds : sequence of float
-        e, not negative; fixed before the scores are seen. Low ones see most: at e = 0 noise of .9 times its scale is
-        found in nearly all audits, at e = 3.7 in few.
-    gamma : float
-        In (0, 1).
-    cuts : sequence of float, optional
-        Where scores are cut for each e: S = {score > cut}; at e itself when left out. Fixed beforehand as well.
-    """
-    alpha = gamma / (2 * len(thresholds) * len(canaries))
-    claimed = [float(delta_of(e)) for e in thresholds]
-    sets = []
-    for canary in canaries:
-        p, q = np.round(canary.p, DIGITS), np.round(canary.q, DIGITS)
-        for e, cut, delta in zip(thresholds, thresholds if cuts is None else cuts, claimed, strict=True):
-            p_low, _ = clopper_pearson(int((p > cut).sum()), p.size, alpha)
-            _, q_up = clopper_pearson(int((q > cut).sum()), q.size, alpha)
-            sets.append(Finding(canary.name, float(e), p_low, q_up, delta))
-    return tuple(sets)
-
-
-def lower_bound(sets: Sequence[Finding], delta: float) -> float:
-    """Lower confidence bound on the ε of the mechanism at δ, zero where nothing is shown.
-
-    Parameters
-    ----------
-    sets : sequence of Finding
-        From `findings`; all their bounds hold together with probability 1 − γ.
-    delta : float
-        In [0, 1).
-    """
-    return max((finding.epsilon(delta) for finding in sets), default=0.0)
-
-
-def thresholds_for(losses: np.ndarray) -> tuple[float, float, float]:
-    """Where to cut the scores of releases with the given claimed losses: e = 0, s/2 and s, s = min(1, ‖losses‖₂).
-
-    Low, as theory asks; above 0 too, since a few releases of pure noise exceed their claim most near the largest loss
-    that is claimed, where δ(e) vanishes.
-
-    Parameters
-    ----------
-    losses : ndarray, shape (releases,)
-    """
-    s = min(1.0, float(np.sqrt((losses**2).sum())))
-    return 0.0, s / 2, s
-
+#: Values that the test of the noise's law looks at; samples and columns that the test of sharing compares.
+VALUES, ROWS, _COLUMNS = 20_000, 2_000, 400
 
 #: Intervals of an estimated density; minus its logarithm beyond what was seen; and what counts as the same value.
 _INTERVALS, _IMPOSSIBLE, _SAME = 64, 50.0, 1e-6
@@ -202,6 +51,15 @@ def _half_square(x: np.ndarray) -> np.ndarray:
 
 LAPLACE = NoiseDistribution(np.abs, _laplace)
 GAUSSIAN = NoiseDistribution(_half_square, _gaussian)
+
+#: By the kind of mechanism.
+_DISTRIBUTIONS = {"laplace": LAPLACE, "discrete-laplace": LAPLACE, "gaussian": GAUSSIAN}
+
+
+def law_of(mechanism: Mechanism) -> NoiseDistribution:
+    """Law of a mechanism's noise; of one that is not known here, a guess by its norm for scores, and nothing more."""
+    guess = replace(LAPLACE if mechanism.norm == "l1" else GAUSSIAN, cumulative=None)
+    return _DISTRIBUTIONS.get(mechanism.kind, guess)
 
 
 def probabilities(
@@ -286,16 +144,27 @@ def learned(noise: np.ndarray) -> NoiseDistribution:
     return NoiseDistribution(distance, None)
 
 
-def uniform_p_value(values: np.ndarray) -> float:
-    """P-value of Kolmogorov and Smirnov's test that values are independent and uniform on [0, 1].
+def p_value(law: NoiseDistribution, noise: np.ndarray, steps: np.ndarray) -> float:
+    """P-value of a law by the noise on one data set, some of it where there is much (Kolmogorov and Smirnov's test).
+
+    Each data set is looked at alone: a gradient that is not what it should be moves noise to one side on P and to the
+    other on Q.
 
     Parameters
     ----------
-    values : ndarray, shape (n,)
-        Distribution function at the noise.
+    law : NoiseDistribution
+        One whose distribution function is known.
+    noise : ndarray, shape (samples, releases, p)
+        In units of its claimed scale.
+    steps : ndarray, shape (releases,)
+        Of the grid, in the same units; 0 for no grid.
     """
     from scipy.stats import kstest
 
+    rng = np.random.default_rng(0)
+    some = rng.permutation(noise.size)[:VALUES] if noise.size > VALUES else np.arange(noise.size)
+    every = np.broadcast_to(steps[:, None], noise.shape)
+    values = probabilities(law, noise.ravel()[some], every.ravel()[some], rng)
     return float(kstest(values, "uniform", method="exact").pvalue)
 
 
@@ -318,8 +187,8 @@ class Shared:
     p_value: float
 
 
-def most_shared(noise: np.ndarray) -> Shared | None:
-    """Find noise that is used twice: by two releases, two agents, or two coordinates.
+def most_shared(noise: np.ndarray, is_symmetric: bool = True) -> Shared | None:
+    """Find noise that is used twice: by two releases, two agents, or two coordinates; in a part of it where it is much.
 
     If noise is symmetric and independent, the signs of two columns agree in half of the samples, whatever the scales:
     with n samples, of which none is zero, Σ sign·sign is a sum of n independent signs, and exceeds t in absolute value
@@ -328,18 +197,24 @@ def most_shared(noise: np.ndarray) -> Shared | None:
 
     Parameters
     ----------
-    noise : ndarray, shape (samples, columns)
+    noise : ndarray, shape (samples, …)
         A column for each agent, release and coordinate.
+    is_symmetric : bool
+        Whether the law of the noise is known to be; else medians are taken off first.
 
     Returns
     -------
     Shared or None
         None for fewer than two columns.
     """
-    columns = noise.shape[1]
-    if columns < 2:
+    every = noise.reshape(len(noise), -1)
+    kept = np.sort(np.random.default_rng(0).permutation(every.shape[1])[:_COLUMNS])
+    if (columns := kept.size) < 2:
         return None
-    signs = np.sign(noise).astype(np.float32)  # sums of signs are exact below 2**24
+    compared = every[:ROWS, kept]
+    if not is_symmetric:
+        compared = compared - np.median(compared, axis=0)
+    signs = np.sign(compared).astype(np.float32)  # sums of signs are exact below 2**24
     sums = (signs.T @ signs).astype(np.float64)
     both = np.abs(signs)
     counts = np.maximum((both.T @ both).astype(np.float64), 1.0)
