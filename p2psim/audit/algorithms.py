@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.audit.canaries import GradientLimits, Record
-from p2psim.audit.system import AuditSystem, Copies, PublishedReleases, tables
+from p2psim.audit.system import AuditSystem, Copies, PublishedReleases
 from p2psim.core.events import COMMIT, DELIVER, SEND
 from p2psim.learning.batches import Sampling, sampling
 from p2psim.learning.graph.admm import AdmmReplay
@@ -45,9 +45,7 @@ class StarSystem(AuditSystem):
     def __init__(self, cell: LearnerCell, agents: Sequence[int]):
         super().__init__(cell, agents)
         # What an owner multiplies its gradients by to make up for how often it answers is in the plan's sensitivity.
-        whole, owners = cell.weighting, list(agents)
-        self._weighting = replace(whole, at_learner=whole.at_learner[owners], at_owner=whole.at_owner[owners])
-        self.divisors = self.divisors / self._weighting.at_owner
+        self.divisors = self.divisors / cell.weighting.at_owner[list(agents)]
 
     @property
     def limits(self) -> GradientLimits:
@@ -73,7 +71,7 @@ class StarSystem(AuditSystem):
         """Replay events for many copies."""
         copies = Copies(events, len(self.agents), len(noise))
         start = held[0].start
-        replay = self._replay(self._problem(held, len(noise)), start, key, events)
+        replay = self._replay(self.problem(held, len(noise)), start, key, events)
         answers = np.empty_like(noise)
         for block, chunk, releases, drawn in copies.play(noise):
             replay.feed(chunk, drawn)
@@ -86,11 +84,8 @@ class StarSystem(AuditSystem):
     ) -> LearnerReplay:
         """The cell's kernel with steps of zero."""
         cell, copies = self.cell, problem.records.size // len(self.agents)
-        weighting = replace(
-            self._weighting,
-            at_learner=np.tile(self._weighting.at_learner, copies),
-            at_owner=np.tile(self._weighting.at_owner, copies),
-        )
+        whole, owners = cell.weighting, np.tile(self.agents, copies)
+        weighting = replace(whole, at_learner=whole.at_learner[owners], at_owner=whole.at_owner[owners])
         rule = gradient_rule(problem, cell.rule.clip, order=cell.rule.order, grid=self.grid)
         batches = sampling(self._batch, problem.records, key)
         if isinstance(cell, RoundsCell):
@@ -103,19 +98,17 @@ class StarSystem(AuditSystem):
         method = replace(cell.method, step=0.0, weighting=weighting)
         return StarReplay(problem, method, rule, sampling=batches, start=start)
 
-    def _problem(self, held: Sequence[Record], copies: int) -> StarProblem:
-        X, y, offsets = tables(held, self.records, copies)
+    def problem(self, held: Sequence[Record], copies: int) -> StarProblem:
+        """The cell's problem with the records of many copies, and sums over them."""
+        problem, count = super().problem(held, copies), self.records
         x, target = np.stack([record.x for record in held]), np.array([record.y for record in held])
-        gram = np.einsum("ia,ib->iab", x, x) / self.records[:, None, None]
+        gram = np.einsum("ia,ib->iab", x, x) / count[:, None, None]
         return replace(
-            self.cell.problem,
-            X=X,
-            y=y,
-            offsets=offsets,
-            x_l1=np.abs(X).sum(axis=1),
+            problem,
+            x_l1=np.abs(problem.X).sum(axis=1),
             gram=np.tile(gram, (copies, 1, 1)),
-            moment=np.tile(x * target[:, None] / self.records[:, None], (copies, 1)),
-            energy=np.tile(target**2 / self.records, copies),
+            moment=np.tile(x * target[:, None] / count[:, None], (copies, 1)),
+            energy=np.tile(target**2 / count, copies),
         )
 
 
@@ -150,7 +143,7 @@ class GraphSystem(AuditSystem):
         """
         copies, (i, j) = len(noise), self.agents
         start = np.stack([record.start for record in held])
-        problem = self._problem(held, copies)
+        problem = self.problem(held, copies)
         batches = sampling(self._batch, problem.records, key)
         replay, solve = self._replay(problem, start, batches, events)
         claimed = self.cell.problem
@@ -195,21 +188,18 @@ class GraphSystem(AuditSystem):
 
         return replay, solve
 
-    def _problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
-        X, y, offsets = tables(held, self.records, copies)
-        n, problem, agents = 2 * copies, self.cell.problem, list(self.agents)
+    def problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
+        """The cell's problem with the records of many copies, on as many links; none held out."""
+        problem, n, owners = super().problem(held, copies), 2 * copies, np.tile(self.agents, copies)
         return replace(
             problem,
-            X=X,
-            y=y,
-            offsets=offsets,
-            ridge=np.tile(problem.ridge[agents], copies),
-            confidence=np.tile(problem.confidence[agents], copies),
-            smoothness=np.tile(problem.smoothness[agents], copies),
+            ridge=problem.ridge[owners],
+            confidence=problem.confidence[owners],
+            smoothness=problem.smoothness[owners],
             indptr=np.arange(n + 1, dtype=np.int64),
             indices=(np.arange(n, dtype=np.int32) ^ 1),
             weights=np.ones(n),
-            test_X=np.zeros((0, X.shape[1])),
+            test_X=np.zeros((0, self.dimension)),
             test_y=np.zeros(0),
             test_offsets=np.zeros(n + 1, np.int64),
         )
@@ -239,11 +229,8 @@ class LinkState:
         self._multipliers = np.zeros_like(self._pulled)
         self._rho, self._half = rho, _WEIGHT / 2
         self._h = self._half * rho / (self._half + rho)
-
-    @property
-    def stiffness(self) -> float:
-        """ρ + h of the one link."""
-        return self._rho + self._h
+        #: ρ + h of the link.
+        self.stiffness = rho + self._h
 
     def target(self, i: int) -> np.ndarray:
         """ρ(z_i − u_i) + h(z_ij − u_ij), shape (copies, p)."""

@@ -15,6 +15,7 @@ from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.accounting.noises import before_sampling
 from p2psim.privacy.plan import Plan
+from p2psim.privacy.releases import joined
 from p2psim.privacy.shares import Releases, Totals
 
 #: Releases of an agent that are audited at most, and numbers in them where that is more than two releases.
@@ -179,8 +180,7 @@ def sample(
         If something that is published is not finite.
     """
     p, rows = system.dimension, run.local.agents.size
-    records = pair.records()
-    held = [records[world]] + [records[0]] * (len(system.agents) - 1)
+    held = [pair[world]] + [pair[0]] * (len(system.agents) - 1)
     batch = max(1, _NUMBERS // (p * (rows + int(system.records.sum()) + len(held) * p)))
     audited, scale = run.is_audited, run.scales[:, None]
     divisors = system.divisors[run.local.agents][:, None]
@@ -193,14 +193,14 @@ def sample(
         if not np.isfinite(gradients).all():
             raise SimulationError("what is published in an audit is not finite")
         at = models[:, audited]
-        to_p, to_q = (_means(system, record, at, divisors[audited]) / scale[audited] for record in records)
+        to_p, to_q = (_means(system, record, at, divisors[audited]) / scale[audited] for record in pair)
         released = gradients[:, audited] / scale[audited]
         scores.append(np.stack([log_ratio(law, released, to_p, to_q, system.rate) for law in laws]))
         more = slice(0, max(0, kept - first))
         if system.rate < 1:
             noises.append(noise[more] / scale)
             continue
-        mean, others = (_means(system, records[w], models[more], divisors) for w in (world, 0))
+        mean, others = (_means(system, pair[w], models[more], divisors) for w in (world, 0))
         noises.append((gradients[more] - np.where(audited[:, None], mean, others)) / scale)
     return np.concatenate(scores, axis=1), np.concatenate(noises)
 
@@ -220,12 +220,11 @@ def movement(system: AuditSystem, run: AuditRun, pair: Pair, streams: Streams, o
     """
     copies = 1 if system.rate == 1 else int(np.ceil(20 / system.rate))  # the record is in some batch
     silence = np.zeros((copies, run.local.agents.size, system.dimension))
-    records = pair.records()
-    others = [records[0]] * (len(system.agents) - 1)
+    others = [pair[0]] * (len(system.agents) - 1)
     first = int(np.argmax(run.is_audited))
     p, q = (
         system.play([record, *others], run.events, silence, streams.key("batches")).gradients[:, first]
-        for record in records
+        for record in pair
     )
     claimed = run.plan.sensitivity[system.agents[0]] * system.enlargement
     return float(np.linalg.norm(p - q, ord=order, axis=1).max() / claimed)
@@ -237,8 +236,7 @@ def _noise(run: AuditRun, streams: Streams, copies: int, p: int) -> np.ndarray:
     for copy in range(copies):
         key = replace(streams, replica=(streams.replica or 0) + copy).key("noise")
         unit[copy] = run.plan.mechanism.draw(key, run.real.agents, run.real.numbers, p)
-    real = run.real
-    every = Releases(*(np.tile(column, copies) for column in (real.agents, real.numbers, real.steps)))
+    every = joined([run.real] * copies)
     return run.plan.noise(unit.reshape(-1, p), every, run.totals).reshape(unit.shape)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -111,6 +113,22 @@ class AuditSystem(ABC):
         x_bound = cell.bound if cell.scenario.privacy.sensitivity.kind == "bounds" else None
         return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
 
+    def problem(self, held: Sequence[Record], copies: int) -> Any:
+        """The cell's problem with the records of many copies; those that have no gradient are zero.
+
+        Parameters
+        ----------
+        held : sequence of Record
+            Of each agent.
+        copies : int
+        """
+        first = np.concatenate([[0], np.cumsum(self.records)])
+        X, y = np.zeros((first[-1], self.dimension)), np.zeros(first[-1])
+        X[first[:-1]] = [record.x for record in held]
+        y[first[:-1]] = [record.y for record in held]
+        offsets = np.concatenate([[0], np.cumsum(np.tile(self.records, copies))]).astype(np.int64)
+        return replace(self.cell.problem, X=np.tile(X, (copies, 1)), y=np.tile(y, copies), offsets=offsets)
+
     @property
     @abstractmethod
     def network(self) -> Network:
@@ -140,41 +158,6 @@ def releases_of(events: np.ndarray) -> Releases:
     return ReleaseCounter.empty(int(events["agent"].max(initial=-1)) + 1).read(events)[0]
 
 
-def tables(
-    held: Sequence[Record], records: np.ndarray, copies: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y and offsets of all copies' records; those that have no gradient are zero.
-
-    Parameters
-    ----------
-    held : sequence of A Record
-    records : ndarray of int, shape (A,)
-        How many each agent holds.
-    copies : int
-    """
-    first = np.concatenate([[0], np.cumsum(records)])
-    X, y = np.zeros((first[-1], held[0].x.size)), np.zeros(first[-1])
-    X[first[:-1]] = [record.x for record in held]
-    y[first[:-1]] = [record.y for record in held]
-    offsets = np.concatenate([[0], np.cumsum(np.tile(records, copies))]).astype(np.int64)
-    return np.tile(X, (copies, 1)), np.tile(y, copies), offsets
-
-
-def blocks(events: np.ndarray) -> Iterator[slice]:
-    """Cut events after every commit and every send of an agent, and around what the learner does with all at once."""
-    start = 0
-    for at, event in enumerate(events):
-        to_all = event["kind"] in (SEND, COMMIT) and event["agent"] == LEARNER and event["peer"] == NEIGHBOURS
-        if to_all and at > start:
-            yield slice(start, at)
-            start = at
-        if to_all or event["kind"] == COMMIT or (event["kind"] == SEND and event["agent"] != LEARNER):
-            yield slice(start, at + 1)
-            start = at + 1
-    if start < len(events):
-        yield slice(start, len(events))
-
-
 class Copies:
     """Events of copies: agent a of copy s is s·agents + a. The learner, if there is one, is common to all.
 
@@ -190,12 +173,17 @@ class Copies:
     """
 
     def __init__(self, events: np.ndarray, agents: int, copies: int):
-        self._events, self._agents, self._copies = events, agents, copies
-        acts = np.isin(events["kind"], (SEND, COMMIT))
-        common = acts & (events["agent"] == LEARNER) & (events["peer"] == NEIGHBOURS)
+        self._events, self._agents = events, agents
+        sends, commits = events["kind"] == SEND, events["kind"] == COMMIT
+        of_learner = events["agent"] == LEARNER
+        common = (sends | commits) & of_learner & (events["peer"] == NEIGHBOURS)
         self._each = np.where(common, 1, copies)
         # Where a block's events begin among those of all copies.
         self._first = np.concatenate([[0], np.cumsum(self._each)])
+        # Blocks end after every commit and every send of an agent, and around what the learner does with all at once.
+        ends = np.flatnonzero(common | commits | (sends & ~of_learner)) + 1
+        cuts = np.unique([0, *np.flatnonzero(common), *ends, len(events)])
+        self._blocks = [slice(*block) for block in pairwise(cuts.tolist())]
 
     def seqs(self, at: int, block: slice) -> np.ndarray:
         """Number of event ``at`` of a block in each copy, shape (copies,), or (1,) for what is common to all."""
@@ -223,7 +211,7 @@ class Copies:
         """
         places = releases_of(self._events).places
         numbers: dict[int, np.ndarray] = {}
-        for block in blocks(self._events):
+        for block in self._blocks:
             out = np.zeros(int(self._first[block.stop] - self._first[block.start]), EVENT)
             for at in range(block.start, block.stop):
                 event = self._events[at]

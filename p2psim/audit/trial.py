@@ -99,11 +99,11 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
     if law.cumulative is None:
         # Runs that are not counted teach the law of noise that nobody knows.
         runs = max(_LEARNED, samples // 10)
-        _, training = sample(system, laws, run, canaries[0], 0, streams, runs, runs)
+        _, training = sample(system, laws, run, canaries["one coordinate"], 0, streams, runs, runs)
         laws.append(learned(training))
         first += runs
     kept = max(ROWS // (2 * len(canaries)), -(-VALUES // (run.local.agents.size * system.dimension)))
-    for pair in canaries:
+    for pair in canaries.values():
         for world in (0, 1):
             start = replace(streams, replica=first)
             of_world, published = sample(system, laws, run, pair, world, start, samples, kept)
@@ -111,7 +111,7 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
             noise.append(published)
             first += samples
     order = 1 if plan.mechanism.norm == "l1" else 2
-    results = findings_of([pair.name for pair in canaries], scores, claim, gamma / 3)
+    results = findings_of(list(canaries), scores, claim, gamma / 3)
     fits = None
     if law.cumulative is not None:
         steps = np.zeros_like(run.scales) if system.grid is None else system.grid / run.scales
@@ -123,7 +123,7 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
         float(losses.max()),
         claim.epsilon(delta),
         delta,
-        max(movement(system, run, pair, streams, order) for pair in canaries),
+        max(movement(system, run, pair, streams, order) for pair in canaries.values()),
         lower_bound(results, delta),
         results,
         fits,

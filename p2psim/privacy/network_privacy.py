@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.privacy.accounting.gaussian import gaussian_epsilon
+from p2psim.privacy.accounting.classical import gaussian_epsilon
 
 #: A direction that stands out from those already seen by less than this part of a unit vector is none.
 TOLERANCE = 1e-10

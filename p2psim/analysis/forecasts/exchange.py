@@ -337,7 +337,7 @@ def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
 
 
 def _charge(how: Disclosure, records: int) -> Charge:
-    from p2psim.privacy.accounting.gaussian import gaussian_mu
+    from p2psim.privacy.accounting.classical import gaussian_mu
 
     if not how.epsilon > 0:
         raise InputError(f"the ε of statistics must be positive, got {how.epsilon}")

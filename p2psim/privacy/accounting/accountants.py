@@ -12,23 +12,14 @@ from typing import Annotated
 import numpy as np
 
 from p2psim.core.registry import NameOf, parts, register_all
-from p2psim.privacy.accounting import pld
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import KOV, RDP, ZCDP, Advanced, Basic
-from p2psim.privacy.accounting.gaussian import ExactGaussian
+from p2psim.privacy.accounting.classical import KOV, RDP, ZCDP, Advanced, Basic, ExactGaussian
 from p2psim.privacy.accounting.noises import Noise
+from p2psim.privacy.accounting.pld import PLD
 
 #: Those of which ``best`` is the least.
-ALL: tuple[Accountant, ...] = (
-    Basic(),
-    Advanced(),
-    KOV(),
-    RDP(),
-    ZCDP(),
-    ExactGaussian(),
-    pld.PLD(pld.DEFAULT),
-)
+ALL: tuple[Accountant, ...] = (Basic(), Advanced(), KOV(), RDP(), ZCDP(), ExactGaussian(), PLD())
 
 
 class Best(Accountant):

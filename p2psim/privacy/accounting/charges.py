@@ -171,17 +171,15 @@ class Charges:
             count = np.add.reduceat(count, first)
             owner, kind, loss = owner[first], kind[first], loss[first]
         offsets = np.searchsorted(owner, np.arange(self.agents + 1))
-        known: dict[tuple[bytes, bytes, bytes], int] = {}
+        known: dict[tuple[bytes, ...], int] = {}
         places = np.empty(self.agents, np.int64)
-        kept: list[int] = []
         for agent in range(self.agents):
-            own = slice(offsets[agent], offsets[agent + 1])
-            key = kind[own].tobytes(), loss[own].tobytes(), count[own].tobytes()
+            rows = slice(offsets[agent], offsets[agent + 1])
+            key = kind[rows].tobytes(), loss[rows].tobytes(), count[rows].tobytes()
             places[agent] = known.setdefault(key, len(known))
-            if len(known) > len(kept):
-                kept.append(agent)
         every = Charges(self.noises, kind, loss, offsets, count)
-        return every if len(kept) == self.agents else every.pick(np.array(kept, np.int64)), places
+        different = np.unique(places, return_index=True)[1]
+        return every if different.size == self.agents else every.pick(different), places
 
 
 def _in_order(owner: np.ndarray, kind: np.ndarray, loss: np.ndarray) -> bool:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import HIGHEST, LOWEST
+from p2psim.privacy.accounting.classical import HIGHEST, LOWEST, gaussian_epsilon
 from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted
 from p2psim.privacy.accounting.convolution import curve as of_sum
-from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import (
     HUGE,
     LEAST_FLOOR,
@@ -45,25 +43,6 @@ _SHARES = (1e-4, 1e-2, 1e-1)
 _SHARE, _STEP = 1e-12, 1e-8
 #: Points of a window at most; more make the grid coarser.
 _LONGEST = 1 << 20
-
-
-@dataclass(frozen=True)
-class Fineness:
-    """How fine a grid is.
-
-    Attributes
-    ----------
-    spacing : float
-        Its spacing by the root mean square of what the losses change on, at most.
-    excess : float
-        Share of ε by which discretisation may raise it.
-    work : int
-        Numbers to transform that an agent is worth: while there are fewer, the grid is made up to 16 times finer.
-    """
-
-    spacing: float
-    excess: float
-    work: int
 
 
 def released(charges: Charges) -> Charges:
@@ -107,12 +86,7 @@ def _reaches_far(own: Charges) -> bool:
     )
 
 
-def _rows(own: Charges) -> list[tuple[Noise, float]]:
-    """Noise and loss of each release."""
-    return [(own.noises[k], loss) for k, loss in zip(own.kind, own.loss.tolist(), strict=True)]
-
-
-def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | None = None) -> PrivacyProfile:
+def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None = None) -> PrivacyProfile:
     """δ(ε) around the ε at which a Rényi bound with the given objective is best.
 
     The spacing is chosen by what discretisation adds: splitting raises K by no more than λ(λ + 1)h²/8 a release, while
@@ -173,7 +147,10 @@ def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
 def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
     ends, fine = _ends(own, floor).tolist(), own.each(spread).tolist()
-    rows = [sparse(*row, end, scale) for row, end, scale in zip(_rows(own), ends, fine, strict=True)]
+    rows = [
+        sparse(own.noises[k], *numbers)
+        for k, *numbers in zip(own.kind, own.loss.tolist(), ends, fine, strict=True)
+    ]
     return of_points(rows, own.counts, objective)
 
 
@@ -185,7 +162,7 @@ def _aligned(own: Charges, h: float) -> float:
     return float(atom / np.ceil(atom / h)) if atom > h else h
 
 
-def epsilon_of(own: Charges, delta: float, fineness: Fineness) -> float:
+def epsilon_of(own: Charges, delta: float, fineness: PLD) -> float:
     """ε at δ of one agent's releases."""
     if all(map(is_gaussian, own.noises)):
         return float(gaussian_epsilon(own.loss, delta)[0])
@@ -207,11 +184,10 @@ def epsilon_of(own: Charges, delta: float, fineness: Fineness) -> float:
 
 def _parted(own: Charges, delta: float) -> float:
     """ε as the sum of those of single releases, at a share of δ each: where δ is too small for a transform."""
-    share, rows = delta / float(own.counts.sum()), _rows(own)
+    share = delta / float(own.counts.sum())
 
     def over(epsilon: np.ndarray) -> np.ndarray:
-        deltas = [noise.delta(np.array(loss), e) for (noise, loss), e in zip(rows, epsilon, strict=True)]
-        return np.array(deltas, dtype=float) - share
+        return own.each(lambda noise, losses, e: noise.delta(losses, e), epsilon) - share
 
     ends = _ends(own)
     while ((short := over(ends) > 0) & (ends < 1e300)).any():
@@ -219,7 +195,7 @@ def _parted(own: Charges, delta: float) -> float:
     return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(ends.size), ends)))
 
 
-def delta_of(own: Charges, epsilon: float, fineness: Fineness) -> float:
+def delta_of(own: Charges, epsilon: float, fineness: PLD) -> float:
     """δ at ε of one agent's releases."""
     if all(map(is_gaussian, own.noises)):
         return float(gaussian_delta(own.loss, np.array([epsilon]))[0])
@@ -242,7 +218,12 @@ class PLD(Accountant):
 
     Parameters
     ----------
-    fineness : Fineness
+    spacing : float
+        Of the grid, by the root mean square of what the losses change on, at most.
+    excess : float
+        Share of ε by which discretisation may raise it.
+    work : int
+        Numbers to transform that an agent is worth: while there are fewer, the grid is made up to 16 times finer.
     """
 
     name = "pld"
@@ -250,8 +231,8 @@ class PLD(Accountant):
         "loss distributions of the noise itself, discretised pessimistically (Doroshenko et al. 2022), by FFT"
     )
 
-    def __init__(self, fineness: Fineness):
-        self.fineness = fineness
+    def __init__(self, spacing: float = 0.05, excess: float = 3e-4, work: int = 1 << 15):
+        self.spacing, self.excess, self.work = spacing, excess, work
 
     def supports(self, noise: Noise) -> bool:
         """Whatever has a curve."""
@@ -259,11 +240,11 @@ class PLD(Accountant):
 
     def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
         """ε of each agent at δ, by `epsilon_of`."""
-        return _by_agent(charges, lambda own: epsilon_of(own, delta, self.fineness))
+        return _by_agent(charges, lambda own: epsilon_of(own, delta, self))
 
     def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, by `delta_of`."""
-        return _by_agent(charges, lambda own: delta_of(own, epsilon, self.fineness))
+        return _by_agent(charges, lambda own: delta_of(own, epsilon, self))
 
 
 def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarray:
@@ -282,8 +263,8 @@ def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarr
         return np.array(list(pool.map(of_agent, agents)))
 
 
-DEFAULT = Fineness(0.05, 3e-4, 1 << 15)
-FINE = PLD(Fineness(0.01, 1e-5, 1 << 18))
+#: On a finer grid.
+FINE = PLD(0.01, 1e-5, 1 << 18)
 
 #: From λ and the cumulant K(λ) to what the best tilt makes least.
 Objective = Callable[[np.ndarray, np.ndarray], np.ndarray]
