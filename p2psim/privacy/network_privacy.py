@@ -193,9 +193,7 @@ def view_of_many(matrices: Sequence[Any], group: Sequence[int]) -> View:
     """
     own = np.unique(np.asarray(group, np.int64))
     n = matrices[0].shape[0]
-    left = np.eye(n)
-    basis = np.eye(n)[:, own]
-    left[:, own] = 0.0
+    left, basis = np.eye(n), np.eye(n)[:, own]
     left[own] = 0.0
     kept, dropped = np.inf, 0.0
     for given in matrices:
@@ -217,12 +215,6 @@ def view_of_many(matrices: Sequence[Any], group: Sequence[int]) -> View:
 
 #: Entries that differ by no more than this are the same number: sums of a few fractions differ by rounding.
 SAME = 1e-12
-
-_GOLDEN, _FIRST, _SECOND = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
 
 
 def equitable_cells(matrix: Any, apart: np.ndarray) -> np.ndarray:
@@ -272,9 +264,9 @@ def _classes(values: np.ndarray) -> np.ndarray:
 
 def _mix(numbers: np.ndarray) -> np.ndarray:
     """splitmix64 of each number."""
-    mixed = numbers.astype(np.uint64) + _GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
 
 
@@ -313,13 +305,12 @@ def shares(weights: Any, steps: int, colluders: Sequence[int] = ()) -> Shares:
 
     many = isinstance(weights, list | tuple)
     n = weights[0].shape[0] if many else weights.shape[0]
-    found, doubtful = np.empty((n, n)), np.empty(n, dtype=bool)
     with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
-        for v in range(n):
-            group = [v, *colluders]
-            seen = view_of_many(weights[:steps], group) if many else view(weights, group, steps)
-            found[v], doubtful[v] = seen.share, seen.doubtful
-    return Shares(found, doubtful)
+        views = [
+            view_of_many(weights[:steps], [v, *colluders]) if many else view(weights, [v, *colluders], steps)
+            for v in range(n)
+        ]
+    return Shares(np.stack([each.share for each in views]), np.array([each.doubtful for each in views]))
 
 
 @dataclass(frozen=True)
@@ -335,10 +326,9 @@ class Distance:
 
 def hop_distances(weights: Any) -> np.ndarray:
     """Hops from each agent to each other along W_ij ≠ 0, shape (n, n); infinite where there is no way."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import shortest_path
+    from scipy.sparse.csgraph import dijkstra
 
-    return np.asarray(shortest_path(csr_array(as_csr(weights)), method="D", unweighted=True))
+    return np.asarray(dijkstra(as_csr(weights), unweighted=True))
 
 
 def by_distance(values: np.ndarray, hops: np.ndarray) -> list[Distance]:

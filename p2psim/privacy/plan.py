@@ -17,6 +17,7 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, before_sampling, sampled
 from p2psim.privacy.allocations import Allocation, StatedLosses
 from p2psim.privacy.mechanisms import Mechanism, noise_scales
+from p2psim.privacy.releases import by_agent
 from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast, Totals, of_shared_record
 
 #: Largest scale of noise: a draw, which can be 38 times as large, must be a number.
@@ -53,16 +54,6 @@ class Limit:
     start_real: np.ndarray | None = None
     promise: np.ndarray | None = None
     holders: int = 1
-
-    @property
-    def promised(self) -> np.ndarray:
-        """ε that a record of each agent may lose, shape (N,)."""
-        return self.epsilon if self.promise is None else self.promise
-
-    @property
-    def delta_in_all(self) -> float:
-        """δ of a record whoever holds it."""
-        return self.delta * self.holders
 
     @property
     def finite(self) -> np.ndarray:
@@ -116,7 +107,7 @@ class Plan:
     @property
     def budget(self) -> np.ndarray:
         """ε that a record of each agent may lose, shape (N,)."""
-        return self.limit.promised
+        return self.limit.epsilon if self.limit.promise is None else self.limit.promise
 
     @property
     def limits(self) -> np.ndarray | None:
@@ -198,18 +189,15 @@ class Plan:
         elif self.equal is not None:
             losses = self.equal[releases.agents]
         else:
-            allowed = np.where(endless, 1.0, self.allowance[releases.agents])
-            losses = (allowed * self._weights(releases, totals)) ** (1.0 / self.mechanism.power)
-            if self.mechanism.power == 1 and self.sampled:
+            power, limits = self.mechanism.power, self.releases[releases.agents]
+            if totals is None:
+                shares = self.allocation.weights(releases, limits, self.forecast, power)
+            else:
+                shares = totals.shares(releases.agents, self._logarithms(releases))
+            losses = (np.where(endless, 1.0, self.allowance[releases.agents]) * shares) ** (1.0 / power)
+            if power == 1 and self.sampled:
                 losses = before_sampling(losses, self.rates[releases.agents])
         return np.where(endless, np.inf, losses)
-
-    def _weights(self, releases: Releases, totals: Totals | None) -> np.ndarray:
-        """Share of its agent's allowance that each release takes."""
-        if totals is not None:
-            return totals.shares(releases.agents, self._logarithms(releases))
-        limits = self.releases[releases.agents]
-        return self.allocation.weights(releases, limits, self.forecast, self.mechanism.power)
 
     def _logarithms(self, releases: Releases) -> np.ndarray:
         return self.allocation.logarithms(releases, self.forecast, self.mechanism.power)
@@ -248,28 +236,19 @@ class Plan:
             spent = np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
         return of_shared_record(spent, self.limit.holders)
 
-    def charges(
-        self,
-        agents: np.ndarray,
-        losses: np.ndarray,
-        start: np.ndarray | None = None,
-        counts: np.ndarray | None = None,
-    ) -> Charges:
+    def charges(self, claims: Claims, start: np.ndarray | None = None) -> Charges:
         """What releases cost, and each agent's start, for accountants.
 
         Parameters
         ----------
-        agents : ndarray of int, shape (releases,)
-            Whose each is, in order.
-        losses : ndarray, shape (releases,)
+        claims : Claims
         start : ndarray, shape (N,), optional
             Loss of the agents' starts.
-        counts : ndarray, shape (releases,), optional
-            How many equal releases each stands for; one when left out.
         """
         first = np.arange(self.budget.size + 1)
         noises, kinds = self._noises
-        releases = Charges(noises, kinds[agents], losses, np.searchsorted(agents, first), counts)
+        owners = np.searchsorted(claims.agents, first)
+        releases = Charges(noises, kinds[claims.agents], claims.losses, owners, claims.counts)
         if start is None:
             return releases
         # A start is made of all records.
@@ -281,3 +260,32 @@ class Plan:
         rates, kinds = np.unique(self.rates, return_inverse=True)
         noises = tuple(sampled(self.mechanism.noise, float(rate)) for rate in rates)
         return noises, kinds.reshape(-1).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What all releases of a run are claimed to cost, for the records as scaled.
+
+    Attributes
+    ----------
+    agents : ndarray of int, shape (k,)
+        Whose each is, in order.
+    losses : ndarray, shape (k,)
+    counts : ndarray, shape (k,), or None
+        How many equal releases each stands for; None for one.
+    """
+
+    agents: np.ndarray
+    losses: np.ndarray
+    counts: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, releases: Releases, totals: Totals | None) -> Claims:
+        """The claims of a plan; one for each agent where all of its releases are alike."""
+        if not plan.even:
+            order = by_agent(releases)
+            return cls(releases.agents[order], plan.claimed(releases, totals)[order])
+        made = np.bincount(releases.agents, minlength=plan.budget.size)
+        agents = np.flatnonzero(made)
+        none = np.zeros(agents.size, np.int64)
+        return cls(agents, plan.claimed(Releases(agents, none, none)), made[agents].astype(float))

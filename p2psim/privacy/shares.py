@@ -132,10 +132,7 @@ def of_shared_record(losses: np.ndarray, holders: int) -> np.ndarray:
     others = min(holders, losses.size) - 1
     if others < 1:
         return losses
-    order = np.argsort(-losses, kind="stable")
-    sums = np.concatenate([[0.0], np.cumsum(losses[order])])
-    rank = np.empty(losses.size, np.int64)
-    rank[order] = np.arange(losses.size)
-    # Who is among the largest itself is counted once, and the next one takes its place.
-    among = rank < others
-    return np.where(among, sums[others + 1], sums[others] + losses)
+    falling = np.sort(losses)[::-1]
+    sums = np.cumsum(falling)
+    # Who is among the largest itself is counted once, and the next takes its place.
+    return np.where(losses >= falling[others - 1], sums[others], sums[others - 1] + losses)

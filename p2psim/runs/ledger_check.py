@@ -19,7 +19,8 @@ import numpy as np
 from p2psim.core.errors import FolderError, check_place
 from p2psim.core.printing import counted, key_values
 from p2psim.network.tally import LostReleases
-from p2psim.privacy.ledger import Claims, ledger, real_charges
+from p2psim.privacy.ledger import ledger, real_charges
+from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms import adapter_of

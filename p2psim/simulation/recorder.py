@@ -21,8 +21,7 @@ from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.section import Network
 from p2psim.network.tally import Tally
 from p2psim.privacy.accounting.noises import is_pure
-from p2psim.privacy.ledger import Claims, claimed_charges
-from p2psim.privacy.plan import Plan
+from p2psim.privacy.plan import Claims, Plan
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases, Totals
 from p2psim.scenario.notices import Compared
@@ -267,7 +266,7 @@ def mean_spent(plan: Plan, releases: Releases, totals: Totals | None) -> float:
     """What is spent after these releases, from the first on."""
     pure = plan.mechanism.is_private and is_pure(plan.mechanism.noise)
     accountant = "basic" if pure else plan.limit.enforce
-    return float(plan.epsilon(accountant, claimed_charges(plan, Claims.of(plan, releases, totals))).mean())
+    return float(plan.epsilon(accountant, plan.charges(Claims.of(plan, releases, totals), plan.limit.start)).mean())
 
 
 def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
@@ -275,7 +274,7 @@ def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
     if not plan.mechanism.is_private:
         return np.full(releases.agents.size, np.inf)
     order = by_agent(releases)
-    charges = plan.charges(releases.agents[order], plan.claimed(releases, totals)[order])
+    charges = plan.charges(Claims(releases.agents[order], plan.claimed(releases, totals)[order]))
     costs = np.empty(order.size)
     costs[order] = charges.each(lambda noise, losses: noise.pure(losses))
     return costs

@@ -15,7 +15,8 @@ from p2psim.core.errors import MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
-from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
+from p2psim.privacy.ledger import Caveats, ledger, real_charges
+from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of

@@ -16,7 +16,7 @@ from p2psim.core.randomness import Streams
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import Limit, Plan
+from p2psim.privacy.plan import Claims, Limit, Plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import UNLIMITED, Releases, budgets_of, of_shared_record
 from p2psim.scenario.notices import Compared
@@ -341,7 +341,8 @@ def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str
     owners = np.repeat(np.arange(ends.size), ends)
     numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
     made = Releases(owners, numbers, np.zeros(owners.size, np.int64))
-    charges = plan.charges(owners, plan.claimed(made) * plan.stretch[owners], plan.limit.start_real)
+    claims = Claims(owners, plan.claimed(made) * plan.stretch[owners])
+    charges = plan.charges(claims, plan.limit.start_real)
     spent = {name: plan.epsilon(name, charges) for name in accountants}
     return tuple(
         one
@@ -357,13 +358,13 @@ def overlap_warning(plan: Plan, labels: Sequence[str]) -> list[str]:
     if not plan.mechanism.is_private or limit.holders == 1:
         return []
     lost = of_shared_record(limit.epsilon, limit.holders)
-    broken = np.flatnonzero(lost > limit.promised * (1 + 1e-9))
+    broken = np.flatnonzero(lost > plan.budget * (1 + 1e-9))
     if not broken.size:
         return []
     first = int(broken[0])
     return [
         f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of {lost.size} "
-        f"owners: for owner {labels[first]} {lost[first]:.4g}, and {limit.promised[first]:g} was promised; "
+        f"owners: for owner {labels[first]} {lost[first]:.4g}, and {plan.budget[first]:g} was promised; "
         "privacy.overlap.form: corrected keeps all promises"
     ]
 
