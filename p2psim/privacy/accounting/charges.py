@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from p2psim.privacy.accounting.noises import Noise
 
@@ -53,12 +54,7 @@ class Charges:
             raise ValueError("kinds, losses, counts and offsets do not fit")
 
     @classmethod
-    def of(
-        cls,
-        noise: Noise,
-        losses: float | Sequence[float] | np.ndarray,
-        counts: float | Sequence[float] | np.ndarray | None = None,
-    ) -> Charges:
+    def of(cls, noise: Noise, losses: ArrayLike, counts: ArrayLike | None = None) -> Charges:
         """Charges of one agent whose releases have the same noise, each made once or ``counts`` times."""
         loss = np.atleast_1d(np.asarray(losses, dtype=float))
         count = None if counts is None else np.atleast_1d(np.asarray(counts, dtype=float))
@@ -89,9 +85,7 @@ class Charges:
     @cached_property
     def made(self) -> np.ndarray:
         """How many releases those of each agent stand for in all, shape (N,), as int64."""
-        if self.count is None:
-            return np.diff(self.offsets)
-        return np.bincount(self.owners, self.count, minlength=self.agents).astype(np.int64)
+        return np.bincount(self.owners, self.counts, minlength=self.agents).astype(np.int64)
 
     @property
     def used(self) -> tuple[Noise, ...]:
@@ -120,9 +114,7 @@ class Charges:
         total = np.zeros((*values.shape[:-1], self.agents))
         some = self.offsets[1:] > self.offsets[:-1]
         if some.any():
-            wide = values.astype(np.longdouble)
-            if self.count is not None:
-                wide = wide * self.count
+            wide = values.astype(np.longdouble) * self.counts
             with np.errstate(over="ignore"):
                 total[..., some] = np.add.reduceat(wide, self.offsets[:-1][some], axis=-1)
         return total

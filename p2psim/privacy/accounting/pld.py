@@ -75,8 +75,7 @@ def _variation(own: Charges) -> float:
 
     Also by what a curve that is too small for a number may hide.
     """
-    each = own.each(lambda noise, losses: noise.delta(losses, np.zeros(losses.size)))
-    return float(own.counts @ (each + _TINY)) * (1 + 1e-12)
+    return float(own.counts @ (own.each(spread) / 2 + _TINY)) * (1 + 1e-12)
 
 
 def _reaches_far(own: Charges) -> bool:
@@ -146,12 +145,21 @@ def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
 
 def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
-    ends, fine = _ends(own, floor).tolist(), own.each(spread).tolist()
-    rows = [
-        sparse(own.noises[k], *numbers)
-        for k, *numbers in zip(own.kind, own.loss.tolist(), ends, fine, strict=True)
-    ]
-    return of_points(rows, own.counts, objective)
+    numbers = zip(
+        own.kind, own.loss.tolist(), _ends(own, floor).tolist(), own.each(spread).tolist(), strict=True
+    )
+    laws = [sparse(own.noises[k], loss, end, scale) for k, loss, end, scale in numbers]
+    widest = max(points.size for points, _ in laws)
+    places, mass = (np.stack([np.pad(law[k], (0, widest - law[k].size)) for law in laws]) for k in (0, 1))
+    with np.errstate(divide="ignore"):
+        logs = np.log(mass)
+    tilt, bound = best_tilt(logs, places, own.counts, objective)
+    exponents = logs + tilt * places
+    weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    means = (weights * places).sum(axis=1)
+    variances = (weights * (places - means[:, None]) ** 2).sum(axis=1)
+    return tilt, bound, float(own.counts @ means), float(own.counts @ variances)
 
 
 def _aligned(own: Charges, h: float) -> float:
@@ -291,21 +299,6 @@ def best_tilt(
 
     found, value = least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)
     return float(np.exp(found[0])), float(value[0])
-
-
-def of_points(rows: list[tuple[np.ndarray, np.ndarray]], counts: np.ndarray, objective: Objective) -> First:
-    """The best tilt of a sum of laws, each given by points and masses."""
-    widest = max(points.size for points, _ in rows)
-    places, mass = (np.stack([np.pad(row[k], (0, widest - row[k].size)) for row in rows]) for k in (0, 1))
-    with np.errstate(divide="ignore"):
-        logs = np.log(mass)
-    tilt, bound = best_tilt(logs, places, counts, objective)
-    exponents = logs + tilt * places
-    weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    means = (weights * places).sum(axis=1)
-    variances = (weights * (places - means[:, None]) ** 2).sum(axis=1)
-    return tilt, bound, float(counts @ means), float(counts @ variances)
 
 
 def sparse(noise: Noise, loss: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
