@@ -209,44 +209,6 @@ class GraphSystem(AuditSystem):
 _WEIGHT = 1.0
 
 
-class LinkState:
-    """What the two ends of a link hold beside their models, in all copies: see `p2psim.learning.graph.algorithms`.
-
-    It follows from what both ends send, and so anybody who sees the messages knows it.
-
-    Parameters
-    ----------
-    start : ndarray, shape (2, p)
-        First models.
-    copies : int
-    rho : float
-    """
-
-    def __init__(self, start: np.ndarray, copies: int, rho: float):
-        known = np.stack([start, start[::-1]], axis=1)
-        #: z − u of the own model and of the copy of the other's, shape (copies, 2 ends, 2, p).
-        self._pulled = np.tile(known, (copies, 1, 1, 1))
-        self._multipliers = np.zeros_like(self._pulled)
-        self._rho, self._half = rho, _WEIGHT / 2
-        self._h = self._half * rho / (self._half + rho)
-        #: ρ + h of the link.
-        self.stiffness = rho + self._h
-
-    def target(self, i: int) -> np.ndarray:
-        """ρ(z_i − u_i) + h(z_ij − u_ij), shape (copies, p)."""
-        return np.asarray(self._rho * self._pulled[:, i, 0] + self._h * self._pulled[:, i, 1])
-
-    def message(self, i: int, model: np.ndarray) -> np.ndarray:
-        """What end i sends after its model was set: s of the model and of its copy, shape (copies, 2, p)."""
-        copy = (self._half * model + self._rho * self._pulled[:, i, 1]) / (self._half + self._rho)
-        return np.stack([model, copy], axis=1) + self._multipliers[:, i]
-
-    def meet(self, i: int, sent: np.ndarray, heard: np.ndarray) -> None:
-        """Set end i from what it sent and heard: its model meets the other's copy, its copy the other's model."""
-        self._pulled[:, i] = heard[:, ::-1]
-        self._multipliers[:, i] = (sent - heard[:, ::-1]) / 2
-
-
 class AdmmSystem(GraphSystem):
     """Two agents of a cell of gossip ADMM, linked with each other.
 
@@ -264,21 +226,29 @@ class AdmmSystem(GraphSystem):
         assert isinstance(algorithm, GossipAdmm)
         rule = algorithm.admm_rule(problem, replace(cell.rule, grid=self.grid))
         replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        claimed, agents = cell.problem, list(self.agents)
-        link = LinkState(start, copies, rule.rho)
+        claimed, agents, rho, half = cell.problem, list(self.agents), rule.rho, _WEIGHT / 2
+        h = half * rho / (half + rho)
         pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
-        step = 1.0 / (link.stiffness + pull * claimed.smoothness[agents])
+        step = 1.0 / (rho + h + pull * claimed.smoothness[agents])
+        # z − u of an end's model and of its copy of the other's, and u: shape (copies, 2 ends, 2, p). They follow from
+        # what both ends send (`p2psim.learning.graph.algorithms`), and so anybody who sees the messages knows them.
+        towards = np.tile(np.stack([start, start[::-1]], axis=1), (copies, 1, 1, 1))
+        multipliers = np.zeros_like(towards)
         kinds = dict(zip(events["seq"].tolist(), events["kind"].tolist(), strict=True))
-        sent: dict[int, np.ndarray] = {}  # what each sent last
+        sent: dict[int, np.ndarray] = {}  # s of the model and of the copy that each end sent last
 
         def solve(event: Any, i: int, before: np.ndarray, after: np.ndarray) -> np.ndarray | None:
             pulled = None
             if event["kind"] == SEND:
-                pulled = (before - after) / step[i] - link.stiffness * before + link.target(i)
-                sent[i] = link.message(i, after)
+                target = rho * towards[:, i, 0] + h * towards[:, i, 1]
+                pulled = (before - after) / step[i] - (rho + h) * before + target
+                copy = (half * after + rho * towards[:, i, 1]) / (half + rho)
+                sent[i] = np.stack([after, copy], axis=1) + multipliers[:, i]
             answers = event["kind"] == SEND and kinds.get(int(event["cause"])) == DELIVER
             if answers or event["kind"] == COMMIT:
-                link.meet(i, sent[i], sent[1 - i])
+                # A model meets the other's copy, and a copy the other's model.
+                heard = sent[1 - i][:, ::-1]
+                towards[:, i], multipliers[:, i] = heard, (sent[i] - heard) / 2
             return pulled
 
         return replay, solve

@@ -187,11 +187,8 @@ class Copies:
 
     def seqs(self, at: int, block: slice) -> np.ndarray:
         """Number of event ``at`` of a block in each copy, shape (copies,), or (1,) for what is common to all."""
-        size = block.stop - block.start
-        step = size if self._each[at] > 1 else 0
-        return np.asarray(
-            self._first[block.start] + (at - block.start) + step * np.arange(self._each[at], dtype=np.int64)
-        )
+        copies = np.arange(self._each[at], dtype=np.int64)
+        return np.asarray(self._first[block.start] + (at - block.start) + (block.stop - block.start) * copies)
 
     def play(self, noise: np.ndarray) -> Iterator[tuple[slice, np.ndarray, dict[int, int], np.ndarray]]:
         """Yield each block, the events of all copies in it, its releases, and their noise.

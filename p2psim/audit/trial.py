@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -103,13 +104,12 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
         laws.append(learned(training))
         first += runs
     kept = max(ROWS // (2 * len(canaries)), -(-VALUES // (run.local.agents.size * system.dimension)))
-    for pair in canaries.values():
-        for world in (0, 1):
-            start = replace(streams, replica=first)
-            of_world, published = sample(system, laws, run, pair, world, start, samples, kept)
-            scores.append(of_world)
-            noise.append(published)
-            first += samples
+    for pair, world in product(canaries.values(), (0, 1)):
+        start = replace(streams, replica=first)
+        of_world, published = sample(system, laws, run, pair, world, start, samples, kept)
+        scores.append(of_world)
+        noise.append(published)
+        first += samples
     order = 1 if plan.mechanism.norm == "l1" else 2
     results = findings_of(list(canaries), scores, claim, gamma / 3)
     fits = None

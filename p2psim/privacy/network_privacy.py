@@ -96,11 +96,8 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
     matrix = as_csr(weights)
     share = np.zeros(matrix.shape[0])
     own = np.unique(np.asarray(group, np.int64))
-    if steps == 0:
-        share[own] = 1.0
-        return View(share, own.size, np.inf, 0.0)
-    start = np.union1d(own, matrix[own].indices)
-    hops = dijkstra(matrix, indices=start, unweighted=True, limit=steps - 1, min_only=True)
+    start = np.union1d(own, matrix[own].indices) if steps else own
+    hops = dijkstra(matrix, indices=start, unweighted=True, limit=max(0, steps - 1), min_only=True)
     near = np.flatnonzero(np.isfinite(hops))
     inside = csr_array(matrix[near][:, near].T)
     first = np.searchsorted(near, start)

@@ -151,7 +151,7 @@ class Plan:
         """
         if not self.clairvoyant:
             return None
-        totals = Totals.empty(self.budget.size)
+        totals = Totals(np.full(self.budget.size, -np.inf), np.zeros(self.budget.size))
         for part in parts:
             totals = totals.add(part.agents, self._logarithms(part))
         return totals

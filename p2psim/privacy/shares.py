@@ -70,11 +70,6 @@ class Totals:
     peaks: np.ndarray
     sums: np.ndarray
 
-    @classmethod
-    def empty(cls, agents: int) -> Totals:
-        """Before the first release."""
-        return cls(np.full(agents, -np.inf), np.zeros(agents))
-
     def add(self, agents: np.ndarray, logarithms: np.ndarray) -> Totals:
         """Sums with the weights of further releases, given by agent and logarithm, shape (releases,) each."""
         peaks = self.peaks.copy()

@@ -126,10 +126,8 @@ class Accountant(ABC):
         for noise in charges.used:
             if not self.supports(noise):
                 raise ValueError(f"{self.name} cannot account for {noise.name} releases")
-        infinite = np.isinf(few.loss)
         finite = np.ones(few.agents, bool)
-        if infinite.any():
-            finite[few.owners[infinite]] = False
+        finite[few.owners[np.isinf(few.loss)]] = False
         measured = np.full(few.agents, lost)
         if finite.any():
             sane = few if finite.all() else few.pick(finite)

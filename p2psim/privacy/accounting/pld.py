@@ -264,11 +264,8 @@ def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarr
         with np.errstate(over="ignore", under="ignore"):
             return measure(released(charges.pick(np.array([agent]))))
 
-    agents = range(charges.agents)
-    if len(agents) < 2:
-        return np.array([of_agent(agent) for agent in agents])
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        return np.array(list(pool.map(of_agent, agents)))
+        return np.array(list(pool.map(of_agent, range(charges.agents))))
 
 
 #: On a finer grid.
