@@ -16,7 +16,6 @@ from p2psim.audit.system import AuditSystem
 from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
-from p2psim.learning.batches import batch_of
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
 
@@ -177,20 +176,13 @@ def _classes(scenario: Scenario, cell: Any) -> dict[tuple[Any, ...], list[int]]:
 
     That holds the losses of their first releases, relative to the largest and to nine digits.
     """
-    plan, privacy = cell.setup.plan, scenario.privacy
-    algorithm = scenario.learning.algorithm
-    common = (
-        privacy.mechanism.model_dump_json(),
-        None if privacy.sensitivity is None else privacy.sensitivity.model_dump_json(),
-        privacy.when_spent,
-        scenario.network.exchange.model_dump_json(),
-        algorithm.kind,
-        getattr(algorithm, "mu", None),
-        repr(getattr(algorithm, "rho", None)),
-        batch_of(algorithm).model_dump_json(),
-        scenario.learning.loss.kind,
-        cell.setup.dimension,
-    )
+    plan = cell.setup.plan
+    keys: Any = {
+        "privacy": {"mechanism", "sensitivity", "when_spent"},
+        "network": {"exchange"},
+        "learning": {"algorithm": {"kind", "mu", "rho", "batch"}, "loss": {"kind"}},
+    }
+    common = scenario.model_dump_json(include=keys), cell.setup.dimension
     classes: dict[tuple[Any, ...], list[int]] = {}
     able = np.flatnonzero(cell.problem.records * (plan.releases > 0) * np.isfinite(plan.budget))
     for agent, limit in zip(able.tolist(), plan.releases[able].tolist(), strict=True):

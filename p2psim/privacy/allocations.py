@@ -132,9 +132,6 @@ class EqualShares(Allocation):
         return 1.0 / limits
 
 
-_EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
-
-
 class Contraction(Allocation):
     """Losses ∝ C^{(T−1−t)/3} for a release at step t (B, Proposition 2): late releases get more, as their noise stays.
 
@@ -211,8 +208,7 @@ class Contraction(Allocation):
         fall = self._fall(run, power) * run.periods[releases.agents]
         # Away from the release with the largest share, so that only what is negligible beside it can underflow.
         away = count - 1 - releases.numbers if self.form == "corrected" else releases.numbers
-        shares: np.ndarray = np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count))
-        return shares
+        return np.asarray(np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count)))
 
     def logarithms(self, releases: Releases, run: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight before it is divided by their sum."""
@@ -233,8 +229,8 @@ class Contraction(Allocation):
                 f"auto found C = {rate}, but needs an objective that is strongly convex: give a number between 0 and 1",
             )
         # The best exponent where this power of the losses is what adds up.
-        best = {1: 1 / 3, 2: 1 / 4}[power]
-        return -math.log(rate) * _EXPONENTS.get(self.exponent, best) * power
+        exponents = {"third": 1 / 3, "quarter": 1 / 4, "auto": {1: 1 / 3, 2: 1 / 4}[power]}
+        return -math.log(rate) * exponents[self.exponent] * power
 
 
 class Horizon(EqualShares):

@@ -55,11 +55,6 @@ class Limit:
     promise: np.ndarray | None = None
     holders: int = 1
 
-    @property
-    def finite(self) -> np.ndarray:
-        """Whether an agent's budget limits anything, shape (N,)."""
-        return np.isfinite(self.epsilon)
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -183,7 +178,7 @@ class Plan:
     def _losses(self, releases: Releases, totals: Totals | None) -> np.ndarray:
         if not self.mechanism.is_private:
             return np.full(releases.agents.size, np.inf)
-        endless = ~self.limit.finite[releases.agents]
+        endless = np.isinf(self.limit.epsilon[releases.agents])
         if isinstance(self.allocation, StatedLosses):
             losses = self.allocation.stated_losses(releases.numbers)
         elif self.equal is not None:

@@ -148,7 +148,7 @@ def plan(
     shares = np.asarray(shares, dtype=float)
     rates = np.ones(shares.size) if rates is None else rates
     expected = np.maximum(1.0, np.rint(horizon * shares))
-    limited = mechanism.is_private & limit.finite
+    limited = mechanism.is_private & np.isfinite(limit.epsilon)
     if mechanism.is_private and allocation.clairvoyant and not mechanism.adds_up:
         message = f"{allocation.kind} spreads what is left over all releases at once, which needs losses that add up"
         raise MeaningError("privacy.allocation", f"{message}; {mechanism.kind} noise has none: give another")
@@ -242,7 +242,7 @@ def _solved(planned: Plan, alike: np.ndarray, solve: Callable[[int, dict[str, An
     table = np.stack([limit.epsilon, start, planned.rates, alike.astype(float)], axis=1)
     _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
     values = np.full(first.size, np.inf)
-    for at in np.flatnonzero(limit.finite[first]):
+    for at in np.flatnonzero(np.isfinite(limit.epsilon[first])):
         agent = int(first[at])
         # After a start that guarantees nothing there is nothing to keep within the budget.
         before = (

@@ -138,13 +138,6 @@ class LaplaceNoise(PureDP):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplaceNoise(PureDP):
-    """Discrete Laplace noise; loss ε₀ = Δ₁/b. Accounted for as anything that is ε₀-DP, which is never too little."""
-
-    name: str = "discrete-laplace"
-
-
-@dataclass(frozen=True)
 class GaussianNoise:
     """Gaussian noise; loss μ = Δ₂/σ. Its pair is N(μ, 1) and N(0, 1), in any dimension (Dong, Roth, Su 2022)."""
 
@@ -268,7 +261,8 @@ def _symmetric(epsilon: Float, upper: Callable[[Float], Float]) -> Float:
 
 LAPLACE = LaplaceNoise()
 GAUSSIAN = GaussianNoise()
-DISCRETE_LAPLACE = DiscreteLaplaceNoise()
+#: Loss ε₀ = Δ₁/b. Accounted for as anything that is ε₀-DP, which is never too little.
+DISCRETE_LAPLACE = PureDP("discrete-laplace")
 PURE = PureDP()
 
 
