@@ -45,12 +45,8 @@ def _gaussian(x: np.ndarray, step: np.ndarray) -> np.ndarray:
     return np.asarray(ndtr(x))
 
 
-def _half_square(x: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * x * x)
-
-
 LAPLACE = NoiseDistribution(np.abs, _laplace)
-GAUSSIAN = NoiseDistribution(_half_square, _gaussian)
+GAUSSIAN = NoiseDistribution(lambda x: 0.5 * x * x, _gaussian)
 
 #: By the kind of mechanism.
 _DISTRIBUTIONS = {"laplace": LAPLACE, "discrete-laplace": LAPLACE, "gaussian": GAUSSIAN}

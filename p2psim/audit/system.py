@@ -16,7 +16,7 @@ import numpy as np
 from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, SEND
-from p2psim.learning.batches import Batch, batch_of
+from p2psim.learning.batches import batch_of
 from p2psim.network.section import Network
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
@@ -26,25 +26,6 @@ MOST_RECORDS = 4
 
 #: The same where batches have a size, of which the rate of a batch depends on how many there are.
 MOST_WITH_BATCHES = 2000
-
-
-def _records_here(records: np.ndarray, batch: Batch) -> np.ndarray:
-    """How many records agents hold in an audit.
-
-    Raises
-    ------
-    MeaningError
-        If batches have a size and agents so many records that an audit would take long.
-    """
-    if batch.kind != "fixed":
-        return np.minimum(records, MOST_RECORDS)
-    if records.max() > MOST_WITH_BATCHES:
-        raise MeaningError(
-            "learning.algorithm.batch",
-            f"an audit takes agents of at most {MOST_WITH_BATCHES} records with batches of fixed size, got "
-            f"{records.max()}",
-        )
-    return records
 
 
 class PublishedReleases(NamedTuple):
@@ -69,6 +50,11 @@ class AuditSystem(ABC):
     cell : PreparedCell
     agents : sequence of int
         Its agents, by their indices in the cell; the first one is audited.
+
+    Raises
+    ------
+    MeaningError
+        If batches have a size and agents so many records that an audit would take long.
 
     Attributes
     ----------
@@ -95,7 +81,13 @@ class AuditSystem(ABC):
         self.cell, self.agents = cell, tuple(agents)
         held = cell.problem.records[list(agents)]
         self._batch = batch_of(cell.scenario.learning.algorithm)
-        self.records = _records_here(held, self._batch)
+        self.records = held if self._batch.kind == "fixed" else np.minimum(held, MOST_RECORDS)
+        if self.records.max() > MOST_WITH_BATCHES:
+            raise MeaningError(
+                "learning.algorithm.batch",
+                f"an audit takes agents of at most {MOST_WITH_BATCHES} records with batches of fixed size, got "
+                f"{held.max()}",
+            )
         self.divisors: np.ndarray = self._batch.divisors(self.records)
         self.enlargement = float(held[0] / self.records[0])
         self.rate = float(self._batch.rates(held)[0])

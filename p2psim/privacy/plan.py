@@ -132,9 +132,8 @@ class Plan:
     @property
     def stretch(self) -> np.ndarray:
         """What the real records' loss of a release is times the claimed one, shape (N,): the scale of the records."""
-        claimed = self.claimed_sensitivity
-        some = claimed > 0
-        return np.where(some, self.sensitivity / np.where(some, claimed, 1.0), self.scale_records)
+        claimed, unmoved = self.claimed_sensitivity, np.full(self.budget.size, float(self.scale_records))
+        return np.divide(self.sensitivity, claimed, out=unmoved, where=claimed > 0)
 
     def totals(self, parts: Iterable[Releases]) -> Totals | None:
         """Sums of weights that a clairvoyant allocation divides by; None, and nothing is read, for any other.
@@ -156,14 +155,6 @@ class Plan:
         """Whether all releases of an agent have the same loss."""
         return not self.mechanism.is_private or self.equal is not None or self.allocation.even
 
-    @cached_property
-    def _even_losses(self) -> np.ndarray:
-        """Loss of any release of each agent, shape (N,), where all are the same."""
-        agents = np.arange(self.budget.size)
-        # Who may never release has infinite shares, which nothing looks up.
-        with np.errstate(divide="ignore"):
-            return self._losses(Releases(agents, np.zeros_like(agents), np.zeros_like(agents)), None)
-
     def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Claimed losses of releases, for the records as scaled, shape (releases,); infinite without noise.
 
@@ -173,9 +164,6 @@ class Plan:
         totals : Totals, optional
             From `totals`. When left out, a clairvoyant allocation's releases cost what is expected before the run.
         """
-        return self._even_losses[releases.agents] if self.even else self._losses(releases, totals)
-
-    def _losses(self, releases: Releases, totals: Totals | None) -> np.ndarray:
         if not self.mechanism.is_private:
             return np.full(releases.agents.size, np.inf)
         endless = np.isinf(self.limit.epsilon[releases.agents])
@@ -185,10 +173,12 @@ class Plan:
             losses = self.equal[releases.agents]
         else:
             power, limits = self.mechanism.power, self.releases[releases.agents]
-            if totals is None:
-                shares = self.allocation.weights(releases, limits, self.forecast, power)
-            else:
+            if totals is not None:
                 shares = totals.shares(releases.agents, self._logarithms(releases))
+            else:
+                # Who may never release has infinite shares, which nothing looks up.
+                with np.errstate(divide="ignore"):
+                    shares = self.allocation.weights(releases, limits, self.forecast, power)
             losses = (np.where(endless, 1.0, self.allowance[releases.agents]) * shares) ** (1.0 / power)
             if power == 1 and self.sampled:
                 losses = before_sampling(losses, self.rates[releases.agents])

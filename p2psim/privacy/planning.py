@@ -237,17 +237,15 @@ def _solved(planned: Plan, alike: np.ndarray, solve: Callable[[int, dict[str, An
     solve : callable
         From an agent and its budget, as a search takes it: the noise of its releases, ε, δ, and its start's charges.
     """
-    limit, noise = planned.limit, planned.mechanism.noise
-    start = np.zeros(alike.size) if limit.start is None else limit.start
-    table = np.stack([limit.epsilon, start, planned.rates, alike.astype(float)], axis=1)
+    limit, noise, start = planned.limit, planned.mechanism.noise, planned.limit.start
+    starts = np.zeros(alike.size) if start is None else start
+    table = np.stack([limit.epsilon, starts, planned.rates, alike.astype(float)], axis=1)
     _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
     values = np.full(first.size, np.inf)
     for at in np.flatnonzero(np.isfinite(limit.epsilon[first])):
         agent = int(first[at])
         # After a start that guarantees nothing there is nothing to keep within the budget.
-        before = (
-            None if limit.start is None or start[agent] == np.inf else Charges.of(noise, float(start[agent]))
-        )
+        before = Charges.of(noise, start[agent]) if start is not None and start[agent] < np.inf else None
         budget = {
             "noise": sampled(noise, float(planned.rates[agent])),
             "epsilon": float(limit.epsilon[agent]),

@@ -114,9 +114,8 @@ class Accountant(ABC):
             return np.zeros(charges.agents)
 
         def capped(sane: Charges) -> np.ndarray:
-            return np.where(
-                basic_sums(sane) <= epsilon, 0.0, np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
-            )
+            bound = np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
+            return np.where(basic_sums(sane) <= epsilon, 0.0, bound)
 
         return self._guarded(charges, capped, 1.0)
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, is_pure, relative_error
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -174,6 +175,17 @@ def discretise(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_
         return _mirrored(masses(losses, h), h)
     rows = zip(losses.tolist(), reach(noise, losses, floor).tolist(), strict=True)
     return stacked([_from_curve(noise, loss, end, h, floor) for loss, end in rows])
+
+
+def discretised(charges: Charges, h: float, floor: float = LEAST_FLOOR) -> LossDistributions:
+    """Discretise releases of one agent, noise by noise."""
+    rows = [(noise, charges.loss[charges.kind == k]) for k, noise in enumerate(charges.noises)]
+    return stacked([discretise(noise, losses, h, floor) for noise, losses in rows])
+
+
+def ends(charges: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
+    """Ends of the grids of releases, by `reach`."""
+    return charges.each(lambda noise, losses: reach(noise, losses, floor))
 
 
 def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0) -> LossDistributions:

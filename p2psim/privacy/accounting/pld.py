@@ -22,12 +22,10 @@ from p2psim.privacy.accounting.convolution import curve as of_sum
 from p2psim.privacy.accounting.grids import (
     HUGE,
     LEAST_FLOOR,
-    LossDistributions,
-    discretise,
+    discretised,
+    ends,
     least,
-    reach,
     spread,
-    stacked,
     upper_crossing,
 )
 from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian, is_pure, relative_error
@@ -59,17 +57,6 @@ def released(charges: Charges) -> Charges:
     return reduce(Charges.plus, parts)
 
 
-def _discretised(own: Charges, h: float, floor: float = LEAST_FLOOR) -> LossDistributions:
-    """Discretise releases of one agent."""
-    rows = [(noise, own.loss[own.kind == k]) for k, noise in enumerate(own.noises)]
-    return stacked([discretise(noise, losses, h, floor) for noise, losses in rows])
-
-
-def _ends(own: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
-    """Ends of their grids."""
-    return own.each(lambda noise, losses: reach(noise, losses, floor))
-
-
 def _variation(own: Charges) -> float:
     """Total variation of all together, at most: the sum of theirs, and so δ at every ε, rounded up.
 
@@ -94,7 +81,7 @@ def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None =
     """
     total = float(own.counts.sum())
     scale = float(np.sqrt(np.average(own.each(spread) ** 2, weights=own.counts)))
-    if not scale > 0 or _ends(own).max() > HUGE:
+    if not scale > 0 or ends(own).max() > HUGE:
         return NOTHING
     floor = LEAST_FLOOR if lost is None else max(lost / total, LEAST_FLOOR)
     if not _reaches_far(own):
@@ -106,23 +93,23 @@ def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None =
     if first is None:
         return NOTHING
     tilt, _, mean, variance = first
-    end = float(_ends(own, floor).max())
+    end = float(ends(own, floor).max())
     at = max(mean, 0.1 * np.sqrt(variance))
     by_excess = np.sqrt(8 * fineness.excess * at / ((tilt + 1) * total))
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    tilted = Tilted(_discretised(own, h, floor), own.counts, h, tilt)
+    tilted = Tilted(discretised(own, h, floor), own.counts, h, tilt)
     while tilted.size > _LONGEST:
         h = _aligned(own, 2 * h)
-        tilted = Tilted(_discretised(own, h, floor), own.counts, h, tilt)
+        tilted = Tilted(discretised(own, h, floor), own.counts, h, tilt)
     return of_sum(tilted)
 
 
 def _by_rough(own: Charges, scale: float, objective: Objective) -> First | None:
     """Look for the tilt on a rough grid; None where a law vanishes on it."""
-    rough = max(scale / 6, float(_ends(own).max()) / _ROUGH)
-    law = _discretised(own, rough)
+    rough = max(scale / 6, float(ends(own).max()) / _ROUGH)
+    law = discretised(own, rough)
     if not (law.mass > 0).any(axis=1).all():
         return None
     with np.errstate(divide="ignore"):
@@ -146,7 +133,7 @@ def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
 def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
     numbers = zip(
-        own.kind, own.loss.tolist(), _ends(own, floor).tolist(), own.each(spread).tolist(), strict=True
+        own.kind, own.loss.tolist(), ends(own, floor).tolist(), own.each(spread).tolist(), strict=True
     )
     laws = [sparse(own.noises[k], loss, end, scale) for k, loss, end, scale in numbers]
     widest = max(points.size for points, _ in laws)
@@ -197,10 +184,10 @@ def _parted(own: Charges, delta: float) -> float:
     def over(epsilon: np.ndarray) -> np.ndarray:
         return own.each(lambda noise, losses, e: noise.delta(losses, e), epsilon) - share
 
-    ends = _ends(own)
-    while ((short := over(ends) > 0) & (ends < 1e300)).any():
-        ends = np.where(short, 2 * ends, ends)
-    return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(ends.size), ends)))
+    high = ends(own)
+    while ((short := over(high) > 0) & (high < 1e300)).any():
+        high = np.where(short, 2 * high, high)
+    return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(high.size), high)))
 
 
 def delta_of(own: Charges, epsilon: float, fineness: PLD) -> float:
