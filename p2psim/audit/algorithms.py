@@ -14,11 +14,9 @@ import numpy as np
 from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.audit.system import AuditSystem, Copies, PublishedReleases
 from p2psim.core.events import COMMIT, DELIVER, SEND
-from p2psim.learning.batches import Sampling, sampling
-from p2psim.learning.graph.admm import AdmmReplay
-from p2psim.learning.graph.algorithms import GossipAdmm
+from p2psim.learning.batches import sampling
+from p2psim.learning.graph.algorithms import penalty
 from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.star.problem import LearnerReplay, StarProblem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
@@ -141,13 +139,13 @@ class GraphSystem(AuditSystem):
         An update holds μ·c_i(∇L_i(θ_i) + η), which gives the mean gradient of records plus η, as ∇L_i(θ) also holds
         2λ_i·θ.
         """
-        copies, (i, j) = len(noise), self.agents
+        copies, agents, claimed = len(noise), list(self.agents), self.cell.problem
         start = np.stack([record.start for record in held])
-        problem = self.problem(held, copies)
-        batches = sampling(self._batch, problem.records, key)
-        replay, solve = self._replay(problem, start, batches, events)
-        claimed = self.cell.problem
-        pull, ridge = claimed.mu * claimed.confidence[[i, j]], claimed.ridge[[i, j]]
+        solve = self._solver(start, copies, events)
+        problem, rule = self.problem(held, copies), replace(self.cell.rule, grid=self.grid)
+        batches, starts = sampling(self._batch, problem.records, key), np.tile(start, (copies, 1))
+        replay = algorithm_of(self.cell.scenario).replay(problem, rule, starts, starts, False, batches)
+        pull, ridge = claimed.mu * claimed.confidence[agents], claimed.ridge[agents]
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):
             before = replay.theta.reshape(copies, 2, -1).copy()
@@ -161,16 +159,12 @@ class GraphSystem(AuditSystem):
                     models[:, releases[at]] = before[:, end]
         return PublishedReleases(gradients, models)
 
-    def _replay(
-        self, problem: GraphProblem, start: np.ndarray, batches: Sampling | None, events: np.ndarray
-    ) -> tuple[GraphReplay | AdmmReplay, Solve]:
-        """The cell's kernel, and what solves the update that an event publishes for μ·c_i(∇L_i + η).
+    def _solver(self, start: np.ndarray, copies: int, events: np.ndarray) -> Solve:
+        """What solves the update that an event publishes for μ·c_i(∇L_i + η).
 
         θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)).
         """
-        rule, cell, copies = replace(self.cell.rule, grid=self.grid), self.cell, problem.agents // 2
-        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        alpha = cell.problem.alpha[list(self.agents)]
+        alpha = self.cell.problem.alpha[list(self.agents)]
         known = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
         newest: list[int] = [0, 0]
         sent: dict[int, tuple[int, np.ndarray]] = {}
@@ -186,7 +180,7 @@ class GraphSystem(AuditSystem):
                 return np.asarray(known[:, i] - (after - (1 - alpha[i]) * before) / alpha[i])
             return None
 
-        return replay, solve
+        return solve
 
     def problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
         """The cell's problem with the records of many copies, on as many links; none held out."""
@@ -215,18 +209,13 @@ class AdmmSystem(GraphSystem):
     The link has the weight 1. Each keeps its confidence, step and ridge as in the cell.
     """
 
-    def _replay(
-        self, problem: GraphProblem, start: np.ndarray, batches: Sampling | None, events: np.ndarray
-    ) -> tuple[GraphReplay | AdmmReplay, Solve]:
-        """See `GraphSystem._replay`.
+    def _solver(self, start: np.ndarray, copies: int, events: np.ndarray) -> Solve:
+        """See `GraphSystem._solver`.
 
         θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc).
         """
-        algorithm, cell, copies = self.cell.scenario.learning.algorithm, self.cell, problem.agents // 2
-        assert isinstance(algorithm, GossipAdmm)
-        rule = algorithm.admm_rule(problem, replace(cell.rule, grid=self.grid))
-        replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        claimed, agents, rho, half = cell.problem, list(self.agents), rule.rho, _WEIGHT / 2
+        claimed, agents, half = self.cell.problem, list(self.agents), _WEIGHT / 2
+        rho = penalty(algorithm_of(self.cell.scenario).rho, np.array([_WEIGHT]))
         h = half * rho / (half + rho)
         pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
         step = 1.0 / (rho + h + pull * claimed.smoothness[agents])
@@ -251,7 +240,7 @@ class AdmmSystem(GraphSystem):
                 towards[:, i], multipliers[:, i] = heard, (sent[i] - heard) / 2
             return pulled
 
-        return replay, solve
+        return solve
 
 
 def system_of(algorithm: LearningAlgorithm) -> type[AuditSystem] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,22 +29,6 @@ INFLATED = 1.0
 
 #: Numbers in an array of copies' noise or records, at most.
 _NUMBERS = 4_000_000
-
-
-@dataclass(frozen=True)
-class ScaledPlan(Plan):
-    """A plan with losses that are larger by a factor: the same mechanism with more to be seen, since all noise scales.
-
-    Attributes
-    ----------
-    factor : float
-    """
-
-    factor: float = 1.0
-
-    def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
-        """Losses that releases are claimed to have, shape (releases,)."""
-        return self.factor * super().claimed(releases, totals)
 
 
 @dataclass(frozen=True)
@@ -130,13 +114,12 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
     # Of a batch, what shows is the loss after sampling; see `p2psim.audit.trial.Claim.sampled_losses`.
     inflated = before_sampling(np.array(INFLATED), np.array(system.rate))
     factor = float(inflated / losses[local.agents == 0].max())
-    scaled_plan = ScaledPlan(
-        **{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor
-    )
     losses *= factor
     scales = plan.sensitivity[real.agents] / losses * system.enlargement
     count = min(wanted, int(np.count_nonzero(local.agents == 0)))
-    return AuditRun(events, local, real, losses, scales, scaled_plan, totals, count, audited.size)
+    # The same mechanism with more to be seen, since all noise scales.
+    larger = replace(plan, factor=factor)
+    return AuditRun(events, local, real, losses, scales, larger, totals, count, audited.size)
 
 
 def sample(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,8 @@ MOST_SAMPLES = 10_000_000
 
 
 @dataclass(frozen=True)
-class AuditMode:
-    """Agents of some cells that release in the same way, but for a common factor of their budgets.
+class Audited:
+    """Agents of some cells that release in the same way, but for a common factor of their budgets, and their audit.
 
     Attributes
     ----------
@@ -40,18 +40,13 @@ class AuditMode:
         How many agents of the first cell.
     system : AuditSystem
         Of the first cell.
+    trial : Trial
+        What the audit found.
     """
 
     cells: tuple[int, ...]
     agents: int
     system: AuditSystem
-
-
-@dataclass(frozen=True)
-class Audited:
-    """A way of releasing, and what its audit found."""
-
-    mode: AuditMode
     trial: Trial
 
 
@@ -76,7 +71,7 @@ class Audit:
     @property
     def stands(self) -> bool:
         """Whether no claim was refuted."""
-        return not any(mode.trial.faults for mode in self.audited)
+        return not any(way.trial.faults for way in self.audited)
 
 
 def audit(
@@ -127,16 +122,19 @@ def audit(
             notes[f"{len(modes) - MOST_AUDITS} more ways of releasing were not audited"] = None
             modes = modes[:MOST_AUDITS]
         audited = tuple(
-            Audited(mode, audit_system(mode.system, replica, samples, gamma / len(modes))) for mode in modes
+            Audited(tuple(places), agents, system, audit_system(system, replica, samples, gamma / len(modes)))
+            for places, agents, system in modes
         )
-    if any(mode.trial.audited < mode.trial.limit for mode in audited):
+    if any(way.trial.audited < way.trial.limit for way in audited):
         notes["of an agent's releases the first were looked at, as many as are audited"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
-def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[AuditMode]:
-    """The ways of releasing of all cells; what cannot be audited is noted."""
-    modes: dict[tuple[Any, ...], AuditMode] = {}
+def _modes(
+    grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]
+) -> list[tuple[list[int], int, AuditSystem]]:
+    """The ways of releasing of all cells, as `Audited` has them; what cannot be audited is noted."""
+    modes: dict[tuple[Any, ...], tuple[list[int], int, AuditSystem]] = {}
     for index, scenario in ((of_grid.index, of_grid.scenario) for of_grid in grid):
         if reason := _excuse(scenario):
             notes[reason] = None
@@ -144,9 +142,9 @@ def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, 
         cell: Any = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
         for key, agents in _classes(scenario, cell).items():
             if key in modes:
-                modes[key] = replace(modes[key], cells=(*modes[key].cells, index))
+                modes[key][0].append(index)
             elif system := _system(cell, agents):
-                modes[key] = AuditMode((index,), len(agents), system)
+                modes[key] = [index], len(agents), system
             else:
                 notes["an agent that no other has records beside was not audited"] = None
         sensitivity = scenario.privacy.sensitivity

@@ -60,6 +60,8 @@ class AuditSystem(ABC):
     ----------
     cell : PreparedCell
     agents : tuple of int
+    dimension : int
+        Length p of a release.
     records : ndarray of int, shape (agents,)
         How many each holds here: as in the cell, but for a great many.
     divisors : ndarray, shape (agents,)
@@ -78,7 +80,7 @@ class AuditSystem(ABC):
     needs_pair: ClassVar[bool]
 
     def __init__(self, cell: Any, agents: Sequence[int]):
-        self.cell, self.agents = cell, tuple(agents)
+        self.cell, self.agents, self.dimension = cell, tuple(agents), int(cell.problem.dimension)
         held = cell.problem.records[list(agents)]
         self._batch = batch_of(cell.scenario.learning.algorithm)
         self.records = held if self._batch.kind == "fixed" else np.minimum(held, MOST_RECORDS)
@@ -92,11 +94,6 @@ class AuditSystem(ABC):
         self.enlargement = float(held[0] / self.records[0])
         self.rate = float(self._batch.rates(held)[0])
         self.grid: float | None = None if cell.rule.grid is None else cell.rule.grid * self.enlargement
-
-    @property
-    def dimension(self) -> int:
-        """Length p of a release."""
-        return int(self.cell.problem.dimension)
 
     @property
     def limits(self) -> GradientLimits:

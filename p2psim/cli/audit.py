@@ -7,7 +7,7 @@ from p2psim.cli.arguments import ANY, OVERRIDES, Commands, add_command, load_sce
 from p2psim.core.printing import complain, print_json, print_table, table_rows
 
 if TYPE_CHECKING:
-    from p2psim.audit.driver import Audit, AuditMode
+    from p2psim.audit.driver import Audit, Audited
     from p2psim.audit.trial import Trial
 
 
@@ -57,16 +57,17 @@ def _rows(result: "Audit") -> list[dict[str, Any]]:
     from p2psim.privacy.shares import UNLIMITED
     from p2psim.scenario.yaml import runs_of
 
-    def values(mode: "AuditMode", trial: "Trial") -> tuple[Any, ...]:
-        cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(mode.cells))
-        mechanism = mode.system.cell.scenario.privacy.mechanism.kind
+    def values(way: "Audited") -> tuple[Any, ...]:
+        trial = way.trial
+        cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(way.cells))
+        mechanism = way.system.cell.scenario.privacy.mechanism.kind
         releases = "any number" if trial.limit == UNLIMITED else trial.limit
         claim = trial.audited, trial.moves, trial.epsilon, trial.delta, trial.at_least, trial.law
         sharing = None if trial.shared is None else trial.shared.p_value
         verdict = "; ".join(trial.faults) or "stands"
-        return cells, mode.system.agents[0], mode.agents, mechanism, releases, *claim, sharing, verdict
+        return cells, way.system.agents[0], way.agents, mechanism, releases, *claim, sharing, verdict
 
-    return table_rows(_COLUMNS, (values(one.mode, one.trial) for one in result.audited))
+    return table_rows(_COLUMNS, map(values, result.audited))
 
 
 def tree(result: "Audit") -> dict[str, Any]:
@@ -79,7 +80,7 @@ def tree(result: "Audit") -> dict[str, Any]:
         "audited": [
             {
                 **row,
-                "cells": list(one.mode.cells),
+                "cells": list(one.cells),
                 "made": one.trial.made,
                 "largest_loss": one.trial.largest,
                 "faults": list(one.trial.faults),
@@ -107,7 +108,7 @@ def _show(result: "Audit", name: str) -> None:
     if not result.audited:
         complain("nothing was audited")
     for one in result.audited:
-        place = f"agent {one.mode.system.agents[0]} of cell {one.mode.cells[0]}"
+        place = f"agent {one.system.agents[0]} of cell {one.cells[0]}"
         for fault in one.trial.faults:
             complain(f"refuted: {place}: {_why(one.trial, fault)}")
 

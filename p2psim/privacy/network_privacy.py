@@ -108,7 +108,16 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
     joined = csr_array(joining.T @ inside @ joining)
     block = np.zeros((sizes.size, first.size))
     block[cells[first], np.arange(first.size)] = 1.0
-    basis, kept, dropped = _grow(joined, block, steps)
+    # An orthonormal basis of block, Wᵀ·block, …, (Wᵀ)^(steps − 1)·block.
+    basis, kept, dropped = block, np.inf, 0.0
+    for _ in range(steps - 1):
+        if basis.shape[1] == basis.shape[0]:
+            break
+        block, least, most = new_directions(joined @ block, basis)
+        kept, dropped = min(kept, least), max(dropped, most)
+        if not block.shape[1]:
+            break
+        basis = np.hstack([basis, block])
     share[near] = ((basis**2).sum(axis=1) / sizes)[cells]
     return View(np.clip(share, 0.0, 1.0), basis.shape[1], kept, dropped)
 
@@ -120,20 +129,6 @@ def as_csr(weights: Any) -> Any:
     matrix = csr_array(weights, dtype=np.float64)
     matrix.eliminate_zeros()
     return matrix
-
-
-def _grow(matrix: Any, block: np.ndarray, steps: int) -> tuple[np.ndarray, float, float]:
-    """Orthonormal basis of block, matrix·block, …, matrix^(steps−1)·block, and the closest decisions."""
-    basis, kept, dropped = block, np.inf, 0.0
-    for _ in range(steps - 1):
-        if basis.shape[1] == basis.shape[0]:
-            break
-        block, least, most = new_directions(matrix @ block, basis)
-        kept, dropped = min(kept, least), max(dropped, most)
-        if not block.shape[1]:
-            break
-        basis = np.hstack([basis, block])
-    return basis, kept, dropped
 
 
 def new_directions(

@@ -85,6 +85,8 @@ class Plan:
         What is known of the run beforehand.
     equal : ndarray, shape (N,), or None
         Loss of each release of an agent, where an accountant composed them.
+    factor : float
+        How much larger losses are than budgets permit: above 1 in audits alone, where more is to be seen.
     """
 
     mechanism: Mechanism
@@ -98,6 +100,7 @@ class Plan:
     scale_records: float
     forecast: RunForecast
     equal: np.ndarray | None = None
+    factor: float = 1.0
 
     @property
     def budget(self) -> np.ndarray:
@@ -182,7 +185,7 @@ class Plan:
             losses = (np.where(endless, 1.0, self.allowance[releases.agents]) * shares) ** (1.0 / power)
             if power == 1 and self.sampled:
                 losses = before_sampling(losses, self.rates[releases.agents])
-        return np.where(endless, np.inf, losses)
+        return self.factor * np.where(endless, np.inf, losses)
 
     def _logarithms(self, releases: Releases) -> np.ndarray:
         return self.allocation.logarithms(releases, self.forecast, self.mechanism.power)

@@ -190,9 +190,8 @@ def _within_budgets(planned: Plan, limited: np.ndarray, horizon: int) -> Plan:
     affordable = _solved(
         planned, alike, lambda agent, budget: most_releases(enforcing, losses=losses[agent], **budget)
     )
-    releases = most.copy()
-    releases[limited] = affordable[limited]
-    return replace(planned, releases=releases)
+    most[limited] = affordable[limited]
+    return replace(planned, releases=most)
 
 
 def _equal_losses(planned: Plan, accountant: Accountant) -> np.ndarray:

@@ -123,14 +123,15 @@ class Charges:
         """Those of some agents, given by a mask or by rising numbers."""
         wanted = np.zeros(self.agents, bool)
         wanted[agents] = True
-        rows = wanted[self.owners]
-        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[wanted])])
-        return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
+        return self._rows(wanted[self.owners], np.diff(self.offsets)[wanted])
 
     def prefixes(self, lengths: Sequence[int]) -> Charges:
         """Charges of an agent for each length, which made only so many of the releases of this only agent."""
-        rows = np.concatenate([np.arange(length) for length in lengths])
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return self._rows(np.concatenate([np.arange(length) for length in lengths]), lengths)
+
+    def _rows(self, rows: np.ndarray, sizes: ArrayLike) -> Charges:
+        """Some releases, by a mask or by their places, of agents that made so many."""
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
         return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
 
     def plus(self, more: Charges) -> Charges:
@@ -154,12 +155,14 @@ class Charges:
             owner, kind, loss, count = owner[some], kind[some], loss[some], count[some]
         # Where each agent has one at most, there is nothing to put together.
         if not (owner[1:] > owner[:-1]).all():
-            if not _in_order(owner, kind, loss):
+            same = owner[1:] == owner[:-1]
+            later = (kind[1:] > kind[:-1]) | ((kind[1:] == kind[:-1]) & (loss[1:] >= loss[:-1]))
+            # Equal releases mostly come one after the other: a sort takes much longer than this look.
+            if (same & ~later).any():
                 order = np.lexsort((loss, kind, owner))
                 owner, kind, loss, count = owner[order], kind[order], loss[order], count[order]
-            fresh = np.ones(owner.size, bool)
-            fresh[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
-            first = np.flatnonzero(fresh)
+            fresh = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
+            first = np.flatnonzero(np.append(True, fresh))
             count = np.add.reduceat(count, first)
             owner, kind, loss = owner[first], kind[first], loss[first]
         offsets = np.searchsorted(owner, np.arange(self.agents + 1))
@@ -172,10 +175,3 @@ class Charges:
         every = Charges(self.noises, kind, loss, offsets, count)
         different = np.unique(places, return_index=True)[1]
         return every if different.size == self.agents else every.pick(different), places
-
-
-def _in_order(owner: np.ndarray, kind: np.ndarray, loss: np.ndarray) -> bool:
-    """Whether releases stand by owner, then kind, then loss, as those of equal losses do: a sort takes much longer."""
-    same = owner[1:] == owner[:-1]
-    later = (kind[1:] > kind[:-1]) | ((kind[1:] == kind[:-1]) & (loss[1:] >= loss[:-1]))
-    return bool((~same | later).all())

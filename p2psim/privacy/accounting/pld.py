@@ -151,9 +151,7 @@ def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
 
 def _aligned(own: Charges, h: float) -> float:
     """A spacing no larger, of which the largest atom is a multiple, unless all are smaller than one step."""
-    atom = own.each(
-        lambda noise, losses: noise.pure(losses) if is_pure(noise) else np.zeros(losses.size)
-    ).max()
+    atom = own.each(lambda noise, losses: noise.pure(losses) if is_pure(noise) else 0 * losses).max()
     return float(atom / np.ceil(atom / h)) if atom > h else h
 
 
