@@ -130,11 +130,13 @@ def audit(
     return Audit(audited, tuple(notes), samples, gamma)
 
 
-def _modes(
-    grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]
-) -> list[tuple[list[int], int, AuditSystem]]:
-    """The ways of releasing of all cells, as `Audited` has them; what cannot be audited is noted."""
-    modes: dict[tuple[Any, ...], tuple[list[int], int, AuditSystem]] = {}
+#: Cells, agents and system of an `Audited`.
+_Way = tuple[list[int], int, AuditSystem]
+
+
+def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[_Way]:
+    """The ways of releasing of all cells; what cannot be audited is noted."""
+    modes: dict[tuple[Any, ...], _Way] = {}
     for index, scenario in ((of_grid.index, of_grid.scenario) for of_grid in grid):
         if reason := _excuse(scenario):
             notes[reason] = None

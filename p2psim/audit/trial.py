@@ -63,13 +63,12 @@ class Trial:
     @property
     def faults(self) -> tuple[str, ...]:
         """Why the claim is refuted; empty where it stands."""
-        shared = None if self.shared is None else self.shared.p_value
         refuted = {
             "more is shown than claimed": any(finding.rejects for finding in self.findings),
             "a record moves more than claimed": self.moves > 1 + _ROUNDING,
             "more releases than claimed": self.made > self.limit,
             "the noise does not follow its law": self.law is not None and self.law < self.gamma / 3,
-            "noise is used twice": shared is not None and shared < self.gamma / 3,
+            "noise is used twice": self.shared is not None and self.shared.p_value < self.gamma / 3,
         }
         return tuple(fault for fault, holds in refuted.items() if holds)
 
@@ -94,7 +93,6 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
     losses = run.losses[run.is_audited]
     claim = Claim(plan.mechanism.noise, losses[: run.audited], system.rate)
     scores, noise = [], []
-    first = streams.replica or 0
     canaries = pairs(system.limits, system.dimension)
     laws = [law]
     if law.cumulative is None:
@@ -102,14 +100,14 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
         runs = max(_LEARNED, samples // 10)
         _, training = sample(system, laws, run, canaries["one coordinate"], 0, streams, runs, runs)
         laws.append(learned(training))
-        first += runs
+        replica += runs
     kept = max(ROWS // (2 * len(canaries)), -(-VALUES // (run.local.agents.size * system.dimension)))
     for pair, world in product(canaries.values(), (0, 1)):
-        start = replace(streams, replica=first)
+        start = replace(streams, replica=replica)
         of_world, published = sample(system, laws, run, pair, world, start, samples, kept)
         scores.append(of_world)
         noise.append(published)
-        first += samples
+        replica += samples
     order = 1 if plan.mechanism.norm == "l1" else 2
     results = findings_of(list(canaries), scores, claim, gamma / 3)
     fits = None

@@ -23,16 +23,15 @@ class Caveats:
     violations : Violations
     void : bool
         Whether the sensitivity was computed from the records, or is one that is known not to hold.
-    data_dependent_step, public_graph_assumed, clairvoyant : bool
-        Whether the step sizes, the graph or features, or the schedule depend on the records, or on what nobody could
-        know. Then ε holds given those only, and is flagged. A clairvoyant allocation is flagged in any case.
+    data_dependent_step, public_graph_assumed : bool
+        Whether the step sizes, or the graph or features, depend on the records. Then ε holds given those only, and is
+        flagged.
     """
 
     violations: Violations
     void: bool = False
     data_dependent_step: bool = False
     public_graph_assumed: bool = False
-    clairvoyant: bool = False
 
 
 def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
@@ -105,5 +104,5 @@ def ledger(
     columns["public_graph_assumed"] = np.full(agents, caveats.public_graph_assumed)
     columns["data_dependent_step"] = np.full(agents, caveats.data_dependent_step)
     columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
-    columns["clairvoyant"] = np.full(agents, caveats.clairvoyant or plan.clairvoyant)
+    columns["clairvoyant"] = np.full(agents, plan.clairvoyant)
     return columns

@@ -107,6 +107,5 @@ class Violations(NamedTuple):
     def after_start(self, sizes: np.ndarray) -> Violations:
         """With those of a release before the first event; ``sizes`` are the longest gradients over the bound, or 0."""
         broken = sizes > 0
-        return Violations(
-            self.counts + broken, np.where(broken, 0, self.steps), np.maximum(self.sizes, sizes)
-        )
+        steps = np.where(broken, 0, self.steps)
+        return Violations(self.counts + broken, steps, np.maximum(self.sizes, sizes))

@@ -135,9 +135,8 @@ class Tilted:
 
     def _end(self, side: int) -> int:
         """Steps from the centre beyond which the tilted sum is with a probability of e^−40 at most, above or below."""
-        support = float(self.counts @ (side * self.steps).max(axis=1))
+        best = float(self.counts @ (side * self.steps).max(axis=1))  # the end of the support
         deviation = np.sqrt(self.variance) / self.h
-        best = support
         for factor in (2.0, 6.0, 12.0, 36.0):
             s = factor / max(deviation, 1e-3)
             with np.errstate(divide="ignore"):

@@ -99,10 +99,8 @@ def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None =
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    tilted = Tilted(discretised(own, h, floor), own.counts, h, tilt)
-    while tilted.size > _LONGEST:
+    while (tilted := Tilted(discretised(own, h, floor), own.counts, h, tilt)).size > _LONGEST:
         h = _aligned(own, 2 * h)
-        tilted = Tilted(discretised(own, h, floor), own.counts, h, tilt)
     return of_sum(tilted)
 
 
@@ -132,9 +130,7 @@ def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
 
 def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
-    numbers = zip(
-        own.kind, own.loss.tolist(), ends(own, floor).tolist(), own.each(spread).tolist(), strict=True
-    )
+    numbers = zip(own.kind, own.loss, ends(own, floor), own.each(spread), strict=True)
     laws = [sparse(own.noises[k], loss, end, scale) for k, loss, end, scale in numbers]
     widest = max(points.size for points, _ in laws)
     places, mass = (np.stack([np.pad(law[k], (0, widest - law[k].size)) for law in laws]) for k in (0, 1))
