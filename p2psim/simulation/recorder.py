@@ -266,7 +266,9 @@ def mean_spent(plan: Plan, releases: Releases, totals: Totals | None) -> float:
     """What is spent after these releases, from the first on."""
     pure = plan.mechanism.is_private and is_pure(plan.mechanism.noise)
     accountant = "basic" if pure else plan.limit.enforce
-    return float(plan.epsilon(accountant, plan.charges(Claims.of(plan, releases, totals), plan.limit.start)).mean())
+    return float(
+        plan.epsilon(accountant, plan.charges(Claims.of(plan, releases, totals), plan.limit.start)).mean()
+    )
 
 
 def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
