@@ -205,12 +205,9 @@ def settle(
 class SizedTopology(Topology):
     """Base of graphs of a number of agents that a key, a caller and the data agree on."""
 
+    #: Fewest and most agents of such a graph.
+    least: ClassVar[int] = 2
     most: ClassVar[int | None] = None
-
-    @property
-    def least(self) -> int:
-        """Fewest agents of such a graph."""
-        return 2
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -224,7 +224,7 @@ _READERS: dict[str, tuple[str, Callable[[Path], FileGraph | Graph]]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HashedGraph:
     """A copy of a NetworkX graph, compared and written down by a digest of its nodes and links.
 
@@ -236,9 +236,9 @@ class HashedGraph:
         What tables call it: the graph's own name if it has one.
     """
 
-    contents: FileGraph
+    contents: FileGraph = field(compare=False)
     digest: str
-    title: str
+    title: str = field(compare=False)
 
     @classmethod
     def of(cls, graph: nx.Graph[Any]) -> HashedGraph:
@@ -261,12 +261,6 @@ class HashedGraph:
         digest = hashlib.sha256(repr((graph.is_directed(), names, links)).encode()).hexdigest()
         title = str(graph.name or f"{len(names)} nodes and {len(links)} links, {digest[:8]}")
         return cls(FileGraph(graph.copy(), (names,), FromGraph.key), digest, title)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HashedGraph) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
     def __str__(self) -> str:
         return self.title
