@@ -57,10 +57,12 @@ def catalogue() -> list[CatalogueEntry]:
     """Return everything that can be named, in the order of the models, with meanings in plain text."""
     schemas, entries = Schemas(Scenario), list[CatalogueEntry]()
     sections = parts(schemas)
-    of_choices = {
-        choice: meaning for part in sections for choice, meaning in meanings_of_choices(part).items()
-    }
+    of_others: dict[tuple[str, str], str] = {}
     for part in sections:
+        of_others = meanings_of_choices(part) | of_others
+    for part in sections:
+        # Its own explanation first: a part of the user's may explain a choice of the same name otherwise.
+        of_choices = of_others | meanings_of_choices(part)
         if part.kind:
             entries.append(CatalogueEntry(part.key, part.kind, part.meaning))
         for key, schema in schemas.fields(part.schema).items():

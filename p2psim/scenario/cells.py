@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -48,8 +49,9 @@ class GridCell(Generic[AnyScenario]):
     content: str
 
 
-#: The grid that was made last: whoever reads a scenario checks its cells, and then runs the same ones.
-_latest: tuple[ScenarioFields, list[Any]] | None = None
+#: The grid that was made last, by the id of its scenario: whoever reads a scenario checks its cells, and then runs the
+#: same ones. It is forgotten when the scenario is.
+_latest: dict[int, list[Any]] = {}
 
 
 def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCell[AnyScenario]]:
@@ -73,7 +75,6 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     """
     from p2psim.scenario.rules import check_consistency
 
-    global _latest
     node = scenario.nodes()
     axes, faults = read_sweep(node.child("sweep"))
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
@@ -81,8 +82,8 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         faults.append(excess)
     if faults:
         raise InputError(*ordered(faults))
-    if _latest is not None and _latest[0] is scenario:
-        return list(_latest[1])
+    if id(scenario) in _latest:
+        return list(_latest[id(scenario)])
     base = node.without("sweep", "figure")
     combined: list[tuple[dict[str, int], AnyScenario, str]] = []
     numbers: dict[str, int] = {}
@@ -109,7 +110,9 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         GridCell(index, {key: columns[key][position] for key, position in positions.items()}, cell, hashed)
         for index, (positions, cell, hashed) in enumerate(combined)
     ]
-    _latest = scenario, grid
+    _latest.clear()
+    _latest[id(scenario)] = grid
+    weakref.finalize(scenario, _latest.pop, id(scenario), None)
     return list(grid)
 
 

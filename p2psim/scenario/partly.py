@@ -117,7 +117,7 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     data: Any = getattr(partly, "data", None)
     topology: Any = getattr(getattr(partly, "network", None), "topology", None)
     known = bool(topology) and is_whole(topology)
-    is_file = known and hasattr(topology, "path")
+    is_file = known and topology.is_file
 
     def read_records() -> None:
         agents, names = None, None
@@ -131,7 +131,7 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
 
     def read_graph() -> None:
         # Whether nodes are called as owners are is another question.
-        draw_links(topology.model_copy(update={"nodes": "order"}), TopologyInputs())
+        draw_links(topology.by_order(), TopologyInputs())
 
     holds_files = data and is_whole(data) and not data.source.generated
     for attempt in [read_graph] * is_file + [read_records] * bool(holds_files):

@@ -203,8 +203,7 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     # What the nodes of a file are called, where agents do not have their names yet.
     nodes = None
     if names is None and scenario.data.source.generated:
-        ordered = scenario.network.topology.model_copy(update={"nodes": "order"})
-        nodes = ordered.size_and_names()[1]
+        nodes = scenario.network.topology.by_order().size_and_names()[1]
     by_nodes = repeat(None) if nodes is None else _checks(scenario, nodes)
     for check, check_by_nodes in zip(_checks(scenario, labels), by_nodes, strict=False):
         try:

@@ -1,4 +1,6 @@
+import gc
 import time
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +25,16 @@ def test_no_sweep_is_one_cell():
     (only,) = cells(whole)
     assert (only.index, only.swept) == (0, {})
     assert only.scenario == whole
+
+
+def test_cells_are_kept_for_the_scenario_and_no_longer():
+    scenario = swept(SWEEP)
+    first, second = cells(scenario), cells(scenario)
+    assert [a.scenario is b.scenario for a, b in zip(first, second, strict=True)] == [True, True]
+    alive = [weakref.ref(kept) for kept in (scenario, *(cell.scenario for cell in first))]
+    del scenario, first, second
+    gc.collect()
+    assert [reference() for reference in alive] == [None] * 3
 
 
 def test_a_grid_in_file_order_the_last_key_fastest():

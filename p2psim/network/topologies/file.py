@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -126,6 +126,10 @@ class ExplicitTopology(Topology):
             return found.agents, tuple(found.names[0])
         return found.agents, None
 
+    def by_order(self) -> Self:
+        """The same with agents numbered as the nodes occur."""
+        return self.model_copy(update={"nodes": "order"})
+
     def check_owners(self, labels: Sequence[str]) -> None:
         """Raise if there are more nodes than owners, or fewer, and say which names one side alone has.
 
@@ -161,6 +165,7 @@ class FromFile(ExplicitTopology):
         agents are numbered as nodes first occur
     """
 
+    is_file: ClassVar[bool] = True
     kind: Literal["file"] = "file"
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
     sha256: Seal = ""
