@@ -218,7 +218,7 @@ def read_template(name: str) -> str:
     InputError
         If there is none of this name.
     """
-    from p2psim.scenario.faults import unknown
+    from p2psim.core.faults import unknown
 
     known = list(templates())
     if name not in known:

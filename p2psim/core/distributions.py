@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
@@ -154,6 +154,8 @@ def _read(path: str, sha256: str) -> np.ndarray:
 
 class Distribution(OneOf):
     """A distribution over the non-negative numbers; exactly one key is given."""
+
+    in_words: ClassVar[str] = "a distribution"
 
     uniform: Annotated[tuple[NonNegative, NonNegative], AS_TUPLE] | None = Field(
         None, description="lower and upper end"

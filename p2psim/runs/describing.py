@@ -10,14 +10,14 @@ from pydantic import BaseModel
 
 from p2psim.core import registry
 from p2psim.core.errors import InputError, MissingPartError
+from p2psim.core.faults import show
+from p2psim.core.nodes import plain
 from p2psim.core.printing import key_values
 from p2psim.core.registry import parts as registered
 from p2psim.core.registry import place_of
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import Invocation, earlier
 from p2psim.runs.manifest import CellEntry, Manifest
-from p2psim.scenario.faults import show
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.notices import Warned
 from p2psim.scenario.record import metric_named
 from p2psim.scenario.sweep import read_sweep, swept_keys

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.errors import InputError
-from p2psim.core.options import Index, Options
+from p2psim.core.options import Index, Options, given
 from p2psim.runs.parts import tables_of
 from p2psim.runs.tables import SWEPT_TABLES, rank
 from p2psim.scenario.cells import cells
-from p2psim.scenario.faults import given
 from p2psim.simulation import simulate as simulation
 from p2psim.simulation.workspace import Workspace
 

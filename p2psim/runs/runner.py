@@ -13,7 +13,8 @@ from pydantic import BeforeValidator
 
 from p2psim.core import registry
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
-from p2psim.core.options import AS_TUPLE, INT32, Few, Options
+from p2psim.core.faults import path_of, show
+from p2psim.core.options import AS_TUPLE, INT32, Few, Options, given
 from p2psim.runs import manifest, store
 from p2psim.runs.batches import BatchOptions
 from p2psim.runs.checking import assess_cells, warnings_of
@@ -31,7 +32,6 @@ from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
 from p2psim.runs.pool import EXECUTORS, available_cores, refuse_unguarded, run_local, warm_up
 from p2psim.runs.progress import WAYS, shown
 from p2psim.runs.work import Work
-from p2psim.scenario.faults import given, path_of, show
 from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2psim.core.distributions import Distribution
+from p2psim.core.faults import Schema, Schemas, kind_of
 from p2psim.core.figures import FIGURES
 from p2psim.core.registry import parts as registered
-from p2psim.scenario.faults import Schema, Schemas, kind_of
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.rules import all_meanings
 

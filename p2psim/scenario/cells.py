@@ -17,10 +17,10 @@ from typing import Any, Generic
 from pydantic import BaseModel
 
 from p2psim.core.errors import InputError
+from p2psim.core.faults import ordered
+from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.core.options import INT64
-from p2psim.scenario.faults import ordered
 from p2psim.scenario.fields import AnyScenario, ScenarioFields, validated
-from p2psim.scenario.nodes import Node, at, place_of, plain
 from p2psim.scenario.sweep import combinations, read_sweep, steps_of, swept_keys, too_many, with_value
 
 #: Written in front of what is hashed; changes only when the meaning of a scenario does.

@@ -14,11 +14,11 @@ from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from p2psim.core.errors import Fault, InputError, MissingSourceError
+from p2psim.core.nodes import Node
 from p2psim.core.options import Options
 from p2psim.core.registry import AnyOf
 from p2psim.scenario.fields import ScenarioFields, attempted, is_whole, located, with_metrics
 from p2psim.scenario.figure import figure_faults
-from p2psim.scenario.nodes import Node
 from p2psim.scenario.sweep import Axis, steps_of, swept_keys, with_value
 
 #: The first part of keys of what the data depends on.

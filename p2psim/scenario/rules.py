@@ -14,6 +14,7 @@ from typing import Any
 
 from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
+from p2psim.core.faults import unknown
 from p2psim.core.figures import meanings
 from p2psim.core.options import per_agent
 from p2psim.core.registry import load_installed
@@ -22,7 +23,6 @@ from p2psim.learning.metrics import METRICS
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
-from p2psim.scenario.faults import unknown
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING

@@ -14,11 +14,11 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined, core_schema
 
+from p2psim.core.faults import Schemas, kind_of, phrase
 from p2psim.core.figures import FIGURES
 from p2psim.core.options import AS_LIST, BY_NAME
 from p2psim.scenario.catalogue import SectionInfo, parts
 from p2psim.scenario.cells import display
-from p2psim.scenario.faults import Schemas, kind_of, phrase
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.rules import all_meanings
 from p2psim.scenario.sweep import METHODS, MOST_CELLS, MOST_POINTS, RANGES

@@ -16,8 +16,8 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import Fault
-from p2psim.scenario.faults import show, unknown
-from p2psim.scenario.nodes import Node, Place, Steps, at, find, placed, plain, put
+from p2psim.core.faults import show, unknown
+from p2psim.core.nodes import Node, Place, Steps, at, find, placed, plain, put
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,8 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.representer import SafeRepresenter
 
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.nodes import Node, Place, at
 from p2psim.core.text_tables import decimal
-from p2psim.scenario.nodes import Node, Place, at
 
 #: Bytes that a scenario may have. Scenarios have a few thousand.
 MOST_BYTES = 1_000_000

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+from p2psim.core.faults import Schemas
 from p2psim.core.options import Options
 from p2psim.scenario.catalogue import (
     CatalogueEntry,
@@ -10,7 +11,6 @@ from p2psim.scenario.catalogue import (
     meanings_of_choices,
     parts,
 )
-from p2psim.scenario.faults import Schemas
 from p2psim.scenario.model import Scenario
 
 

@@ -171,12 +171,12 @@ def _of_scenario(args: argparse.Namespace) -> Graph:
 def _of_topology(args: argparse.Namespace) -> Graph:
     from pydantic import ValidationError
 
+    from p2psim.core.faults import faults_of
+    from p2psim.core.nodes import Node, plain
     from p2psim.core.options import Options
     from p2psim.network.graph import TopologyInputs
     from p2psim.network.topologies import AnyTopology, draw_links
     from p2psim.scenario import yaml
-    from p2psim.scenario.faults import faults_of
-    from p2psim.scenario.nodes import Node, plain
 
     class Asked(Options):
         """The one thing that is given."""

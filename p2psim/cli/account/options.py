@@ -184,7 +184,7 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     for name in named or ():
         if name not in ACCOUNTANTS and not (load_installed() and name in ACCOUNTANTS):
             # Here and not above: it imports the language of scenarios.
-            from p2psim.scenario.faults import unknown
+            from p2psim.core.faults import unknown
 
             raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
     able = {

@@ -10,16 +10,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from p2psim.core.distributions import Distribution
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.files import at_home
-from p2psim.core.options import INT32, INT64
-from p2psim.scenario.nodes import Node, at, place_of, placed
+from p2psim.core.nodes import Node, at, place_of
 
 Schema = Mapping[str, Any]
 
@@ -27,7 +24,7 @@ Schema = Mapping[str, Any]
 _WRAPPERS = {"default", "function-before", "function-after", "function-wrap", "definitions"}
 
 #: Bounds that a column sets, which only a message about a number beyond them says, and how.
-OF_COLUMNS = {INT32: "2³¹ − 1", INT64: "2⁶³ − 1", -INT64: "−2⁶³ + 1"}
+OF_COLUMNS = {2**31 - 1: "2³¹ − 1", 2**63 - 1: "2⁶³ − 1", 1 - 2**63: "−2⁶³ + 1"}
 
 
 class Schemas:
@@ -157,8 +154,8 @@ def phrase(schemas: Schemas, schema: Schema) -> str:
             return "a mapping"
         return f"a mapping from names to {phrase(schemas, bare['values_schema'])}"
     if kind == "model":
-        if bare["cls"] is Distribution:
-            return "a distribution"
+        if words := getattr(bare["cls"], "in_words", ""):
+            return str(words)
         if name := kind_of(schemas, bare):
             return f"{name} or a mapping with kind: {name}"
         return f"a mapping of {', '.join(schemas.fields(bare))}"
@@ -233,26 +230,6 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
         if _is_wrong_kind(detail, where) or not any(where.steps[: len(steps)] == steps for steps in unknown)
     )
     return list(dict.fromkeys(faults))
-
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def given(model: type[Model], **arguments: Any) -> Model:
-    """Check arguments of a function of the package against a model with a field for each.
-
-    Raises
-    ------
-    InputError
-        With all that are wrong.
-    """
-    values = {
-        key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()
-    }
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise InputError(*faults_of(error, model, placed(values))) from None
 
 
 def path_of(name: str, value: object) -> Path:
