@@ -85,11 +85,11 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     if id(scenario) in _latest:
         return list(_latest[id(scenario)])
     base = node.without("sweep", "figure")
-    combined: list[tuple[dict[str, int], AnyScenario, str]] = []
+    valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
         node = base
-        for key, (_, value) in combination.items():
+        for key, value in combination.items():
             node = with_value(node, key, value)
         try:
             cell = validated(type(scenario), node)
@@ -99,16 +99,16 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         faults += map(cell.locate, check_consistency(cell))
         hashed = _content_of_cell(cell, combination)
         if hashed in numbers:
-            place = next((value.place for _, value in reversed(combination.values())), base.place)
+            place = next((value.place for value in reversed(combination.values())), base.place)
             faults.append(at(place, "sweep", f"cell {index} is the same as cell {numbers[hashed]}"))
         numbers.setdefault(hashed, index)
-        combined.append(({key: position for key, (position, _) in combination.items()}, cell, hashed))
+        valid.append((cell, hashed))
     if faults:
         raise InputError(*ordered(faults))
-    columns = _columns(combined)
+    columns = {key: _column([value_at(cell, steps_of(key)) for cell, _ in valid]) for key in swept_keys(axes)}
     grid = [
-        GridCell(index, {key: columns[key][position] for key, position in positions.items()}, cell, hashed)
-        for index, (positions, cell, hashed) in enumerate(combined)
+        GridCell(index, {key: column[index] for key, column in columns.items()}, cell, hashed)
+        for index, (cell, hashed) in enumerate(valid)
     ]
     _latest.clear()
     _latest[id(scenario)] = grid
@@ -133,7 +133,7 @@ def identity(scenario: ScenarioFields) -> str:
     """
     tree = _tree_without(scenario, "replicas", "figure")
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
-    tree["sweep"] = [list(axis.keys) for axis in axes]
+    tree["sweep"] = [swept_keys([axis]) for axis in axes]
     for key in swept_keys(axes):
         _remove(tree, steps_of(key))
     return _hash(tree)
@@ -168,20 +168,12 @@ def display(value: Any, also: Collection[str] = ()) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _columns(combined: Sequence[tuple[dict[str, int], AnyScenario, str]]) -> dict[str, dict[int, object]]:
-    """Write the values of each swept key so that a table's column can hold them: all numbers, or all text."""
-    values: dict[str, dict[int, object]] = {}
-    for positions, scenario, _ in combined:
-        for key, position in positions.items():
-            column = values.setdefault(key, {})
-            if position not in column:
-                column[position] = value_at(scenario, steps_of(key))
-    for column in values.values():
-        kinds = {type(value) for value in column.values()}
-        too_large = any(isinstance(value, int) and abs(value) > INT64 for value in column.values())
-        if too_large or not (kinds <= {int, float} or kinds == {bool}):
-            column.update({position: display(value) for position, value in column.items()})
-    return values
+def _column(values: list[object]) -> Sequence[object]:
+    """Write the values of a swept key so that a table's column can hold them: all numbers, or all text."""
+    kinds = set(map(type, values))
+    too_large = any(isinstance(value, int) and abs(value) > INT64 for value in values)
+    fits = not too_large and (kinds <= {int, float} or kinds == {bool})
+    return values if fits else list(map(display, values))
 
 
 def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
@@ -195,11 +187,11 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     return value
 
 
-def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, tuple[int, Node]]) -> str:
+def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node]) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     beside = {
         key: plain(value)
-        for key, (_, value) in combination.items()
+        for key, value in combination.items()
         if key == "network.engine" or steps_of(key)[0] == "record"
     }
     return _hash([content(scenario), beside]) if beside else content(scenario)
@@ -233,16 +225,13 @@ def labels_of(grid: Sequence[GridCell[Any]]) -> Labels:
             text, value = cell.swept[key], value_at(cell.scenario, steps_of(key))
             if isinstance(text, str) and isinstance(value, BaseModel):
                 parts[text] = value
-        written = {text: display(part, _telling(part, list(parts.values()))) for text, part in parts.items()}
-        changed = {text: label for text, label in written.items() if label != text}
-        if changed:
-            labels[key] = changed
-    return labels
+        written = {text: display(part, _telling(part, parts.values())) for text, part in parts.items()}
+        labels[key] = {text: label for text, label in written.items() if label != text}
+    return {key: changed for key, changed in labels.items() if changed}
 
 
-def _telling(part: BaseModel, parts: Sequence[BaseModel]) -> list[str]:
-    """Keys in which parts of the same class differ, and of which this one says something."""
+def _telling(part: BaseModel, parts: Collection[BaseModel]) -> list[str]:
+    """Keys in which parts of the same class differ, and of which this part says something."""
     alike = [other for other in parts if type(other) is type(part)]
-    keys = [key for key in type(part).model_fields if key != "kind"]
-    stated = [key for key in keys if getattr(part, key) is not None]
-    return [key for key in stated if any(getattr(other, key) != getattr(part, key) for other in alike)]
+    stated = {key: entry for key, entry in part if key != "kind" and entry is not None}
+    return [key for key, entry in stated.items() if any(getattr(other, key) != entry for other in alike)]

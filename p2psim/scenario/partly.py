@@ -66,28 +66,20 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
     entries = {"kind": tree} if isinstance(tree, str) else tree if isinstance(tree, Mapping) else {}
     try:
         return model.model_validate(entries, context=context)
-    except ValidationError as error:
-        wrong = {str(detail["loc"][0]) for detail in error.errors(include_url=False) if detail["loc"]}
-    right = None
-    while right is None:
-        fields: dict[str, Any] = {
-            name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
-        }
+    except ValidationError:
+        right: dict[str, Any] = {}
+    wrong = []
+    for name, field in model.model_fields.items():
+        alone: Any = create_model("Alone", __base__=Options, **{name: (field.annotation, field)})
+        entry = {name: entries[name]} if name in entries else {}
         try:
-            right = create_model("Right", __base__=Options, **fields).model_validate(
-                {name: entry for name, entry in entries.items() if name in fields}, context=context
-            )
-        except ValidationError as error:
-            # What failed first was a rule of the whole model, which hid these.
-            wrong |= {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
-    part = model.model_construct(
-        entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
-    )
-    for name in wrong & model.model_fields.keys():
-        kind = _chosen(model.model_fields[name], entries.get(name))
-        if kind is None:
-            vars(part).pop(name, None)
-        else:
+            right[name] = getattr(alone.model_validate(entry, context=context), name)
+        except ValidationError:
+            wrong.append(name)
+    part = model.model_construct(entries.keys() & right.keys(), **right)
+    for name in wrong:
+        vars(part).pop(name, None)
+        if (kind := _chosen(model.model_fields[name], entries.get(name))) is not None:
             vars(part)[name] = well_formed(kind, entries[name], context)
     return part
 
