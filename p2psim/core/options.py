@@ -127,6 +127,10 @@ def _text_keys(value: Any) -> Any:
     return entries
 
 
+#: Put in the metadata of a mapping from agents, whose indices may be numbers.
+TEXT_KEYS = BeforeValidator(_text_keys)
+
+
 def _scalar_or_mapping(value: Any) -> str:
     return "mapping" if isinstance(value, Mapping | BaseModel) else "number"
 
@@ -140,7 +144,7 @@ _Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
 _PerAgent = Annotated[
     Annotated[_Number, Tag("number")] | Annotated[dict[str, _Number], Tag("mapping")],
     NUMBER_OR_MAPPING,
-    BeforeValidator(_text_keys),
+    TEXT_KEYS,
 ]
 
 #: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.

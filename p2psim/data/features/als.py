@@ -8,7 +8,6 @@ numbers of ratings of each.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -64,17 +63,15 @@ class ALS(Feature):
         X = of_items[item]
         error = held.y - (of_agents[agent] * X).sum(axis=1)
         names = tuple(f"als{j + 1}" for j in range(self.factors))
-        test = held.test and replace(held.test, X=of_items[items_of(held.test.X)])
+        test = replace(held.tests, X=of_items[items_of(held.tests.X)])
         fitted: dict[str, object] = {
             **self.model_dump(mode="json"),
             "items_without_ratings": int((np.bincount(item, minlength=held.items) == 0).sum()),
             "training_rmse": float(np.sqrt((error**2).mean())),
             "names": list(names),
         }
-        public = of_items[items_of(held.public)]
-        return replace(
-            held, X=X, public=public, test=test, names=names, items=None, x_l1=None, x_max=None
-        ), fitted
+        held = replace(held, X=X, public=of_items[items_of(held.public)], test=test, names=names)
+        return replace(held, items=None, x_l1=None, x_max=None), fitted
 
 
 def factorise(
@@ -118,9 +115,8 @@ def factorise(
 
 def _rows(group: np.ndarray, groups: int) -> list[np.ndarray]:
     """The places of each group's entries."""
-    order = np.argsort(group, kind="stable")
-    ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=groups))])
-    return [order[start:stop] for start, stop in pairwise(ends)]
+    counts = np.bincount(group, minlength=groups)
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(counts)[:-1])
 
 
 def _solve(

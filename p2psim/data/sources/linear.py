@@ -11,12 +11,13 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import (
     BY_NAME,
+    TEXT_KEYS,
     Count,
     Few,
     Fraction,
@@ -106,17 +107,13 @@ def _points_kind(value: Any) -> str:
     return "distribution" if isinstance(value, Distribution) else "number"
 
 
-def _text_keys(value: Any) -> Any:
-    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else value
-
-
 #: Records of each agent: a number for all, a mapping from agent to number, or a distribution.
 Points = Annotated[
     Annotated[Count, Tag("number")]
     | Annotated[Distribution, Tag("distribution")]
     | Annotated[dict[str, Count], Tag("mapping")],
     Discriminator(_points_kind),
-    BeforeValidator(_text_keys),
+    TEXT_KEYS,
 ]
 
 #: What `Points` say, for descriptions of keys.
