@@ -108,22 +108,21 @@ def _folded(text: str) -> str:
     return text.lower().replace("_", "-")
 
 
-def parts(schemas: Schemas) -> list[SectionInfo]:
-    """Return every mapping of the language: the scenario itself, its sections, and the parts inside them."""
+def parts(schemas: Schemas, key: str = "", schema: Schema | None = None) -> list[SectionInfo]:
+    """Return every mapping of the language: the scenario itself, its sections, and the parts inside them.
+
+    With a key and its schema, those inside of that.
+    """
     collected: list[SectionInfo] = []
-    _collect(schemas, "", schemas.root, collected)
-    return collected
-
-
-def _collect(schemas: Schemas, key: str, schema: Schema, collected: list[SectionInfo]) -> None:
-    for leaf in schemas.leaves(schema):
+    for leaf in schemas.leaves(schemas.root if schema is None else schema):
         if leaf["type"] != "model" or leaf["cls"] is Distribution:
             continue  # a distribution stands in many places, and is explained once
         text = leaf["cls"].__doc__ or ""
         meaning = " ".join(text.strip().split("\n\n")[0].split())
         collected.append(SectionInfo(key, kind_of(schemas, leaf), meaning, leaf))
         for name, field in schemas.fields(leaf).items():
-            _collect(schemas, f"{key}.{name}".lstrip("."), field, collected)
+            collected += parts(schemas, f"{key}.{name}".lstrip("."), field)
+    return collected
 
 
 def _choices(schemas: Schemas, schema: Schema) -> Iterator[tuple[str, str]]:

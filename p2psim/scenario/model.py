@@ -255,8 +255,7 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
             continue
         place = Place(f"--set {key}")
         try:
-            entry = placed(plain(yaml.read(value, place.path)), place)
-            node = _with_override(node, key, entry)
+            node = _with_override(node, key, placed(plain(yaml.read(value, place.path)), place))
         except InputError as error:
             faults += [Fault(fault.message, key, place.path) for fault in error.faults]
     return node, faults

@@ -70,7 +70,8 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
         right: dict[str, Any] = {}
     wrong = []
     for name, field in model.model_fields.items():
-        alone: Any = create_model("Alone", __base__=Options, **{name: (field.annotation, field)})
+        definition: dict[str, Any] = {name: (field.annotation, field)}
+        alone = create_model("Alone", __base__=Options, **definition)
         entry = {name: entries[name]} if name in entries else {}
         try:
             right[name] = getattr(alone.model_validate(entry, context=context), name)

@@ -233,8 +233,7 @@ class _Builder:
             return event.value
 
     def _collection(self, start: Any, place: Place, level: int) -> _Sized:
-        entries: dict[str, Node] = {}
-        listed: list[Node] = []
+        entries: list[tuple[str, Node]] = []
         keys: dict[str, Place] = {}
         is_mapping = isinstance(start, events.MappingStartEvent)
         size = depth = 1
@@ -242,11 +241,9 @@ class _Builder:
             key = self._key(event, keys, level) if is_mapping else ""
             node, more, below = self._node(next(self.events) if is_mapping else event, level)
             size, depth = size + more, max(depth, below + 1)
-            if is_mapping:
-                entries[key] = node
-            else:
-                listed.append(node)
-        return Node(entries if is_mapping else listed, place, keys), size, depth
+            entries.append((key, node))
+        content = dict(entries) if is_mapping else [node for _, node in entries]
+        return Node(content, place, keys), size, depth
 
     def _key(self, event: Any, keys: dict[str, Place], level: int) -> str:
         """A key of a mapping; its place is added to those of the others."""
