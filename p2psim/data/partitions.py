@@ -19,7 +19,6 @@ from p2psim.core.distributions import Quantity, sample
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Count, Few, Options, Positive
 from p2psim.core.registry import AnyOf, register_all
-from p2psim.data.columns import require
 from p2psim.data.labels import Column, owners_of
 
 #: The rows of each owner.
@@ -133,23 +132,6 @@ def check_division(owners: Owners, labels: tuple[str, ...], rows: int, agents: i
     held = np.concatenate(owners)
     if held.dtype.kind not in "iu" or held.min() < 0 or held.max() >= rows or np.bincount(held).max() > 1:
         raise MeaningError(key, f"{kind} must give each of {rows} rows, 0 … {rows - 1}, to one owner at most")
-
-
-def values_for(partition: Partition, columns: Any) -> Any:
-    """Values of the column that a partition divides by, or None.
-
-    Raises
-    ------
-    MeaningError
-        If there is no such column.
-    """
-    if partition.divides_by is None:
-        return None
-    require(columns, partition.divides_by, "data.partition.column")
-    import pandas as pd
-
-    column = columns[partition.divides_by]
-    return column if isinstance(column, pd.Categorical) else np.asarray(column)
 
 
 class ByColumn(Partition):

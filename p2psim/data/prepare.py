@@ -13,11 +13,12 @@ import numpy as np
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.text_tables import refuse_repeated
+from p2psim.data.columns import require
 from p2psim.data.features import apply_features
 from p2psim.data.features.als import profiles_of
 from p2psim.data.groups import centre_labels, group_of, merge_groups, set_aside
 from p2psim.data.labels import Column
-from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division, values_for
+from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division
 from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
@@ -186,11 +187,15 @@ def _divide(
         partition = ByColumn(column=table.held_by)
     if partition is None:
         raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
-    values = values_for(partition, table.columns)
-    warnings += table.warnings
+    import pandas as pd
+
     column = None
-    if values is not None:
+    if (name := partition.divides_by) is not None:
+        require(table.columns, name, "data.partition.column")
+        values = table.columns[name]
+        values = values if isinstance(values, pd.Categorical) else np.asarray(values)
         column = Column(values[private], lambda marked: table.where(int(private[marked].min())))
+    warnings += table.warnings
     owners, labels = partition.split(
         table.y[private], request.agents, column, generator(request.key, PARTITION)
     )

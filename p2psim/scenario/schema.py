@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticUndefined, core_schema
+from pydantic_core import core_schema
 
 from p2psim.core.faults import Schemas, kind_of, phrase
 from p2psim.core.figures import FIGURES
@@ -136,13 +136,12 @@ def _section(schemas: Schemas, part: SectionInfo) -> Iterator[str]:
         mark = "##" if "." not in part.key else "###"
         title = f"{mark} `{part.key}`" + (f": `{part.kind}`" if part.kind else "")
     yield from (title, "", part.meaning, "")
-    rows = []
-    model: Any = part.schema["cls"]
-    for key, schema in schemas.fields(part.schema).items():
-        field: FieldInfo = model.model_fields[key]
-        if key == "kind":
-            continue
-        rows.append([f"`{key}`", phrase(schemas, schema), _default(field), field.description or ""])
+    described: dict[str, FieldInfo] = part.schema["cls"].model_fields
+    rows = [
+        [f"`{key}`", phrase(schemas, schema), _default(described[key]), described[key].description or ""]
+        for key, schema in schemas.fields(part.schema).items()
+        if key != "kind"
+    ]
     if rows:
         yield from _table(["key", "value", "default", "meaning"], rows)
     else:
@@ -153,7 +152,6 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)
-    assert default is not PydanticUndefined
     return f"`{display(default)}`" if default is not None else ""
 
 
