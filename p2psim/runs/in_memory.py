@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,10 +81,8 @@ class _Chosen(Options):
     cell: Index
 
 
-@cache
-def _workspace() -> Workspace:
-    """Prepared data of the scenarios that were simulated last, so that replicas and cells share them."""
-    return Workspace(None)
+#: Prepared data of the scenarios that were simulated last, so that replicas and cells share them.
+_WORKSPACE = Workspace(None)
 
 
 def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
@@ -136,7 +134,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     whole = which.scenario.model_copy(update={"record": record})
     # BLAS sums in an order that depends on its number of threads: one, as in a run.
     with threadpool_limits(limits=1):
-        outcome = simulation.simulate(whole, chosen.replica, _workspace())
+        outcome = simulation.simulate(whole, chosen.replica, _WORKSPACE)
     tables = {}
     for name, pieces in tables_of([outcome]).items():
         table = pieces[0].to_pandas()

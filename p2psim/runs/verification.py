@@ -183,12 +183,12 @@ def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
 
 def _stream(rows: pd.DataFrame) -> np.ndarray:
     """Events as the engine made them."""
+    import pandas as pd
+
     words = {"kind": KINDS, "outcome": OUTCOMES}
-    codes = {column: {word: code for code, word in enumerate(words[column])} for column in words}
     stream = np.zeros(len(rows), EVENT)
     for name in COLUMNS:
-        column = rows[name]
-        stream[name] = column.astype(object).map(codes[name]) if name in codes else column
+        stream[name] = pd.Categorical(rows[name], words[name]).codes if name in words else rows[name]
     return stream
 
 
