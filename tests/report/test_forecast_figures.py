@@ -62,7 +62,7 @@ def test_every_figure_has_footnotes_and_a_legend_in_words(tmp_path: Path, drawn:
         assert "noise as if each record stood for 5" in notes, stem
         for text in legends(figure):
             assert not re.search(r"\binf\b|\de\+\d", text), (stem, text)
-    assert legends(drawn["forecast-run"]) == ["epsilon = 1000", "no noise", "epsilon = {0=9, 1=9, 2=7}"]
+    assert legends(drawn["forecast-run"]) == ["ε = 1000", "no noise", "ε = {0=9, 1=9, 2=7}"]
     assert "ε = 1,000" in legends(drawn["forecast-partners-0"])
     assert "ε = 10,000" in legends(drawn["forecast-partners-0"])
     # Of one cell in three, and not of all.
