@@ -5,7 +5,7 @@ Many copies of a small network's run lie side by side, so that one replay of a k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.audit.system import AuditSystem, Copies, PublishedReleases
 from p2psim.core.events import COMMIT, DELIVER, SEND
+from p2psim.core.registry import place_of
 from p2psim.learning.batches import sampling
 from p2psim.learning.graph.algorithms import penalty
 from p2psim.learning.graph.problem import GraphProblem
@@ -243,8 +244,10 @@ class AdmmSystem(GraphSystem):
         return solve
 
 
+#: Systems by what algorithms call theirs.
+_SYSTEMS: Mapping[str, type[AuditSystem]] = {"star": StarSystem, "graph": GraphSystem, "admm": AdmmSystem}
+
+
 def system_of(algorithm: LearningAlgorithm) -> type[AuditSystem] | None:
     """The audited system of an algorithm; None where its releases are not audited."""
-    if algorithm.star_exchanges:
-        return StarSystem
-    return {"coordinate-descent": GraphSystem, "gossip-admm": AdmmSystem}.get(algorithm.kind)
+    return _SYSTEMS.get(algorithm.audited_as) if place_of(algorithm) is None else None

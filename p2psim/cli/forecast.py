@@ -94,8 +94,8 @@ def forecast(args: argparse.Namespace) -> None:
         print_json({"name": scenario.name, "cells": [cell.as_tree() for cell in forecasts], "figures": drawn})
         return
     # Those of learners first.
-    for symbol in sorted({cell.symbol: None for cell in forecasts}, key=lambda symbol: symbol != "ψ"):
-        _show([cell for cell in forecasts if cell.symbol == symbol], symbol, scenario.name)
+    for symbol in sorted({cell.forecast.symbol: None for cell in forecasts}, key=lambda symbol: symbol != "ψ"):
+        _show([cell for cell in forecasts if cell.forecast.symbol == symbol], symbol, scenario.name)
     if args.coalitions:
         _show_coalitions(forecasts)
     if args.best:
@@ -110,9 +110,9 @@ def _show(forecasts: "Sequence[CellForecast]", symbol: str, name: str) -> None:
     """Print tables of cells with forecasts of the same: the end, the agents, and the run."""
     print_table([cell.row() for cell in forecasts], f"{name}: expected {symbol} at the end, and its parts")
     each, agents = max(3, MOST_ROWS // len(forecasts)), [cell.agents() for cell in forecasts]
-    print_table([row for rows in agents for row in rows[:each]], f"\n{forecasts[0].agents_title}")
+    print_table([row for rows in agents for row in rows[:each]], f"\n{forecasts[0].forecast.agents_title}")
     if (longest := max(map(len, agents))) > each:
-        print(f"… and {forecasts[0].others(longest - each)}; --json has all")
+        print(f"… and {forecasts[0].forecast.others(longest - each)}; --json has all")
     print_table(
         [row for cell in forecasts for row in cell.along(_MOMENTS)], f"\nexpected {symbol} along the run"
     )
@@ -151,11 +151,11 @@ def _show_coalitions(forecasts: "Sequence[CellForecast]") -> None:
 
 def _best(forecasts: "Sequence[CellForecast]") -> list[dict[str, Any]]:
     rows = []
-    for forecast in forecasts:
-        if (best := forecast.best) is not None:
+    for cell in forecasts:
+        if (best := cell.best) is not None:
             step = best.c1 if best.rho is None else best.rho
-            psi = forecast.curve.expected[-1]
-            rows.append((forecast.cell.index, best.horizon, step, best.allocation, best.psi, psi))
+            psi = cell.forecast.curve.expected[-1]
+            rows.append((cell.cell.index, best.horizon, step, best.allocation, best.psi, psi))
     return table_rows(("cell", "horizon", "ρ or c₁", "allocation", "ψ", "ψ as it is"), rows)
 
 

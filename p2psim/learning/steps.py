@@ -40,6 +40,10 @@ class LearningAlgorithm(Options):
         Whether an agent that comes back may take another model than the one that it had.
     touches_data : bool
         Whether updates use records, and so make releases.
+    forecast : str
+        Module of `p2psim.analysis.forecasts` that says what runs will reach; empty where none does.
+    audited_as : {"star", "graph", "admm", ""}
+        System of `p2psim.audit.algorithms` in which its releases are attacked; empty where they are not audited.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -51,6 +55,8 @@ class LearningAlgorithm(Options):
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False
+    forecast: ClassVar[str] = ""
+    audited_as: ClassVar[str] = ""
 
 
 Smoothness = Annotated[

@@ -90,16 +90,15 @@ def test_owners_stand_in_their_order_with_their_names(tmp_path: Path, drawn: dic
 def graph(label: str, notes: tuple[str, ...]) -> DrawnForecast:
     each = np.array([1.0, 2.0, 4.0])
     problem = SimpleNamespace(problem=SimpleNamespace(records=each))
-    made = SimpleNamespace(
-        agents=[{}], apart=each, apart_alone=2 * each, setting=SimpleNamespace(cell=problem)
-    )
-    cell = SimpleNamespace(
+    forecast = SimpleNamespace(
         metric="objective_gap",
-        calibration=None,
         curve=ForecastCurve("commits", each, 1 / each, 0.5 / each, 0.3),
-        forecast=made,
+        agents=[{}],
+        apart=each,
+        apart_alone=2 * each,
+        setting=SimpleNamespace(cell=problem),
     )
-    return DrawnForecast(label, notes, cell)
+    return DrawnForecast(label, notes, forecast)
 
 
 def test_figures_of_graphs_have_footnotes_too(tmp_path: Path, drawn: dict[str, Any]) -> None:

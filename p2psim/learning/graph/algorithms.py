@@ -125,6 +125,8 @@ class CoordinateDescent(GraphAlgorithm):
     smoothness: Smoothness = "public"
 
     rejoins: ClassVar[bool] = True
+    forecast: ClassVar[str] = "graph_descent"
+    audited_as: ClassVar[str] = "graph"
 
 
 class RelativePenalty(Options):
@@ -157,6 +159,7 @@ class GossipAdmm(GraphAlgorithm):
 
     by_edge: ClassVar[bool] = True
     vectors: ClassVar[int] = 2  # an own model and a copy
+    audited_as: ClassVar[str] = "admm"
 
     def admm_rule(self, problem: GraphProblem, rule: GraphRule) -> AdmmRule:
         """How agents make their local steps, beside what holds for all algorithms."""
@@ -197,6 +200,7 @@ class Averaging(GraphAlgorithm):
 
     mu: ClassVar[float] = 1.0
     touches_data: ClassVar[bool] = False
+    forecast: ClassVar[str] = "graph_averaging"
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
 
     def replay(self, problem, rule, start, *rest):  # type: ignore[no-untyped-def]
