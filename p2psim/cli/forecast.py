@@ -94,7 +94,9 @@ def forecast(args: argparse.Namespace) -> None:
         print_json({"name": scenario.name, "cells": [cell.as_tree() for cell in forecasts], "figures": drawn})
         return
     # Those of learners first.
-    for symbol in sorted({cell.forecast.symbol: None for cell in forecasts}, key=lambda symbol: symbol != "ψ"):
+    for symbol in sorted(
+        {cell.forecast.symbol: None for cell in forecasts}, key=lambda symbol: symbol != "ψ"
+    ):
         _show([cell for cell in forecasts if cell.forecast.symbol == symbol], symbol, scenario.name)
     if args.coalitions:
         _show_coalitions(forecasts)
