@@ -26,7 +26,7 @@ from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
+    from p2psim.simulation.algorithms.cell import PreparedCell
 
 #: Ways of releasing that one command audits; of more it says how many are left.
 MOST_AUDITS = 10

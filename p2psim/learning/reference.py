@@ -18,6 +18,7 @@ from p2psim.learning.batches import POISSON, Sampling
 from p2psim.learning.graph.admm import AdmmRule
 from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.star.problem import StarProblem
+from p2psim.learning.steps import GradientRule
 
 #: What an agent sends: its model; in push-sum its sum and weight; in ADMM θ_i, θ_ij and their multipliers λ.
 Message = tuple[np.ndarray, ...]
@@ -57,10 +58,9 @@ def mean_gradient(
     problem: StarProblem | GraphProblem,
     agent: int,
     theta: np.ndarray,
-    clip: float,
+    rule: GradientRule,
     release: int,
     sampling: Sampling | None,
-    order: int = 1,
 ) -> np.ndarray:
     """Mean of the gradients of an agent's records, or its estimate from a release's batch: shape (p,).
 
@@ -73,8 +73,8 @@ def mean_gradient(
     rows = problem.offsets[agent] + np.array(places, np.int64)
     X, y = problem.X[rows], problem.y[rows]
     gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
-    norms = np.linalg.norm(gradients, ord=order, axis=1)
-    clipped = gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
+    norms = np.linalg.norm(gradients, ord=rule.order, axis=1)
+    clipped = gradients * np.minimum(1.0, rule.clip / np.maximum(norms, 1e-300))[:, None]
     return np.asarray(clipped.sum(axis=0) / divisor)
 
 
@@ -155,7 +155,7 @@ def reference_replay(
             a = 1 / (1 + mu_c * problem.smoothness[i])
             release = int(event["release"])
             if release >= 0:
-                g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
+                g = mean_gradient(problem, i, theta[i], rule, release, sampling)
                 g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
                 theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * g)
                 anchors[i] = theta[i]
@@ -208,7 +208,7 @@ def reference_replay_admm(
             theta[i] = (target + c * anchors[i]) / (stiff + c)
             return
         for _ in range(rule.inner):
-            g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
+            g = mean_gradient(problem, i, theta[i], rule, release, sampling)
             g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
             g = pull * g + stiff * theta[i] - target
             theta[i] = theta[i] - g / (stiff + pull * problem.smoothness[i])
@@ -318,7 +318,7 @@ def reference_gossip(
         at = np.array(algorithm.mix(x[i].copy(), heard[0].copy()))
         if release < 0:
             return at
-        g = mean_gradient(problem, i, at, rule.clip, release, sampling, rule.order)
+        g = mean_gradient(problem, i, at, rule, release, sampling)
         g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * at
         return np.asarray(algorithm.step(at, g, release))
 

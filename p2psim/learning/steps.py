@@ -40,6 +40,10 @@ class LearningAlgorithm(Options):
         Whether an agent that comes back may take another model than the one that it had.
     touches_data : bool
         Whether updates use records, and so make releases.
+    updates : {"wake", "hear"}
+        When an agent updates its model.
+    vectors : int
+        p-vectors in a message.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -48,6 +52,8 @@ class LearningAlgorithm(Options):
     part_kind: ClassVar[str] = "algorithm"
     adapter: ClassVar[str] = "graph"
     touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    vectors: ClassVar[int] = 1
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False
@@ -105,6 +111,28 @@ class ExponentialDiscount(Options):
 Staleness = Annotated[
     NoDiscount | InverseDiscount | ExponentialDiscount, Field(discriminator="kind"), BY_NAME
 ]
+
+
+@dataclass(frozen=True)
+class GradientRule:
+    """How an agent computes its mean gradient, and what is checked meanwhile.
+
+    Attributes
+    ----------
+    clip : float
+        Norm to which each record's gradient is clipped; infinite for none.
+    order : int
+        Order of that norm, 1 or 2.
+    bound : float
+        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
+    grid : float or None
+        What noisy gradients are rounded to multiples of, halves upwards.
+    """
+
+    clip: float = np.inf
+    order: int = 1
+    bound: float = np.inf
+    grid: float | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from p2psim.simulation.computable import computed
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import Assessment
+    from p2psim.simulation.algorithms.cell import Assessment
     from p2psim.simulation.workspace import Workspace
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
+    from p2psim.simulation.algorithms.cell import PreparedCell
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.notices import Compared, drift
 from p2psim.scenario.record import SPENDING
 from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.replay import RecordedReplica, ReplaySetup
 from p2psim.simulation.network_check import compare_network
 from p2psim.simulation.outcome import Series, streams_of
 from p2psim.simulation.recorder import compare_spending, marks_of_run
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import ReplaySetup
     from p2psim.simulation.prepared import PreparedData
 
 
@@ -191,14 +191,15 @@ def verify_replica(
         *compare_network(setup.network, events, marks, counted),
         *compare_spending(setup.plan, events, marks, spent),
     ]
-    found = list(cell.verify(streams, events, noise, marks, learned, models))
+    recorded = RecordedReplica(streams, events, noise, marks, learned, models)
+    found = list(cell.verify(recorded))
     values = sum(one.recorded.size for one in (*exact, *found))
     miscounted = max((one.difference for one in exact), default=0.0)
     largest = max((one.difference for one in found), default=0.0)
     if miscounted > TOLERANCE or largest <= TOLERANCE:
         return Differences(values, max(miscounted, largest))
     nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
-    again = adapter.cell(scenario, nudged, replica).verify(streams, events, noise, marks, learned, models)
+    again = adapter.cell(scenario, nudged, replica).verify(recorded)
     return Differences(values, largest, drift(found, again))
 
 

@@ -12,14 +12,13 @@ from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetri
 from p2psim.learning.graph.models import ModelReplay
 from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
-from p2psim.privacy.releases import Violations
 from p2psim.scenario.record import RecordSection
-from p2psim.simulation.algorithms.replay import ReplayResult
+from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.outcome import Series
 from p2psim.simulation.recorder import Marks
 
 
-class RecordedGraphReplay:
+class RecordedGraphReplay(Replay):
     """One replica on a graph, and the series of its metrics in progress.
 
     Parameters
@@ -44,7 +43,8 @@ class RecordedGraphReplay:
         baselines: dict[str, np.ndarray],
         facts: Callable[[], dict[str, float]],
     ):
-        self._replay, self._record, self._problem = replay, record, problem
+        super().__init__(replay)
+        self._record, self._problem = record, problem
         self._baselines, self._facts = baselines, facts
         # Others are recorded once, or of the events alone.
         named = dict.fromkeys([*record.metrics, *record.per_agent])
@@ -53,11 +53,6 @@ class RecordedGraphReplay:
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
-
-    @property
-    def violations(self) -> Violations:
-        """See `Replay.violations`."""
-        return self._replay.violations
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
         """See `Replay.feed`."""

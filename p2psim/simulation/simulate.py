@@ -22,7 +22,8 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.replay import Assessment, PreparedCell, ReplaySetup, with_spent
+from p2psim.simulation.algorithms.cell import Assessment, PreparedCell, with_spent
+from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, streams_of
 from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
 from p2psim.simulation.session import EventCache, EventChunk

@@ -14,7 +14,7 @@ from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDes
 from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
-from p2psim.learning.steps import Weighting
+from p2psim.learning.steps import GradientRule, Weighting
 from p2psim.network.availability import Always, Bernoulli
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Round
@@ -73,7 +73,9 @@ def test_compiled_equals_plain_for_chunks_of_any_size(
     events = rounds_of(owners, 14, seed, network)
     noise = 0.1 * random.laplace(size=(int(releases_of(events, owners).sum()), problem.dimension))
     drawn = sampling(batch, problem.records, Streams(seed).key("batches"))
-    plain = reference_replay_rounds(problem, method, events, noise, clip, drawn, order, grid)
+    plain = reference_replay_rounds(
+        problem, method, events, noise, GradientRule(clip, order, grid=grid), drawn
+    )
     whole = compiled(problem, method, events, noise, clip, None, drawn, order, grid)
     assert whole.step.tolist() == list(range(15))
     assert np.abs(whole.theta - plain).max() <= 1e-12 * max(np.abs(plain).max(), 1e-3)

@@ -53,14 +53,7 @@ class GraphAlgorithm(LearningAlgorithm):
     ----------
     mu : float
         μ of Q_L, which ``objective`` measures; a field or a class variable.
-    updates : {"wake", "hear"}
-        When an agent updates its model.
-    vectors : int
-        p-vectors in a message.
     """
-
-    updates: ClassVar[Literal["wake", "hear"]] = "wake"
-    vectors: ClassVar[int] = 1
 
     updates_per_agent: Positive | None = Field(
         None, description="end at the time at which clocks of the mean rate ticked so often, on average"

@@ -14,6 +14,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.learning.losses import Loss
+from p2psim.learning.steps import GradientRule
 
 
 class Objective(NamedTuple):
@@ -153,6 +154,15 @@ class GraphProblem:
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         return np.abs(self.X).sum(axis=1), np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
 
+    def largest_gradients(self, order: int) -> np.ndarray:
+        """Largest norm, of order 1 or 2, that each record's gradient can reach at any model, shape (records,)."""
+        return self.loss.slope_bound * self.norms(order)
+
+    @property
+    def bytes_of_data(self) -> int:
+        """Size of the records."""
+        return self.X.nbytes + self.y.nbytes + self.test_X.nbytes
+
     @property
     def lipschitz(self) -> np.ndarray:
         """Block Lipschitz constants D_ii(1 + μ·c_i·L_i^loc) of Q_L, shape (n,)."""
@@ -244,25 +254,13 @@ def confidences(records: np.ndarray, without: float = 1e-3) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GraphRule:
-    """How an agent updates its model.
+class GraphRule(GradientRule):
+    """How an agent updates its model; see `GradientRule` for its gradient.
 
     Attributes
     ----------
-    clip : float
-        Norm to which each record's gradient is clipped; infinite for none.
-    order : int
-        Order of that norm, 1 or 2.
-    bound : float
-        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
     anchored : bool
         Whether an update that makes no release pulls towards the agent's anchor, not only averages.
-    grid : float or None
-        What noisy gradients are rounded to multiples of, halves upwards.
     """
 
-    clip: float = np.inf
-    order: int = 1
-    bound: float = np.inf
     anchored: bool = False
-    grid: float | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.learning.batches import Sampling
-from p2psim.learning.in_flight import DONE
+from p2psim.learning.in_flight import DONE, InFlight
 from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
 from p2psim.learning.owner_kernel import OwnerRecords, Records
@@ -42,8 +42,7 @@ def keep_model(at, models, row, keep):  # type: ignore[no-untyped-def]
 _NOWHERE = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """Models of the learner, in order.
 
     Attributes
@@ -66,8 +65,12 @@ class LearnerReplay(ABC):
     Parameters
     ----------
     problem : StarProblem
-    rule : GradientRule
+    method : StarMethod or RoundMethod
+    rule : OwnerRule
     sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+    start : ndarray, shape (p,), optional
+        First model of the learner and of all owners; zero, as in the papers, when left out.
 
     Attributes
     ----------
@@ -78,8 +81,19 @@ class LearnerReplay(ABC):
     #: What a commit is called where a model is not finite.
     step_name = "commit"
 
-    def __init__(self, problem: StarProblem, rule: Any, sampling: Sampling | None):
+    #: Numbers in an answer, by p: it begins with the noisy gradient.
+    vectors = 1
+
+    def __init__(
+        self,
+        problem: StarProblem,
+        method: Any,
+        rule: Any,
+        sampling: Sampling | None = None,
+        start: np.ndarray | None = None,
+    ):
         self._problem, self._grid = problem, rule.grid
+        self._mail = InFlight.of(self.vectors * problem.dimension)
         self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
         self._held = OwnerRecords(
             Records.of(problem, rule),
@@ -91,6 +105,11 @@ class LearnerReplay(ABC):
         )
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self.violations = Violations.none(problem.owners)
+        self._begin(method, np.zeros(problem.dimension) if start is None else start)
+
+    @abstractmethod
+    def _begin(self, method: Any, start: np.ndarray) -> None:
+        """Set up what the kernel keeps between chunks."""
 
     def feed(self, events: np.ndarray, noise: np.ndarray, stops: np.ndarray = _NOWHERE) -> np.ndarray:
         """Replay the next chunk.
@@ -121,7 +140,6 @@ class LearnerReplay(ABC):
     def model(self) -> np.ndarray:
         """The learner's model now, shape (p,)."""
 
-    @abstractmethod
     def answers(self, seqs: np.ndarray) -> np.ndarray:
         """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
 
@@ -130,6 +148,7 @@ class LearnerReplay(ABC):
         KeyError
             If one of them is not on its way.
         """
+        return self._mail.payloads_of(seqs)[:, : self._problem.dimension]
 
     @abstractmethod
     def _replay(
@@ -137,9 +156,9 @@ class LearnerReplay(ABC):
     ) -> tuple[int, int]:
         """Status, and next event."""
 
-    @abstractmethod
     def _make_room(self, status: int) -> None:
         """Double what the kernel found to be full."""
+        self._mail = self._mail.with_room(status)
 
 
 #: Rows that are looked at together, so that temporary arrays stay small.
@@ -312,6 +331,11 @@ class StarProblem:
     def norms(self, order: int) -> np.ndarray:
         """‖x‖ of each record, of order 1 or 2, shape (n,)."""
         return self.x_l1 if order == 1 else self.x_l2
+
+    @property
+    def bytes_of_data(self) -> int:
+        """Size of the records."""
+        return self.X.nbytes + self.y.nbytes + self.x_l1.nbytes
 
     def largest_gradients(self, order: int = 1) -> np.ndarray:
         """Largest norm, of order 1 or 2, that each record's gradient can reach on Θ, shape (n,)."""

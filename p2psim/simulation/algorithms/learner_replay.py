@@ -10,31 +10,26 @@ from p2psim.core.errors import SimulationError
 from p2psim.core.registry import place_of
 from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem
-from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
 from p2psim.scenario.record import RecordSection
-from p2psim.simulation.algorithms.replay import ReplayResult
+from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.recorder import Marks
 
 
-class RecordedLearnerReplay:
-    """One replica with a central learner.
+class RecordedLearnerReplay(Replay):
+    """One replica with a central learner, and its models where they are recorded.
 
     Parameters
     ----------
+    replay : LearnerReplay
     problem : StarProblem
     record : RecordSection
-    replay : LearnerReplay
     """
 
-    def __init__(self, problem: StarProblem, record: RecordSection, replay: LearnerReplay):
-        self._problem, self._record, self._replay = problem, record, replay
+    def __init__(self, replay: LearnerReplay, problem: StarProblem, record: RecordSection):
+        super().__init__(replay)
+        self._problem, self._record = problem, record
         self._kept: list[Recorded] = []
-
-    @property
-    def violations(self) -> Violations:
-        """See `Replay.violations`."""
-        return self._replay.violations
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
         """See `Replay.feed`."""
@@ -43,18 +38,15 @@ class RecordedLearnerReplay:
 
     def finish(self, marks: Marks) -> ReplayResult:
         """See `Replay.finish`."""
-        seen = self._replay
-        last = np.repeat(seen.model[None], marks.steps.size, axis=0)
+        last = np.repeat(self._replay.model[None], marks.steps.size, axis=0)
         kept = [*self._kept, Recorded(marks.steps, marks.times, last)]
-        recorded = Recorded(
-            *(np.concatenate([getattr(one, name) for one in kept]) for name in ("step", "time", "theta"))
-        )
+        recorded = Recorded(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
         lost = ~np.isfinite(recorded.theta).all(axis=1)
         if lost.any():
             first = recorded.step[lost][0]
-            raise SimulationError(f"the model is not finite from {seen.step_name} {first} on")
-        own = [METRICS[name] for name in self._record.metrics if name in METRICS]
-        series = tuple(one for metric in own for one in metric.measure(self._problem, recorded))
+            raise SimulationError(f"the model is not finite from {self._replay.step_name} {first} on")
+        metrics = [METRICS[name] for name in self._record.metrics if name in METRICS]
+        series = tuple(one for metric in metrics for one in metric.measure(self._problem, recorded))
         for one in series:
             if not np.isfinite(one.value).all():
                 at = one.step[~np.isfinite(one.value)][0]
