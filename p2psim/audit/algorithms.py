@@ -17,7 +17,7 @@ from p2psim.core.events import COMMIT, DELIVER, SEND
 from p2psim.learning.batches import Sampling, sampling
 from p2psim.learning.graph.admm import AdmmReplay
 from p2psim.learning.graph.algorithms import GossipAdmm
-from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.star.problem import LearnerReplay, StarProblem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
@@ -197,7 +197,9 @@ class GraphSystem(AuditSystem):
         θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)).
         """
         rule, cell, copies = replace(self._cell.rule, grid=self.grid), self._cell, problem.agents // 2
-        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
+        replay = GraphReplay(
+            GraphTask(problem, rule, np.tile(start, (copies, 1)), sampling=batches), track=False
+        )
         alpha = cell.problem.alpha[list(self.agents)]
         known = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
         newest: list[int] = [0, 0]
@@ -297,7 +299,9 @@ class AdmmSystem(GraphSystem):
         algorithm, cell, copies = self._cell.scenario.learning.algorithm, self._cell, problem.agents // 2
         assert isinstance(algorithm, GossipAdmm)
         rule = algorithm.admm_rule(problem, replace(cell.rule, grid=self.grid))
-        replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
+        replay = AdmmReplay(
+            GraphTask(problem, rule, np.tile(start, (copies, 1)), sampling=batches), track=False
+        )
         claimed, agents = cell.problem, list(self.agents)
         link = LinkState(start, copies, rule.rho)
         pull = claimed.mu * _WEIGHT * claimed.confidence[agents]

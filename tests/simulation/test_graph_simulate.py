@@ -8,6 +8,7 @@ from graph_cases import commits_of, graph_scenario, released
 
 from p2psim.core.events import COMMIT, SEND, WAKE
 from p2psim.learning.graph.optimum import minimise_together, propagate
+from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.reference import reference_replay
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.graph import GraphCell
@@ -194,7 +195,9 @@ def test_simulation_is_what_the_reference_makes_of_its_records(workspace, change
     state = GraphCell.cell(one, workspace.case(one, 1), 1)
     plain = list(
         reference_replay(
-            state.problem, state.rule, state.first.models, outcome.events, outcome.noise, state.first.anchor
+            GraphTask(state.problem, state.rule, state.first.models, state.first.anchor),
+            outcome.events,
+            outcome.noise,
         )
     )
     steps = series(outcome, "objective").step
@@ -456,7 +459,11 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
         ends = []
         for other in (False, True):
             X, y = state.problem.X.copy(), state.problem.y.copy()
-            replay = GraphReplay(replace(state.problem, X=X, y=y), state.rule, state.first.models, state.first.anchor)
+            replay = GraphReplay(
+                GraphTask(
+                    replace(state.problem, X=X, y=y), state.rule, state.first.models, state.first.anchor
+                )
+            )
             replay.feed(events[:end], noise)
             if other:
                 X[:], y[:] = -7.0, -y
@@ -468,7 +475,9 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
         first = int(spent.min()) + 1
         agent = int(events[first - 1]["agent"])
         X, y = state.problem.X.copy(), state.problem.y.copy()
-        replay = GraphReplay(replace(state.problem, X=X, y=y), state.rule, state.first.models, state.first.anchor)
+        replay = GraphReplay(
+            GraphTask(replace(state.problem, X=X, y=y), state.rule, state.first.models, state.first.anchor)
+        )
         releases = released(events[:first]).size
         replay.feed(events[:first], noise[:releases])
         X[state.problem.offsets[agent] : state.problem.offsets[agent + 1]] = 1e3

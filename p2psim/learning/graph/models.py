@@ -9,8 +9,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
-from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import GraphProblem, GraphRule, objective_parts
+from p2psim.learning.graph.problem import GraphTask, objective_parts
 from p2psim.learning.owner_kernel import UNKNOWN, Records, evaluate_all
 from p2psim.privacy.releases import Violations
 
@@ -138,16 +137,9 @@ class LearningReplay(ModelReplay):
 
     Parameters
     ----------
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
-        The agents' first models, which their neighbours know.
-    anchor : ndarray, shape (n, p), optional
-        What updates without a release pull towards, until the agent's first release; the start when left out.
+    task : GraphTask
     track : bool
         Keep Q_L up to date.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
 
     Attributes
     ----------
@@ -155,24 +147,17 @@ class LearningReplay(ModelReplay):
         Mean loss of each agent's records without regulariser; kept up to date where Q_L is.
     """
 
-    def __init__(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        anchor: np.ndarray | None,
-        track: bool,
-        sampling: Sampling | None,
-    ):
-        super().__init__(start)
-        n = len(start)
+    def __init__(self, task: GraphTask, track: bool = True):
+        super().__init__(task.start)
+        problem, rule, sampling = task.problem, task.rule, task.sampling
         self._problem, self._track, self._graph = problem, track, problem.for_kernel
         self._grid, self._records = rule.grid, Records.of(problem, rule)
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._without_release = ANCHORED if rule.anchored else AVERAGE
-        anchors = np.array(start if anchor is None else anchor, dtype=np.float64)
-        known, self.local = np.full(n, UNKNOWN, np.int8), np.zeros(n)
-        self._models = Models(self.theta, np.empty_like(self.theta), known, anchors, self.local, np.zeros(3))
+        known, self.local = np.full(problem.agents, UNKNOWN, np.int8), np.zeros(problem.agents)
+        self._models = Models(
+            self.theta, np.empty_like(self.theta), known, task.anchors(), self.local, np.zeros(3)
+        )
         if track:
             evaluate_all(self._records, self._models)
             self._sum_afresh()

@@ -305,8 +305,7 @@ def graph_balance(problem: GraphProblem, optimum: np.ndarray, clip: float, order
         curvature[agents, :, agents, :] += own
         return np.linalg.solve(curvature.reshape(n * p, n * p), slope.ravel()).reshape(n, p)
 
-    found = damped_newton(expand, solve, optimum)
-    return optimum if found is None else found
+    return damped_newton(expand, solve, optimum)
 
 
 @once_a_problem

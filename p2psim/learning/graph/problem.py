@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
+from p2psim.learning.batches import Sampling
 from p2psim.learning.losses import Loss
 from p2psim.learning.steps import GradientRule
 
@@ -264,3 +265,30 @@ class GraphRule(GradientRule):
     """
 
     anchored: bool = False
+
+
+@dataclass(frozen=True)
+class GraphTask:
+    """What agents on a graph learn, how, and from where.
+
+    Attributes
+    ----------
+    problem : GraphProblem
+    rule : GraphRule
+    start : ndarray, shape (n, p)
+        The agents' first models, which their neighbours know.
+    anchor : ndarray, shape (n, p), optional
+        What updates without a release pull towards, until the agent's first release; the start when left out.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+    """
+
+    problem: GraphProblem
+    rule: GraphRule
+    start: np.ndarray
+    anchor: np.ndarray | None = None
+    sampling: Sampling | None = None
+
+    def anchors(self) -> np.ndarray:
+        """The anchors at first, to be written to."""
+        return np.array(self.start if self.anchor is None else self.anchor, dtype=np.float64)

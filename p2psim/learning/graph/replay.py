@@ -27,7 +27,6 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, SEND
 from p2psim.core.philox import prefetch
-from p2psim.learning.batches import Sampling
 from p2psim.learning.graph.models import (
     AVERAGE,
     COMMITS,
@@ -38,7 +37,7 @@ from p2psim.learning.graph.models import (
     edge_of,
     track_objective,
 )
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.in_flight import DONE
 from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
 
@@ -193,33 +192,11 @@ def replay(  # type: ignore[no-untyped-def]
 
 
 class GraphReplay(LearningReplay):
-    """One replica of coordinate descent or model propagation, fed with chunks of events.
+    """One replica of coordinate descent or model propagation, fed with chunks of events; see `LearningReplay`."""
 
-    Parameters
-    ----------
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
-        The agents' first models, which their neighbours know.
-    anchor : ndarray, shape (n, p), optional
-        What updates without a release pull towards, until the agent's first release; the start when left out.
-    track : bool
-        Keep Q_L up to date.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
-    """
-
-    def __init__(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        anchor: np.ndarray | None = None,
-        track: bool = True,
-        sampling: Sampling | None = None,
-    ):
-        super().__init__(problem, rule, start, anchor, track, sampling)
-        n = len(start)
+    def __init__(self, task: GraphTask, track: bool = True):
+        super().__init__(task, track)
+        problem, n = task.problem, task.problem.agents
         self._start = self.theta.copy()
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.

@@ -11,7 +11,7 @@ import numpy as np
 from p2psim.core.events import SEND
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.spectrum import spectral_facts
 from p2psim.network.topologies import draw_links
@@ -151,11 +151,14 @@ class GraphCell(PreparedCell):
         record, problem = self.scenario.record, self.problem
         named = GRAPH_METRICS.keys() & {*record.metrics, *record.per_agent}
         track = any(GRAPH_METRICS[name].needs_objective for name in named)
-        replay = algorithm_of(self.scenario).replay(
-            problem, self.rule, self.first.models, self.first.anchor, track, self.sampling(streams)
-        )
+        replay = algorithm_of(self.scenario).replay(self._task(streams), track)
         return RecordedGraphReplay(
             replay, record, problem, self.case.groups, self._baselines, lambda: spectral_facts(self.links)
+        )
+
+    def _task(self, streams: Streams) -> GraphTask:
+        return GraphTask(
+            self.problem, self.rule, self.first.models, self.first.anchor, self.sampling(streams)
         )
 
     @property
@@ -167,8 +170,7 @@ class GraphCell(PreparedCell):
         streams, events, noise, marks, series, models = recorded
         problem, record = self.problem, self.scenario.record
         algorithm = algorithm_of(self.scenario)
-        start, anchor, batches = self.first.models, self.first.anchor, self.sampling(streams)
-        path = algorithm.reference(problem, self.rule, start, events, noise, anchor, batches)
+        path = algorithm.reference(self._task(streams), events, noise)
         steps = tuple(marks.steps.tolist())
         carries_model = (events["kind"] == SEND) & (events["version"] >= 0)
         counts = np.concatenate([[0], np.cumsum(carries_model)]) * algorithm.vectors
