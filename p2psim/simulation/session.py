@@ -9,7 +9,6 @@ import numpy as np
 
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
-from p2psim.network.verify import EventChecker
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms.replay import ReplaySetup
@@ -59,27 +58,15 @@ class EventCache:
             network, streams, commits=setup.commits, time=setup.time, limits=plan.limits, engine=engine
         )
         noise_key = streams.key("noise")
-        checker = (
-            EventChecker(
-                network.links,
-                plan.limits,
-                network.goes_on,
-                network.exchange.by_edge,
-                network.channel.resending,
-                np.inf if setup.time is None else setup.time,
-                network.exchange.polled,
-            )
-            if check
-            else None
-        )
+        checker = setup.checker() if check else None
         counter, kept = ReleaseCounter.empty(network.links.agents), 0
-        for some in events:
+        for stretch in events:
             if checker is not None:
-                checker.check(some)
-            releases, counter = counter.read(some)
+                checker.check(stretch)
+            releases, counter = counter.read(stretch)
             unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
-            chunk = EventChunk(some, releases, unit, counter)
-            kept += some.nbytes + chunk.unit.nbytes
+            chunk = EventChunk(stretch, releases, unit, counter)
+            kept += stretch.nbytes + unit.nbytes
             if kept <= KEEP_BYTES:
                 self._chunks.append(chunk)
             else:

@@ -18,6 +18,7 @@ from p2psim.learning.batches import batch_of
 from p2psim.learning.steps import GradientRule
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
+from p2psim.network.verify import EventChecker
 from p2psim.privacy.plan import Plan, plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.section import Limit
@@ -57,6 +58,13 @@ class ReplaySetup:
     time: float | None
     dimension: int
     key: str
+
+    def checker(self) -> EventChecker:
+        """Checks the invariants of the events, chunk by chunk."""
+        network, exchange = self.network, self.network.exchange
+        end = np.inf if self.time is None else self.time
+        rules = network.goes_on, exchange.by_edge, network.channel.resending, end, exchange.polled
+        return EventChecker(network.links, self.plan.limits, *rules)
 
 
 def replay_setup(
