@@ -136,7 +136,7 @@ def run_batch(
             began = time.perf_counter()
             try:
                 if prepare:
-                    workspace.prepare(cell.scenario)
+                    workspace.case(cell.scenario, 0)
                 outcome = simulate(cell.scenario, replica, workspace, options.check_events)
                 if (
                     options.keep_data

@@ -174,7 +174,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
     facts = []
     for cell in grid:
         try:
-            workspace.prepare(cell.scenario)
+            workspace.case(cell.scenario, 0)
             arrays = workspace.case(cell.scenario, 0).arrays
             fact = computed(cell.scenario, arrays["X"], arrays["y"], partial(check, cell.scenario, workspace))
             facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))

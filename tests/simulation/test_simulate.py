@@ -238,7 +238,7 @@ def test_common_random_numbers_are_the_default(workspace):
 def test_workspace_gives_the_same_case_from_memory_and_disk(tmp_path):
     one = scenario({"data.redraw": "never"})
     first = Workspace(tmp_path / "old")
-    first.prepare(one)
+    first.case(one, 0)
     cases = [
         first.case(one, 0),
         first.case(one, 5),
@@ -265,7 +265,7 @@ def test_workspace_gives_the_same_case_from_memory_and_disk(tmp_path):
 
 def test_redrawn_data_stays_off_the_disk(tmp_path):
     workspace = Workspace(tmp_path)
-    workspace.prepare(scenario())
+    workspace.case(scenario(), 0)
     simulate(scenario(), 3, workspace)
     assert workspace.problems() == []
     with pytest.raises(KeyError):
