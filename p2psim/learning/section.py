@@ -18,12 +18,12 @@ from p2psim.learning.graph.algorithms import (
     Averaging,
     CoordinateDescent,
     GossipAdmm,
-    GossipAlgorithm,
     ModelPropagation,
     PushSum,
 )
 from p2psim.learning.losses import AnyLoss
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
+from p2psim.learning.steps import LearningAlgorithm
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.problem import GraphProblem
@@ -127,19 +127,7 @@ register_all(
 )
 
 #: Any algorithm that is registered.
-Algorithm = Annotated[
-    AsyncStar
-    | SynchronousDescent
-    | SynchronousAveraging
-    | CoordinateDescent
-    | ModelPropagation
-    | GossipAdmm
-    | Averaging
-    | PushSum
-    | GossipAlgorithm,
-    AnyOf("algorithm"),
-    BY_NAME,
-]
+Algorithm = Annotated[LearningAlgorithm, AnyOf("algorithm"), BY_NAME]
 
 
 def _number_or_name(value: Any) -> str:
