@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
-from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.notices import Compared, drift
@@ -86,16 +85,15 @@ class Recomputed:
         key = name, model, step if main else -1, sent
         if key not in self._known:
             here = self.theta[step] if main else self.baselines[model]
-            snapshot = Snapshot(self.problem, here, lambda: self.problem.objective(here), self._minimum, sent)
+            snapshot = Snapshot(
+                self.problem, here, lambda: self.problem.objective(here), self.problem.minimum, sent
+            )
             self._known[key] = GRAPH_METRICS[name].measure(snapshot)
         return self._known[key]
 
     @cached_property
     def _known(self) -> dict[tuple[str, str, int, int], float | np.ndarray]:
         return {}
-
-    def _minimum(self) -> float:
-        return self.problem.objective(minimise_together(self.problem))
 
 
 def compare(found: Recomputed, series: Sequence[Series], models: np.ndarray | None) -> Iterator[Compared]:

@@ -51,8 +51,7 @@ def _read(
 ) -> list[dict[str, float]]:
     """Metrics of a plain reading at places in the stream, each with its time."""
     reading, happened = ReferenceTally(network.links, *paces(network)), in_words(events)
-    rows = []
-    start = 0
+    rows, start = [], 0
     for stop, time in places:
         reading.read(happened[start:stop])
         rows.append(reading.record(time, names))
@@ -68,8 +67,7 @@ def _counted(
 ) -> list[dict[str, float]]:
     """The same of metrics that are functions of the tally alone."""
     tally, pace = Tally(network.links), paces(network)
-    rows = []
-    start = 0
+    rows, start = [], 0
     for stop, time in places:
         tally.count(events[start:stop])
         rows.append({metric.name: metric.measure(NetworkState(tally, time, *pace)) for metric in metrics})

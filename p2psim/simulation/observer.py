@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
 from p2psim.learning.graph.models import ModelReplay
-from p2psim.learning.graph.optimum import minimise_together
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Replay, ReplayResult
@@ -74,9 +73,8 @@ class RecordedGraphReplay(Replay):
         assert self._observed is not None
         ends = dict.fromkeys([(0, 0.0), self._observed])
         for name, theta in self._baselines.items():
-            snapshot = Snapshot(
-                self._problem, theta, partial(self._problem.objective, theta), self._minimum, 0
-            )
+            problem = self._problem
+            snapshot = Snapshot(problem, theta, partial(problem.objective, theta), problem.minimum, 0)
             for step, time in ends:
                 self._measure(name, step, time, snapshot)
         series = tuple(_series(key, rows) for key, rows in self._rows.items())
@@ -88,7 +86,9 @@ class RecordedGraphReplay(Replay):
             self._note_facts(step, time)
         self._observed = step, time
         theta = self._replay.theta
-        snapshot = Snapshot(self._problem, theta, self._objective, self._minimum, self._replay.vectors_sent)
+        snapshot = Snapshot(
+            self._problem, theta, self._objective, self._problem.minimum, self._replay.vectors_sent
+        )
         self._measure("main", step, time, snapshot)
         if self._record.models:
             self._models.append(theta.copy())
@@ -103,13 +103,6 @@ class RecordedGraphReplay(Replay):
         for name in wanted:
             if name in facts:  # some are left out where the graph is large
                 self._rows[name, "main", None] = [(step, time, float(facts[name]))]
-
-    def _minimum(self) -> float:
-        return self._lowest
-
-    @cached_property
-    def _lowest(self) -> float:
-        return self._problem.objective(minimise_together(self._problem))
 
     def _measure(self, model: str, step: int, time: float, snapshot: Snapshot) -> None:
         for metric in self._metrics:

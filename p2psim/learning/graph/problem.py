@@ -32,13 +32,7 @@ class Objective(NamedTuple):
 @njit()
 def objective_parts(graph, theta, local):  # type: ignore[no-untyped-def]
     """½ Σ_{i<j} W_ij‖θ_i − θ_j‖² and Σ_i μD_ii·c_i·(mean loss + λ_i‖θ_i‖²), afresh; ``graph`` is an `Objective`."""
-    indptr, indices, weights, ridge, pull = (
-        graph.indptr,
-        graph.indices,
-        graph.weights,
-        graph.ridge,
-        graph.pull,
-    )
+    indptr, indices, weights, _, ridge, pull = graph
     smooth = fit = 0.0
     for i in range(indptr.size - 1):
         own = 0.0
@@ -188,16 +182,22 @@ class GraphProblem:
         return np.repeat(np.arange(self.agents), self.records)
 
     def mean_losses(self, theta: np.ndarray) -> np.ndarray:
-        """Mean loss of each agent's records without regulariser, shape (n, p) to (n,)."""
-        return self.mean_by_agent(self.loss.values(self.scores(theta), self.y))
-
-    def mean_by_agent(self, values: np.ndarray) -> np.ndarray:
-        """Mean of a number a record over each agent's records, shape (records,) to (n,); 0 without records."""
-        return _means(values, self.offsets)
+        """Mean loss of each agent's records without regulariser, shape (n, p) to (n,); 0 without records."""
+        return _means(self.loss.values(self.scores(theta), self.y), self.offsets)
 
     def objective(self, theta: np.ndarray) -> float:
         """Q_L at Θ, shape (n, p)."""
         return float(sum(objective_parts(self.for_kernel, theta, self.mean_losses(theta))))
+
+    def minimum(self) -> float:
+        """Q_L*, computed once."""
+        return self._minimum
+
+    @cached_property
+    def _minimum(self) -> float:
+        from p2psim.learning.graph.optimum import minimise_together
+
+        return self.objective(minimise_together(self))
 
     @cached_property
     def for_kernel(self) -> Objective:
