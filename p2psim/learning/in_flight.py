@@ -55,12 +55,13 @@ class InFlight(NamedTuple):
         return self.payloads[rows[:, 1]].copy()
 
     def with_room(self, status: int) -> InFlight:
-        """The same with twice as much of what `post` found to be full."""
+        """The same with a quarter more rows, or twice as many places, where `post` found these to be full."""
         if status == ROWS_FULL:
-            rows = self.free.size
-            payloads = np.vstack([self.payloads, np.empty_like(self.payloads)])
-            free = np.concatenate([np.arange(rows, 2 * rows)[::-1], np.zeros(rows, np.int64)])
-            return self._replace(payloads=payloads, free=free, free_rows=np.array([rows]))
+            rows, width = self.payloads.shape
+            more = max(64, rows // 4)
+            payloads = np.vstack([self.payloads, np.empty((more, width))])
+            free = np.concatenate([np.arange(rows, rows + more)[::-1], np.zeros(rows, np.int64)])
+            return self._replace(payloads=payloads, free=free, free_rows=np.array([more]))
         old, size = self.places[self.places[:, 0] >= 0], 2 * len(self.places)
         places = np.full((size, 3), -1, np.int64)
         places[old[:, 0] % size] = old

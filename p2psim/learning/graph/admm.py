@@ -49,8 +49,8 @@ def replay(  # type: ignore[no-untyped-def]
     inner steps of a release have the same batch. ``grid`` is None, or what noisy gradients are rounded to multiples of.
     """
     theta, gradients, known, anchor = models.theta, models.gradients, models.known, models.anchor
-    indptr, indices, weights = graph.indptr, graph.indices, graph.weights
-    ridge, pull, payloads = graph.ridge, graph.pull, mail.payloads
+    indptr, indices, weights, _, ridge, pull = graph
+    payloads = mail.payloads
     p = theta.shape[1]
     old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
     for at in range(start, events.size):

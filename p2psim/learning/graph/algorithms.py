@@ -32,12 +32,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, Tag, model_validator
 
-from p2psim.core.options import Count, Options, Positive, Step
+from p2psim.core.options import NUMBER_OR_MAPPING, Count, Options, Positive, Step
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.steps import LearningAlgorithm, Local, Smoothness, Start, Zero
 
@@ -110,14 +110,9 @@ class RelativePenalty(Options):
     mean_weight: Step = Field(description="ρ over the mean of W_ij over the links")
 
 
-def _number_or_part(value: Any) -> str:
-    return "part" if isinstance(value, dict | RelativePenalty) else "number"
-
-
 #: ρ in a scenario: a number, or ``{mean_weight: …}``.
 Penalty = Annotated[
-    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("part")],
-    Discriminator(_number_or_part),
+    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("mapping")], NUMBER_OR_MAPPING
 ]
 
 

@@ -14,7 +14,7 @@ from p2psim.learning.owner_kernel import UNKNOWN, Records, evaluate_all
 from p2psim.privacy.releases import Violations
 
 # Places in the vector of counters.
-COMMITS, SENT, NOISE_ROW, FREE, COUNTERS = 0, 1, 2, 3, 4
+COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
 
 #: What an update without a release does: averages, or averages towards the agent's anchor.
 AVERAGE, ANCHORED = 0, 1
@@ -61,8 +61,7 @@ def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
 def track_objective(i, old, mix, stale, new, models, graph):  # type: ignore[no-untyped-def]
     """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""
     theta, local, sums = models.theta, models.local, models.sums
-    indptr, indices, weights, degrees = graph.indptr, graph.indices, graph.weights, graph.degrees
-    ridge, pull = graph.ridge, graph.pull
+    indptr, indices, weights, degrees, ridge, pull = graph
     p = old.size
     if stale:
         mix[:] = 0.0
