@@ -69,15 +69,17 @@ class Recomputed:
         values = [self._measured(name, one.model, int(step), i) for i, step in enumerate(one.step)]
         return np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
 
-    def scale(self, one: Series, again: np.ndarray) -> float:
-        """What differences are relative to: the largest number of a series; for gaps, the largest objective."""
+    def compared(self, one: Series) -> Compared:
+        """A series beside its recomputed numbers; differences of gaps are relative to the largest objective."""
+        again = self.values(one)
         if not one.metric.endswith("objective_gap"):
-            return _size(again, one.value)
+            return Compared.of(one.value, again)
         largest = max(
             abs(float(self._measured("objective", one.model, int(step), i)))
             for i, step in enumerate(one.step)
         )
-        return largest / (float(self.problem.degrees.sum()) if one.metric.startswith("mean_") else 1.0)
+        unit = float(self.problem.degrees.sum()) if one.metric.startswith("mean_") else 1.0
+        return Compared(one.value, again, largest / unit)
 
     def _measured(self, name: str, model: str, step: int, record: int) -> float | np.ndarray:
         main = model == "main"
@@ -105,16 +107,10 @@ def compare(found: Recomputed, series: Sequence[Series], models: np.ndarray | No
     series : sequence of Series
     models : ndarray, shape (records, n, p), optional
     """
-    for one in series:
-        again = found.values(one)
-        yield Compared(one.value, again, found.scale(one, again))
+    yield from map(found.compared, series)
     if models is not None:
         expected = np.array([found.theta[step] for step in found.steps])
-        yield Compared(models, expected, _size(expected, models))
-
-
-def _size(a: np.ndarray, b: np.ndarray) -> float:
-    return max(float(np.abs(a).max()), float(np.abs(b).max()), float(np.finfo(float).tiny))
+        yield Compared.of(models, expected)
 
 
 #: Largest relative difference that rounding explains where nothing amplifies it.

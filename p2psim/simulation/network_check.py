@@ -42,8 +42,7 @@ def compare_network(
     if others:
         rows = [old | new for old, new in zip(rows, _counted(network, events, places, others), strict=True)]
     for one in series:
-        again = np.array([row[one.metric] for row in rows])
-        yield Compared(one.value, again, max(1.0, np.abs(again).max(), np.abs(one.value).max()))
+        yield Compared.of(one.value, np.array([row[one.metric] for row in rows]), least=1.0)
 
 
 def _read(

@@ -101,18 +101,11 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     spending.feed(joined([]), marks)
     result, releases = replay.finish(marks), joined(released)
     caveats = cell.caveats(replay.violations)
+    lost, accountants = (losses.releases, losses.deliveries), scenario.privacy.accountant
     return Outcome(
         ended=_EVENTS.ended,
         series=result.series + watch.finish() + spending.finish(),
-        ledger=ledger(
-            setup.plan,
-            losses.releases,
-            losses.deliveries,
-            releases,
-            totals,
-            scenario.privacy.accountant,
-            caveats,
-        ),
+        ledger=ledger(setup.plan, *lost, releases, totals, accountants, caveats),
         agents=cell.agents(),
         events=join(events) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
@@ -256,15 +249,11 @@ def _expected_end(limits: np.ndarray, rates: np.ndarray, time: float) -> tuple[f
 
     grid = np.linspace(0.0, time, _GRID)
     spent = np.ones(_GRID)
-    for (limit, rate), agents in _alike(limits, rates):
+    # Agents that have the same limit and rate are alike.
+    pairs, counts = np.unique(np.stack([limits.astype(float), rates]), axis=1, return_counts=True)
+    for (limit, rate), agents in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         spent *= gammainc(max(limit, 1e-9), rate * grid) ** agents
     return float(np.trapezoid(1 - spent, grid)), float(spent[-1])
-
-
-def _alike(limits: np.ndarray, rates: np.ndarray) -> list[tuple[tuple[float, float], int]]:
-    """Limit and rate of agents that are alike, and how many there are."""
-    pairs, counts = np.unique(np.stack([limits.astype(float), rates]), axis=1, return_counts=True)
-    return [((float(a), float(b)), int(n)) for (a, b), n in zip(pairs.T, counts, strict=True)]
 
 
 def _releases_a_tick(setup: ReplaySetup) -> np.ndarray:

@@ -69,9 +69,7 @@ def compared_with(
     for name in {one.metric: None for one in series if place_of(METRICS[one.metric]) is not None}:
         yield from _measured_again(problem, theta, [one for one in series if one.metric == name])
     if models is not None and compared:
-        again = theta[compared[0].step]
-        scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
-        yield Compared(models, again, scale)
+        yield Compared.of(models, theta[compared[0].step])
 
 
 def _measured_again(problem: StarProblem, theta: np.ndarray, series: Sequence[Series]) -> Iterator[Compared]:
@@ -87,6 +85,4 @@ def _measured_again(problem: StarProblem, theta: np.ndarray, series: Sequence[Se
         (one.model, one.agent): one.value for one in METRICS[series[0].metric].measure(problem, recorded)
     }
     for one in series:
-        value = again.get((one.model, one.agent), np.empty(0))
-        size = max(np.abs(one.value).max(), np.abs(value).max(initial=0.0), np.finfo(float).tiny)
-        yield Compared(one.value, value, size)
+        yield Compared.of(one.value, again.get((one.model, one.agent), np.empty(0)))
