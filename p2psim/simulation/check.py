@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
+from p2psim.learning.graph.optimum import minimum
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.notices import Compared, drift
@@ -87,9 +88,9 @@ class Recomputed:
         key = name, model, step if main else -1, sent
         if key not in self._known:
             here = self.theta[step] if main else self.baselines[model]
-            snapshot = Snapshot(
-                self.problem, here, lambda: self.problem.objective(here), self.problem.minimum, sent
-            )
+            problem = self.problem
+            objective, lowest = partial(problem.objective, here), partial(minimum, problem)
+            snapshot = Snapshot(problem, here, objective, lowest, sent)
             self._known[key] = GRAPH_METRICS[name].measure(snapshot)
         return self._known[key]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
 from p2psim.learning.graph.models import ModelReplay
+from p2psim.learning.graph.optimum import minimum
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Replay, ReplayResult
@@ -44,6 +45,7 @@ class RecordedGraphReplay(Replay):
     ):
         super().__init__(replay)
         self._record, self._problem = record, problem
+        self._minimum = cache(partial(minimum, problem))
         self._baselines, self._facts = baselines, facts
         # Others are recorded once, or of the events alone.
         named = dict.fromkeys([*record.metrics, *record.per_agent])
@@ -74,7 +76,7 @@ class RecordedGraphReplay(Replay):
         ends = dict.fromkeys([(0, 0.0), self._observed])
         for name, theta in self._baselines.items():
             problem = self._problem
-            snapshot = Snapshot(problem, theta, partial(problem.objective, theta), problem.minimum, 0)
+            snapshot = Snapshot(problem, theta, partial(problem.objective, theta), self._minimum, 0)
             for step, time in ends:
                 self._measure(name, step, time, snapshot)
         series = tuple(_series(key, rows) for key, rows in self._rows.items())
@@ -85,10 +87,8 @@ class RecordedGraphReplay(Replay):
         if self._observed is None:
             self._note_facts(step, time)
         self._observed = step, time
-        theta = self._replay.theta
-        snapshot = Snapshot(
-            self._problem, theta, self._objective, self._problem.minimum, self._replay.vectors_sent
-        )
+        problem, theta, sent = self._problem, self._replay.theta, self._replay.vectors_sent
+        snapshot = Snapshot(problem, theta, self._objective, self._minimum, sent)
         self._measure("main", step, time, snapshot)
         if self._record.models:
             self._models.append(theta.copy())

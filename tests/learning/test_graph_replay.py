@@ -432,8 +432,8 @@ def test_versions_of_lost_messages_are_freed(exchange, latency):
 
     def look(replay, seen):
         assert replay.versions_held == held[seen - 1]
-        rows.append(len(replay._pool))
-        places.append(replay._messages[0].size)
+        rows.append(len(replay.mail.payloads))
+        places.append(len(replay.mail.places))
 
     replayed(
         problem, GraphRule(), np.zeros((10, 3)), events, np.zeros((released(events).size, 3)), 500, seen=look

@@ -12,7 +12,7 @@ from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.reference import reference_replay
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.session import EventCache
+from p2psim.simulation.session import Session
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -39,8 +39,7 @@ def digest(outcome):
 
 def fresh(monkeypatch):
     """Forget all that earlier simulations left behind in this process."""
-    monkeypatch.setattr(module, "_EVENTS", EventCache())
-    module._CELLS.clear()
+    monkeypatch.setattr(module, "SESSION", Session())
 
 
 def series(outcome, metric, model="main", agent=None):
@@ -105,11 +104,11 @@ def test_data_of_earlier_replicas_are_let_go(workspace, monkeypatch):
     for replica in range(4):
         for one in cells:
             simulate(one, replica, workspace)
-        assert len(module._CELLS) == 2
+        assert len(module.SESSION.cells) == 2
     still = graph_scenario(STILL)
     for replica in range(4):
         simulate(still, replica, workspace)
-    assert len(module._CELLS) == 3
+    assert len(module.SESSION.cells) == 3
 
 
 def test_replicas_have_their_own_starts_and_baselines(workspace):

@@ -15,7 +15,7 @@ from p2psim.learning.steps import GradientRule
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.star import StarCell
 from p2psim.simulation.outcome import Outcome
-from p2psim.simulation.session import EventCache
+from p2psim.simulation.session import Session
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -52,8 +52,7 @@ def digest(outcome: Outcome) -> dict[str, object]:
 
 def fresh(monkeypatch):
     """Forget all that earlier simulations left behind in this process."""
-    monkeypatch.setattr(module, "_EVENTS", EventCache())
-    module._CELLS.clear()
+    monkeypatch.setattr(module, "SESSION", Session())
 
 
 CELLS = [

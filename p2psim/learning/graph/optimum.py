@@ -62,6 +62,11 @@ def minimise_together(problem: GraphProblem) -> np.ndarray:
     return newton(problem, np.zeros((problem.agents, problem.dimension)))
 
 
+def minimum(problem: GraphProblem) -> float:
+    """Q_L*."""
+    return problem.objective(minimise_together(problem))
+
+
 def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     """Minimise Q_L by Newton's method with conjugate gradients inside.
 

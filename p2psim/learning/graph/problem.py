@@ -189,16 +189,6 @@ class GraphProblem:
         """Q_L at Θ, shape (n, p)."""
         return float(sum(objective_parts(self.for_kernel, theta, self.mean_losses(theta))))
 
-    def minimum(self) -> float:
-        """Q_L*, computed once."""
-        return self._minimum
-
-    @cached_property
-    def _minimum(self) -> float:
-        from p2psim.learning.graph.optimum import minimise_together
-
-        return self.objective(minimise_together(self))
-
     @cached_property
     def for_kernel(self) -> Objective:
         """The arrays that kernels take."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -181,7 +182,7 @@ class PreparedCell(ABC):
             "budget": self.setup.plan.budget,
         }
 
-    @property
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know of a run, given with its results."""
         return self.assess().warnings

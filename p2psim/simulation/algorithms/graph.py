@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -176,7 +177,7 @@ class GraphCell(PreparedCell):
         counts = np.concatenate([[0], np.cumsum(carries_model)]) * algorithm.vectors
         sent = tuple(counts[marks.places].tolist())
         wanted = set(steps)
-        theta = {step: every for step, every in enumerate(path) if step in wanted}
+        theta = {step: after for step, after in enumerate(path) if step in wanted}
         facts = spectral_facts(self.links) if GRAPH_FACTS.keys() & record.metrics else {}
         again = Recomputed(problem, theta, steps, sent, self.case.groups, self._baselines, facts)
         yield from compare(again, series, models)
@@ -199,7 +200,7 @@ class GraphCell(PreparedCell):
         """See `PreparedCell.centralities`."""
         return graph_centralities(self.links)
 
-    @property
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """See `PreparedCell.warnings`: no fact has any."""
         return tuple(self.privacy_warnings())
