@@ -19,7 +19,8 @@ from p2psim.learning.graph.admm import AdmmReplay
 from p2psim.learning.graph.algorithms import GossipAdmm
 from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
-from p2psim.learning.star.problem import LearnerReplay, StarProblem
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import LearningAlgorithm

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
-from p2psim.learning.batches import POISSON, Sampling
+from p2psim.learning.batches import POISSON, GradientRule, Sampling
 from p2psim.learning.graph.admm import AdmmRule
 from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.star.problem import StarProblem
-from p2psim.learning.steps import GradientRule
 
 #: What an agent sends: its model; in push-sum its sum and weight; in ADMM θ_i, θ_ij and their multipliers λ.
 Message = tuple[np.ndarray, ...]

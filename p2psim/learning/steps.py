@@ -114,28 +114,6 @@ Staleness = Annotated[
 
 
 @dataclass(frozen=True)
-class GradientRule:
-    """How an agent computes its mean gradient, and what is checked meanwhile.
-
-    Attributes
-    ----------
-    clip : float
-        Norm to which each record's gradient is clipped; infinite for none.
-    order : int
-        Order of that norm, 1 or 2.
-    bound : float
-        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
-    grid : float or None
-        What noisy gradients are rounded to multiples of, halves upwards.
-    """
-
-    clip: float = np.inf
-    order: int = 1
-    bound: float = np.inf
-    grid: float | None = None
-
-
-@dataclass(frozen=True)
 class Weighting:
     """What answers are multiplied by.
 

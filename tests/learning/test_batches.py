@@ -14,13 +14,12 @@ from star_cases import LOSSES, random_problem, replay_compiled, star_events
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import stream_key
-from p2psim.learning.batches import POISSON, FixedBatch, PoissonBatch, Sampling, Whole, sampling
+from p2psim.learning.batches import POISSON, FixedBatch, GradientRule, PoissonBatch, Sampling, Whole, sampling
 from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.owner_kernel import Records, batch_gradient, draw_fixed, draw_poisson
 from p2psim.learning.reference import drawn, mean_gradient
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
-from p2psim.learning.steps import GradientRule
 
 LEVEL = 1e-6
 KEY = stream_key(5, 0, "batches")

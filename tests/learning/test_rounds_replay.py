@@ -8,13 +8,13 @@ from star_cases import LOSSES, random_problem, record, releases_of
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
-from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
+from p2psim.learning.batches import FixedBatch, GradientRule, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
 from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
-from p2psim.learning.steps import GradientRule, Weighting
+from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Round

@@ -10,8 +10,8 @@ from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import COMMIT
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
+from p2psim.learning.batches import GradientRule
 from p2psim.learning.star.reference import reference_replay
-from p2psim.learning.steps import GradientRule
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.star import StarCell
 from p2psim.simulation.outcome import Outcome

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.learning.batches import Sampling
+from p2psim.learning.batches import GradientRule, Sampling
 from p2psim.learning.losses import Loss
-from p2psim.learning.steps import GradientRule
 
 
 class Objective(NamedTuple):

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, NEIGHBOURS, SEND
-from p2psim.learning.batches import Sampling
+from p2psim.learning.batches import GradientRule, Sampling
 from p2psim.learning.reference import first_rows, mean_gradient, on_grid
 from p2psim.learning.star.algorithms import RoundMethod, StarMethod
 from p2psim.learning.star.problem import StarProblem
-from p2psim.learning.steps import GradientRule, Weighting
+from p2psim.learning.steps import Weighting
 
 #: Gradients as they are.
 UNCLIPPED = GradientRule()

@@ -23,11 +23,13 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
+from p2psim.learning.batches import GradientRule
 from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS, answer, project, snapped
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem, keep_model
-from p2psim.learning.steps import ExponentialDiscount, GradientRule, InverseDiscount, Weighting
+from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
+from p2psim.learning.star.problem import StarProblem
+from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, Weighting
 
 #: Status of the kernel when the driver has to make room for queries.
 QUERIES_FULL = 1
@@ -160,7 +162,7 @@ def gradient_rule(
     ----------
     problem : StarProblem
     clip, bound, order, grid
-        See `p2psim.learning.steps.GradientRule`.
+        See `p2psim.learning.batches.GradientRule`.
     """
     # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
     margin, gradients = bound * (1 + 1e-12), np.zeros(1)

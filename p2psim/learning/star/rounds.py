@@ -19,7 +19,7 @@ from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
 from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import answer, project, snapped
 from p2psim.learning.star.algorithms import RoundMethod
-from p2psim.learning.star.problem import Keep, LearnerReplay, keep_model
+from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
 
 
 @njit()

@@ -13,7 +13,8 @@ import numpy as np
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import Streams
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
-from p2psim.learning.star.problem import LearnerReplay, StarProblem, star_problem
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import StarProblem, star_problem
 from p2psim.learning.star.replay import OwnerRule, gradient_rule
 from p2psim.learning.steps import Weighting
 from p2psim.network.graph import Graph, TopologyInputs

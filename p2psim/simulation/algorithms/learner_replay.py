@@ -9,7 +9,8 @@ import numpy as np
 from p2psim.core.errors import SimulationError
 from p2psim.core.registry import place_of
 from p2psim.learning.metrics import METRICS, Series
-from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import Recorded, StarProblem
 from p2psim.scenario.notices import Compared
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Replay, ReplayResult

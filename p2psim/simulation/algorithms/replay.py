@@ -14,8 +14,7 @@ import numpy as np
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
-from p2psim.learning.batches import batch_of
-from p2psim.learning.steps import GradientRule
+from p2psim.learning.batches import GradientRule, batch_of
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
 from p2psim.network.verify import EventChecker
