@@ -146,14 +146,16 @@ class StarCell(LearnerCell):
             return 0.0, 0.0
         mean = np.tensordot(problem.shares, hessians, axes=1)
         _, basis = np.linalg.eigh(mean)
-        own = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
+        curvatures = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
         pull = method.step * problem.l2
         moments = floors.stationary_moments(
-            (steps[:, None] * own).T, variances, frequencies, 2 * method.learner_weight * pull, pull
+            (steps[:, None] * curvatures).T, variances, frequencies, 2 * method.learner_weight * pull, pull
         )
         spread = np.sqrt(np.maximum(moments.learner, 0.0))
         floor = (
-            0.5 * float(np.sum((2 * problem.l2 + problem.shares @ own) * moments.learner)) / problem.minimum
+            0.5
+            * float(np.sum((2 * problem.l2 + problem.shares @ curvatures) * moments.learner))
+            / problem.minimum
         )
         return floor, floors.box_filling(spread, problem.theta_max, basis)
 
@@ -179,22 +181,22 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
 
 def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
     verdict, highest = star.stability(h), float(h.max())
-    found = []
+    warnings = []
     if verdict != "stable":
         known = (
             f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
             if verdict == "unstable"
             else "and owners whose h differ are sure to be stable only up to h = 2"
         )
-        found.append(
+        warnings.append(
             f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
         )
     if contraction < 4:
-        found.append(
+        warnings.append(
             f"the slowest direction does not converge: T·lr·λ_min/(N+1) = {contraction:.3g}, and 4 is needed; "
             "raise the horizon or learning.algorithm.rho, or whiten the features"
         )
-    return found
+    return warnings
 
 
 def _filling_warnings(filling: float) -> list[str]:
