@@ -321,11 +321,7 @@ def global_model(problem: GraphProblem) -> np.ndarray:
 
 
 def from_private_records(
-    problem: GraphProblem,
-    epsilon: np.ndarray,
-    x_l1: float,
-    y_max: float,
-    random: np.random.Generator,
+    problem: GraphProblem, epsilon: np.ndarray, bounds: tuple[float, float], random: np.random.Generator
 ) -> np.ndarray:
     """Minimiser of Q_L on records that are each ε-DP by themselves, shape (n, p).
 
@@ -337,11 +333,11 @@ def from_private_records(
     ----------
     problem : GraphProblem
     epsilon : ndarray, shape (n,)
-    x_l1, y_max : float
-        Public bounds on ‖x‖₁, the intercept not counted, and on |y|.
+    bounds : tuple of two floats
+        Public bounds B on ‖x‖₁, the intercept not counted, and y_max on |y|.
     random : numpy.random.Generator
     """
-    half = np.repeat(epsilon, problem.records) / 2
+    half, (x_l1, y_max) = np.repeat(epsilon, problem.records) / 2, bounds
     features = problem.dimension - problem.loss.intercept
     X = problem.X.copy()
     X[:, :features] += random.laplace(size=(len(X), features)) * (2 * x_l1 / half)[:, None]
