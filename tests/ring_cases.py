@@ -5,7 +5,7 @@ import numpy as np
 
 from p2psim.core.events import WAKE
 from p2psim.core.randomness import Streams
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Broadcast
@@ -88,6 +88,6 @@ def play(allocation, mu, wakes, replica):
     totals = plans.totals([releases])
     unit = plans.mechanism.draw(streams.key("noise"), releases.agents, releases.numbers, 1)
     noise = unit * plans.scales(releases, totals)[:, None]
-    replay = GraphReplay(problem(mu), GraphRule(), optimum(mu)[:, None] + 1, track=False)
+    replay = GraphReplay(GraphTask(problem(mu), GraphRule(), optimum(mu)[:, None] + 1), track=False)
     replay.feed(events, noise)
     return replay.theta[:, 0], events, releases, plans.claimed(releases, totals), unit[:, 0]

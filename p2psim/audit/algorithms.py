@@ -17,8 +17,9 @@ from p2psim.core.events import COMMIT, DELIVER, SEND
 from p2psim.core.registry import place_of
 from p2psim.learning.batches import sampling
 from p2psim.learning.graph.algorithms import penalty
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.star.problem import LearnerReplay, StarProblem
+from p2psim.learning.graph.problem import GraphProblem, GraphTask
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import LearningAlgorithm
@@ -145,7 +146,8 @@ class GraphSystem(AuditSystem):
         solve = self._solver(start, copies, events)
         problem, rule = self.problem(held, copies), replace(self.cell.rule, grid=self.grid)
         batches, starts = sampling(self._batch, problem.records, key), np.tile(start, (copies, 1))
-        replay = algorithm_of(self.cell.scenario).replay(problem, rule, starts, starts, False, batches)
+        task = GraphTask(problem, rule, starts, sampling=batches)
+        replay = algorithm_of(self.cell.scenario).replay(task, track=False)
         pull, ridge = claimed.mu * claimed.confidence[agents], claimed.ridge[agents]
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):

@@ -44,6 +44,10 @@ class LearningAlgorithm(Options):
         Module of `p2psim.analysis.forecasts` that says what runs will reach; empty where none does.
     audited_as : {"star", "graph", "admm", ""}
         System of `p2psim.audit.algorithms` in which its releases are attacked; empty where they are not audited.
+    updates : {"wake", "hear"}
+        When an agent updates its model.
+    vectors : int
+        p-vectors in a message.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -52,6 +56,8 @@ class LearningAlgorithm(Options):
     part_kind: ClassVar[str] = "algorithm"
     adapter: ClassVar[str] = "graph"
     touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    vectors: ClassVar[int] = 1
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False

@@ -138,7 +138,7 @@ def run_batch(
             began = time.perf_counter()
             try:
                 if prepare:
-                    workspace.prepare(cell.scenario)
+                    workspace.case(cell.scenario, 0)
                 outcome = simulate(cell.scenario, replica, workspace, options.check_events)
                 problem = outcome.problem_id
                 if options.keep_data and problem not in options.shared and problem not in data:

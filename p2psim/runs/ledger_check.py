@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from p2psim.privacy.accounting.charges import Charges
     from p2psim.runs.result import Result
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
+    from p2psim.simulation.algorithms.cell import PreparedCell
 
 #: Largest relative difference that rounding explains.
 _TOLERANCE = 1e-9

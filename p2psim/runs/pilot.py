@@ -25,7 +25,7 @@ from p2psim.scenario.record import fewest, most
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import Assessment
+    from p2psim.simulation.algorithms.cell import Assessment
     from p2psim.simulation.workspace import Workspace
 
 #: Bytes of a number; of what is kept of each agent, of each link in one direction, of each simulation to be done.

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
         }
         try:
             # What cannot have happened cannot be replayed.
-            _check_stream(scenario, prepared, stream)
+            prepared.setup.checker().check(stream)
             if fault := "; ".join(faults(scenario, replica, prepared, stream, noise, rows)):
                 raise SimulationError(fault)
             differences = verify_replica(
@@ -213,21 +212,6 @@ def _prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> 
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
     bounds = public_bounds(scenario.data, arrays["y"])
     return PreparedData("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
-
-
-def _check_stream(scenario: Scenario, cell: PreparedCell, stream: np.ndarray) -> None:
-    """Raise `SimulationError` if a stream breaks an invariant of its scenario."""
-    network = cell.setup.network
-    verify(
-        [stream],
-        network.links,
-        cell.setup.plan.limits,
-        goes_on=network.goes_on,
-        by_edge=network.exchange.by_edge,
-        resending=scenario.network.channel.resending,
-        end=np.inf if cell.setup.time is None else cell.setup.time,
-        polled=network.exchange.polled,
-    )
 
 
 #: Where a sweep changes the channel: anything may be sent again any number of times.

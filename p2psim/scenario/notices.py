@@ -153,6 +153,15 @@ class Compared:
     again: np.ndarray
     scale: np.ndarray | float
 
+    @classmethod
+    def of(
+        cls, recorded: np.ndarray, again: np.ndarray, least: float = float(np.finfo(float).tiny)
+    ) -> Compared:
+        """Relative to the largest number on either side, and to ``least`` where all are smaller."""
+        return cls(
+            recorded, again, max(least, *(np.abs(side).max(initial=0.0) for side in (recorded, again)))
+        )
+
     @property
     def difference(self) -> float:
         """Largest relative difference; infinite where the shapes differ, or a number is undefined on one side."""

@@ -24,7 +24,7 @@ from p2psim.core.registry import parts as registered
 from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GraphMetric
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.losses import Squared
 from p2psim.learning.metrics import StarMetric
 from p2psim.learning.reference import reference_gossip
@@ -97,9 +97,10 @@ def _gossip(part: GossipAlgorithm) -> Iterator[str]:
     noise, start = random.standard_normal((commits.size, p)), random.standard_normal((n, p))
     order = np.lexsort((commits["release"], commits["agent"]))
     rule = GraphRule(clip=1.0)
-    replay = GossipReplay(part, problem, rule, start)
+    task = GraphTask(problem, rule, start)
+    replay = GossipReplay(part, task)
     replay.feed(events, noise)
-    *_, last = reference_gossip(part, problem, rule, start, events, noise[order])
+    *_, last = reference_gossip(part, task, events, noise[order])
     if not np.allclose(replay.theta, last, rtol=1e-9, atol=1e-12):
         yield "two replays of the same events differ: its methods are no functions of their arguments"
 

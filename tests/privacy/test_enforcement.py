@@ -20,6 +20,7 @@ from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.replay import RecordedReplica
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import marks_of_run
 from p2psim.simulation.simulate import simulate
@@ -334,9 +335,8 @@ def test_plain_recomputation_agrees(workspace, one):
     case = workspace.case(one, 0)
     cell = adapter_of(one).cell(one, case, 0)
     marks = marks_of_run(one.record.every, outcome.events, cell.setup.time)
-    compared = list(
-        cell.verify(streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models)
-    )
+    recorded = streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models
+    compared = list(cell.verify(RecordedReplica(*recorded)))
     assert compared
     for pair in compared:
         assert pair.difference <= 1e-11

@@ -20,8 +20,8 @@ from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise_squared
 from p2psim.scenario.cells import cells
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.learner_cell import LearnerCell
-from p2psim.simulation.algorithms.star_setting import l2_of, star_algorithm, x_bound_of
+from p2psim.simulation.algorithms.learner_cell import LearnerCell, l2_of, star_algorithm
+from p2psim.simulation.algorithms.replay import record_bound
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.forecasts.statistics import SENSITIVITY, disclosed, joint_moment
@@ -311,7 +311,7 @@ def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
     n = int(problem.records[party])
     joint = joint_moment(problem.gram[party], problem.moment[party], float(problem.energy[party]))
     bounded = case.x_l1 is not None or case.x_max is not None
-    x_bound = x_bound_of(case, problem, 1) if bounded else None
+    x_bound = record_bound((case.x_l1, case.x_max), problem, 1) if bounded else None
     charge = None
     if how.epsilon != np.inf:
         if x_bound is None or case.y_max is None:

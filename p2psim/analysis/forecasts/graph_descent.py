@@ -233,7 +233,7 @@ def _of_orders(
         spent=scenario.privacy.when_spent,
         alpha=cell.problem.alpha,
         rest=minimise_together(cell.problem) + model.offset,
-        anchor=cell.anchor,
+        anchor=cell.first.anchor,
         start_factor=setting.first_factor,
         variances=partial(release_variances, plan),
         commits=cell.setup.commits,

@@ -139,7 +139,7 @@ def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
     scenario, problem, n = cell.scenario, cell.problem, cell.problem.agents
     start, mechanism = algorithm_of(scenario).start, scenario.privacy.mechanism
     if not isinstance(start, PrivateWarmStart) or not mechanism.is_private:
-        return cell.start, np.zeros((n, n))
+        return cell.first.models, np.zeros((n, n))
     scales, _, _ = start_scales(scenario, problem, cell.bound, start.epsilon)
     deviations, alone = np.sqrt(mechanism.variance(scales)), minimise_alone(problem)
     if not start.propagate:

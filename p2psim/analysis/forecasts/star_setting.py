@@ -22,8 +22,8 @@ from p2psim.learning.star.expansion import balance, expansion
 from p2psim.learning.steps import Weighting
 from p2psim.privacy.plan import Limit
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.learner_cell import LearnerCell, plan_answers
-from p2psim.simulation.algorithms.star_setting import star_algorithm
+from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
+from p2psim.simulation.algorithms.replay import plan_releases
 from p2psim.theory.forecasts.linear_star import LocalModel
 
 if TYPE_CHECKING:
@@ -168,14 +168,15 @@ class Setting(ABC):
         cell = self.cell
         privacy = cell.scenario.privacy
         records = np.maximum(1, np.round(self.model.records)).astype(np.int64)
-        return plan_answers(
+        return plan_releases(
             cell.scenario,
             Limit(budgets, privacy.delta or 0.0, privacy.enforcing),
             cell.bound,
             records,
-            cell.problem.dimension,
+            cell.horizon,
             self.frequencies if self.by_frequency else np.ones(len(records)),
-            self.weighting,
+            dimension=cell.problem.dimension,
+            factors=self.weighting.at_owner,
         )
 
     def variances(self, plan: Plan | None = None) -> np.ndarray:

@@ -90,7 +90,11 @@ class StarMethod:
         Whether an answer is applied to the model that was queried, not to the current one.
     weighting : Weighting, optional
         What answers are multiplied by; all count alike when left out.
+    projects : bool
+        Whether models stay in Θ.
     """
+
+    projects: ClassVar[bool] = True
 
     step: float
     learner_weight: float
