@@ -20,10 +20,9 @@ from network_cases import (
     ring,
     star,
 )
-from pydantic import ValidationError
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, OptionError
 from p2psim.core.events import LOSS
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Availability, Bernoulli
@@ -143,7 +142,7 @@ def test_a_delay_that_is_none_is_refused_by_name(by: float, channel: str) -> Non
 
 
 def test_a_blackout_ends_after_it_begins() -> None:
-    with pytest.raises(ValidationError, match="end: must be after begin, 3, got 3"):
+    with pytest.raises(OptionError, match="end: must be after begin, 3, got 3"):
         Blackout(begin=3.0, end=3.0)
 
 
