@@ -17,8 +17,8 @@ from p2psim.network.order import OTHER
 if TYPE_CHECKING:
     import simpy
 
-    #: What a process of SimPy is made of: a generator of the events that it waits for.
-    Steps = Generator[simpy.Event, Any, None]
+#: What a process of SimPy is made of: a generator of the events that it waits for.
+Steps = Generator["simpy.Event", Any, None]
 
 #: Called when a message ends at a receiver: (sender, receiver, number of that event, version, release).
 Ended = Callable[[int, int, int, int, int], None]

@@ -26,10 +26,9 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COLLISION
 from p2psim.core.randomness import Streams
-from p2psim.network.channels.draws import BLOCK
+from p2psim.network.channels.draws import BLOCK, Drawing
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import ResendSame
-from p2psim.network.simpy_engine.world import World
 from p2psim.network.simulation import simulate_events
 
 LATE = Distribution(exponential=0.3)
@@ -255,8 +254,8 @@ class TestManyDraws:
     @pytest.mark.parametrize("quantity", [LATE, Distribution(uniform=(0.0, 2.0))])
     def test_go_on_where_the_first_ones_ended(self, quantity: Distribution) -> None:
         """The draws of agents that take turns are those of NumPy's generators, each asked once for all of its own."""
-        world = World(Network(ring(5), Gossip()), np.ones(5), Streams(2), None, 1, None, 256)
-        draws = [world.draws("backoff", agent, quantity, lane) for agent in range(5) for lane in (0, 1)]
+        drawing = Drawing(Streams(2))
+        draws = [drawing.draws("backoff", agent, quantity, lane) for agent in range(5) for lane in (0, 1)]
         found = np.array([[next(one) for one in draws] for _ in range(3 * BLOCK)]).T
         expected = [
             quantity.sample(Streams(2).generator("backoff", agent, lane), 3 * BLOCK)

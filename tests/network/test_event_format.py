@@ -7,7 +7,7 @@ import pytest
 from network_cases import Broadcast, Channel, Gossip, Poll, Request, complete, glue, play, ring, star
 
 from p2psim.core import events as format_
-from p2psim.core.events import COMMIT, DELIVER, EVENT, EVENT_STRUCT, SEND, WAKE
+from p2psim.core.events import EVENT, EVENT_STRUCT
 from p2psim.network.simpy_engine.log import EventLog
 
 #: The format as it is documented: name, type, offset in bytes.
@@ -53,38 +53,23 @@ class TestLayout:
         log = EventLog(2)
         rows = [(0.5 * i, i % 7, i - 1, -2, i, i - 1, -1, i % 8) for i in range(5)]
         assert [log.write(*row) for row in rows] == [0, 1, 2, 3, 4]
-        chunks = []
-        while log.chunk_ready:
-            chunks.append(log.take())
-        chunks.append(log.rest())
+        chunks = [*log.take(), log.rest()]
         assert [chunk.size for chunk in chunks] == [2, 2, 1]
         names = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
         written = [tuple(event[name].item() for name in names) for event in glue(*chunks)]
         assert written == [(seq, *row) for seq, row in enumerate(rows)]
         assert log.rest().size == 0
 
-    def test_log_writes_a_delivery_as_any_event(self) -> None:
-        short, long = EventLog(3), EventLog(3)
-        for i in range(7):
-            assert short.write_delivery(0.5 * i, i, -1, i + 5, i - 1, -1) == i
-            assert long.write(0.5 * i, DELIVER, i, -1, i + 5, i - 1, -1, 0) == i
-        for _ in range(2):
-            assert short.take().tobytes() == long.take().tobytes()
-        assert short.rest().tobytes() == long.rest().tobytes()
-
-    @pytest.mark.parametrize("chunk", [1, 2, 3, 4, 7])
-    def test_log_writes_an_update_as_its_three_events(self, chunk: int) -> None:
-        at_once, one_by_one = EventLog(chunk), EventLog(chunk)
-        for i in range(9):
-            assert at_once.write(i, WAKE, 8, -2, -1, -1, -1, 2) == 4 * i
-            assert at_once.write_update(i + 0.5, i, i - 3, i + 5, i - 1) == 4 * i + 3
-            one_by_one.write(i, WAKE, 8, -2, -1, -1, -1, 2)
-            wake = one_by_one.write(i + 0.5, WAKE, i, -2, -1, -1, -1, 0)
-            commit = one_by_one.write(i + 0.5, COMMIT, i, -2, i + 5, wake, i - 1, 0)
-            one_by_one.write(i + 0.5, SEND, i, i - 3, i + 5, commit, i - 1, 0)
-        parts = [[*(log.take() for _ in range(36 // chunk)), log.rest()] for log in (at_once, one_by_one)]
-        assert [part.tobytes() for part in parts[0]] == [part.tobytes() for part in parts[1]]
-        assert sum(part.size for part in parts[0]) == 36
+    @pytest.mark.parametrize("chunk", [1, 2, 3, 4, 7, 36, 50])
+    def test_chunks_do_not_change_what_is_written(self, chunk: int) -> None:
+        rows = [(0.5 * i, i % 8, i % 5, -1, i + 5, i - 1, -1, i % 10) for i in range(36)]
+        whole, cut = EventLog(36), EventLog(chunk)
+        for row in rows:
+            whole.write(*row)
+            cut.write(*row)
+        parts = [*cut.take(), cut.rest()]
+        assert [part.size for part in parts] == [chunk] * (36 // chunk) + [36 % chunk]
+        assert b"".join(part.tobytes() for part in parts) == next(whole.take()).tobytes()
 
 
 CASES = {

@@ -1,1 +1,1 @@
-"""What happens to a message on its way: airtime, collisions, delay, loss, and sending it again, as scenarios have it."""
+"""What happens to a message on its way, as scenarios say it: airtime, collisions, delay, loss, sending it again."""

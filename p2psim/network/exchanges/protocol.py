@@ -76,10 +76,11 @@ class Exchange(Options):
     def start(self, world: RunningNetwork) -> None:
         """Begin to act on the running network; called once, before time runs.
 
-        Start clocks (``world.start_clocks(act)``) or processes of SimPy, which react to what they and the channel report:
-        ``world.begin(steps)`` starts a process, in which ``yield from world.wait(delay, agent)`` and ``yield from
-        world.until(time, agent)`` let time pass. Random numbers come from ``world.draws`` or ``world.streams`` alone, each
-        agent's from its own stream: purposes are those of `p2psim.core.randomness.PURPOSES`, such as ``peers``.
+        Start clocks (``world.start_clocks(act)``) or processes of SimPy, which react to what they and the channel
+        report: ``world.begin(steps)`` starts a process, in which ``yield from world.wait(delay, agent)`` and ``yield
+        from world.until(time, agent)`` let time pass. Random numbers come from ``world.draws`` or ``world.streams``
+        alone, each agent's from its own stream: purposes are those of `p2psim.core.randomness.PURPOSES`, such as
+        ``peers``.
 
         Parameters
         ----------

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.order import WAKE
-from p2psim.network.simpy_engine.turns import Steps
-
-if TYPE_CHECKING:
-    from p2psim.network.simpy_engine.engine import SimPyRun
+from p2psim.network.simpy_engine.base import Run
+from p2psim.network.spec import Steps
 
 
-def agent(run: SimPyRun, number: int, act: Callable[[int], None]) -> Steps:
+def agent(run: Run, number: int, act: Callable[[int], None]) -> Steps:
     """An agent: at each tick of its clock it acts, unless it is offline or misses the tick."""
     for gap in gaps(run, number):
         yield run.env.timeout(gap)
@@ -24,7 +21,7 @@ def agent(run: SimPyRun, number: int, act: Callable[[int], None]) -> Steps:
             act(number)
 
 
-def gaps(run: SimPyRun, agent: int) -> Iterator[float]:
+def gaps(run: Run, agent: int) -> Iterator[float]:
     """Times between the ticks of an agent's clock: independent, exponential, of its rate."""
     rate = float(run.rates[agent])
     for u in run.draws("clocks", agent, UNIT):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import simpy
 
 from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.network.channels.draws import Draws, airtime_of, open_latency
@@ -12,80 +13,13 @@ from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.channels.loss import open_loss
 from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.order import ARRIVAL, CHANNEL, RESENDING
+from p2psim.network.simpy_engine.base import Message, Run, Transmission
 from p2psim.network.simpy_engine.medium import SharedMedium
-from p2psim.network.simpy_engine.turns import Steps, begin
+from p2psim.network.simpy_engine.turns import begin
+from p2psim.network.spec import Steps
 
 if TYPE_CHECKING:
     from p2psim.network.channels.channel import Channel as ChannelOptions
-    from p2psim.network.simpy_engine.engine import SimPyRun
-    from p2psim.network.simpy_engine.interference import Reception
-    from p2psim.network.spec import Ended
-
-
-@dataclass(slots=True)
-class Message:
-    """What an agent, or the learner, sends.
-
-    Attributes
-    ----------
-    sender : int
-    receivers : sequence of int
-    seq : int
-        Number of the send.
-    version, release : int
-    heard, lost : callable
-        Called when it has ended at a receiver.
-    """
-
-    sender: int
-    receivers: Sequence[int]
-    seq: int
-    version: int
-    release: int
-    heard: Ended
-    lost: Ended
-
-
-@dataclass(slots=True)
-class Transmission:
-    """A message that is sent, or sent again, to some of its receivers.
-
-    Attributes
-    ----------
-    message : Message
-    receivers : sequence of int
-    length : float
-        Airtime.
-    again : int
-        How often the message was sent to the receiver before. Draws of what is sent again have streams of their own, so
-        that they move no other draw.
-    arrived : bool
-        Whether the receiver has it already: then only the acknowledgement was lost.
-    slot : int
-        The one in which it is sent, where there are slots.
-    begun, span : float, (float, float)
-        When it began; from when to when it is on the air, in slots where there are slots.
-    paths : list of (float, bool)
-        For each receiver: latency, and whether it is lost on its way; drawn when a shared medium takes it over.
-    receptions : mapping
-        How each place receives it, on a shared medium.
-    """
-
-    message: Message
-    receivers: Sequence[int]
-    length: float
-    again: int = 0
-    arrived: bool = False
-    slot: int = 0
-    begun: float = 0.0
-    span: tuple[float, float] = (0.0, 0.0)
-    paths: list[tuple[float, bool]] = field(default_factory=list)
-    receptions: dict[int, Reception] = field(default_factory=dict)
-
-    @property
-    def lane(self) -> int:
-        """Which of the sender's streams its draws come from."""
-        return 1 if self.again else 0
 
 
 class RunningChannel:
@@ -93,14 +27,14 @@ class RunningChannel:
 
     Parameters
     ----------
-    run : SimPyRun
+    run : Run
     options : Channel
         As the scenario has it.
     vectors : int
         p-vectors in a message that carries a model.
     """
 
-    def __init__(self, run: SimPyRun, options: ChannelOptions, vectors: int):
+    def __init__(self, run: Run, options: ChannelOptions, vectors: int):
         self._run = run
         self._airtime = airtime_of(options.airtime, options.bandwidth, vectors)
         self._latency, self._is_lost = open_latency(options.latency, run), open_loss(options.loss, run)
@@ -122,38 +56,54 @@ class RunningChannel:
 
     def _transmit(self, sent: Transmission) -> None:
         """Send on the shared medium, or to each receiver apart where messages do not disturb one another."""
-        if self._medium is not None and sent.length > 0:
-            sent.paths = [self._path(sent, receiver) for receiver in sent.receivers]
-            self._medium.send(sent)
-            return
-        now = self._run.env.now
-        for receiver in sent.receivers:
-            latency, is_lost = self._path(sent, receiver)
-            delivery = Delivery(sent.message.sender, receiver, now, now + sent.length + latency)
-            late, is_lost = self._effects.on(delivery, sent.lane, is_lost)
-            self.pass_on(sent, receiver, (sent.length, latency, *late), LOSS if is_lost else OK)
+        if self._needs_medium(sent):
+            self._send_on_medium(sent)
+        else:
+            for receiver in sent.receivers:
+                self.pass_on(sent, receiver, *self._way(sent, receiver))
+
+    def _send_on_medium(self, sent: Transmission) -> None:
+        assert self._medium is not None
+        sent.paths = [self._path(sent, receiver) for receiver in sent.receivers]
+        self._medium.send(sent)
+
+    def _needs_medium(self, sent: Transmission) -> bool:
+        """Whether a transmission is on a shared medium: what takes no airtime disturbs nobody."""
+        return self._medium is not None and sent.length > 0
 
     def _path(self, sent: Transmission, receiver: int) -> tuple[float, bool]:
         """Latency of a transmission to a receiver, and whether it is lost on its way."""
         sender = sent.message.sender
         return self._latency(sender, receiver, sent.lane), self._is_lost(sender, receiver, sent.lane)
 
+    def _way(self, sent: Transmission, receiver: int) -> tuple[Sequence[float], int]:
+        """How long a transmission that begins now takes to a receiver, part by part, and how it ends there."""
+        now, (latency, is_lost) = self._run.env.now, self._path(sent, receiver)
+        delivery = Delivery(sent.message.sender, receiver, now, now + sent.length + latency)
+        late, is_lost = self._effects.on(delivery, sent.lane, is_lost)
+        return (sent.length, latency, *late), LOSS if is_lost else OK
+
     def pass_on(self, sent: Transmission, receiver: int, times: Sequence[float], outcome: int) -> None:
         """Let a transmission travel to a receiver for some times, and end there."""
-        begin(self._run.env, self._travel(sent, receiver, times, outcome))
+        begin(self._run.env, self._deliver(sent, receiver, times, outcome))
 
-    def _travel(self, sent: Transmission, receiver: int, times: Sequence[float], outcome: int) -> Steps:
-        """A message on its way to a receiver; what fails, or is not acknowledged, may be sent again."""
+    def _deliver(self, sent: Transmission, receiver: int, times: Sequence[float], outcome: int) -> Steps:
+        """A message on its way to a receiver, until it has arrived, has failed for good, or needs the medium again."""
         run = self._run
-        for time in times:
-            if time:
-                yield run.env.timeout(time)
-        if any(times):
-            yield from run.turns.take(CHANNEL, receiver, sent.message.seq, ARRIVAL)
-        if outcome == OK:
-            outcome = self._arrive(sent, receiver)
-        if outcome != OK:
-            yield from self._fail(sent, receiver, outcome)
+        while True:
+            for time in times:
+                if time:
+                    yield run.env.timeout(time)
+            if any(times):
+                yield from run.turns.take(CHANNEL, receiver, sent.message.seq, ARRIVAL)
+            if outcome == OK:
+                outcome = self._arrive(sent, receiver)
+            again = None
+            if outcome != OK:
+                again = yield from self._send_again(sent, receiver, outcome)
+            if again is None:
+                return
+            sent, (times, outcome) = again, self._way(again, receiver)
 
     def _arrive(self, sent: Transmission, receiver: int) -> int:
         """Hand a message over; returns the outcome as its sender sees it."""
@@ -165,8 +115,10 @@ class RunningChannel:
         is_silent = self._losing > 0 and next(self._acknowledgements.of(message.sender)) < self._losing
         return UNACKNOWLEDGED if is_silent else OK
 
-    def _fail(self, sent: Transmission, receiver: int, outcome: int) -> Steps:
-        """Send a message again after a backoff, or give up."""
+    def _send_again(
+        self, sent: Transmission, receiver: int, outcome: int
+    ) -> Generator[simpy.Event, Any, Transmission | None]:
+        """Send a message again after a backoff, or give up; returns what travels then, unless the medium has it."""
         run, message = self._run, sent.message
         arrived = sent.arrived or outcome == UNACKNOWLEDGED
         if sent.again < self._limit:
@@ -174,7 +126,11 @@ class RunningChannel:
             yield from run.wait(backoff, message.sender, message.seq, RESENDING, receiver)
             if run.present[message.sender]:
                 run.retry(message, receiver, outcome)
-                self._transmit(Transmission(message, (receiver,), sent.length, sent.again + 1, arrived))
-                return
+                again = Transmission(message, (receiver,), sent.length, sent.again + 1, arrived)
+                if not self._needs_medium(again):
+                    return again
+                self._send_on_medium(again)
+                return None
         if not arrived:
             run.fail(message, receiver, outcome)
+        return None

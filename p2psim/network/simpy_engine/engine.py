@@ -16,14 +16,15 @@ from p2psim.network.channels.draws import Drawing
 from p2psim.network.members import Members
 from p2psim.network.order import AT_END, OTHER, REGULAR, WAIT
 from p2psim.network.simpy_engine.agents import agent
-from p2psim.network.simpy_engine.channel import Message, RunningChannel
+from p2psim.network.simpy_engine.base import Message
+from p2psim.network.simpy_engine.channel import RunningChannel
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
-from p2psim.network.simpy_engine.turns import Steps, Turns, begin, exactly
+from p2psim.network.simpy_engine.turns import Turns, begin, exactly
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
-    from p2psim.network.spec import Ended
+    from p2psim.network.spec import Ended, Steps
 
 
 class SimPyRun:
@@ -120,8 +121,6 @@ class SimPyRun:
 
     def until(self, time: float, agent: int, number: int = 0, kind: int = OTHER) -> Steps:
         """Wait until a time that is now or to come, exactly, and then for one's turn."""
-        if not time >= self.env.now:
-            raise InputError(f"a moment to wait for must be now, {self.env.now}, or later; got {time}")
         yield from exactly(self.env, self.not_beyond_end(time))
         yield from self.turns.take(REGULAR, agent, number, kind)
 
@@ -248,9 +247,7 @@ class SimPyRun:
 
     def retry(self, message: Message, receiver: int, outcome: int) -> None:
         """Write that a message is sent again to one receiver, and why."""
-        self.write(
-            ev.RETRY, message.sender, receiver, message.version, message.seq, message.release, outcome
-        )
+        self.write(ev.RETRY, message.sender, receiver, message.version, message.seq, message.release, outcome)
 
     def arrive(self, message: Message, receiver: int) -> None:
         """Deliver a message, hold it, or drop it if the receiver is offline."""

@@ -6,28 +6,10 @@ from typing import TYPE_CHECKING
 
 from p2psim.core.events import LEARNER
 from p2psim.network.channels.draws import Draws
+from p2psim.network.simpy_engine.base import Reception, Run, Transmission
 
 if TYPE_CHECKING:
     from p2psim.network.channels.channel import Channel
-    from p2psim.network.simpy_engine.channel import Transmission
-    from p2psim.network.simpy_engine.engine import SimPyRun
-
-
-class Reception:
-    """A transmission as it is received at one place.
-
-    Attributes
-    ----------
-    sender : int
-    end : float
-    before, others : set of int
-        Other senders that were on the air when it began, and in all.
-    """
-
-    __slots__ = ("before", "end", "others", "sender")
-
-    def __init__(self, sender: int, end: float, before: set[int]):
-        self.sender, self.end, self.before, self.others = sender, end, before, set(before)
 
 
 class Place:
@@ -63,18 +45,20 @@ class Interference:
 
     Parameters
     ----------
-    run : SimPyRun
+    run : Run
     options : Channel
     longest : float
         Length of the longest transmission, in the unit of the spans that it compares.
     """
 
-    def __init__(self, run: SimPyRun, options: Channel, longest: float):
+    def __init__(self, run: Run, options: Channel, longest: float):
         links = run.links
         self._links, self._longest = links, longest
         shared = links.star if options.shared is None else options.shared
         self._everywhere = Place() if shared else None
-        self._places = {} if shared else {place: Place() for place in range(-1 if links.star else 0, links.agents)}
+        self._places = (
+            {} if shared else {place: Place() for place in range(-1 if links.star else 0, links.agents)}
+        )
         self._half_duplex = options.half_duplex
         # What each has sent itself, as long as something that it overlaps can be on the air.
         self._own: dict[int, list[tuple[float, float]]] = {}

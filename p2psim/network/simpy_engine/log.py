@@ -52,7 +52,19 @@ class EventLog:
         """Append one event and return its sequence number."""
         seq = self.seq
         offset = self._size * EVENT.itemsize
-        _PACK(self._buffer.data.cast("B"), offset, seq, time, version, cause, agent, peer, release, kind, outcome)
+        _PACK(
+            self._buffer.data.cast("B"),
+            offset,
+            seq,
+            time,
+            version,
+            cause,
+            agent,
+            peer,
+            release,
+            kind,
+            outcome,
+        )
         self.seq = seq + 1
         self._size += 1
         if self._size == self._chunk:

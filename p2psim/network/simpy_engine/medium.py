@@ -20,16 +20,16 @@ from p2psim.network.channels.channel import BACKOFF_AIRTIMES
 from p2psim.network.channels.draws import Draws
 from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.order import AIRTIME, CHANNEL, REGULAR, SENSING, SLOT
+from p2psim.network.simpy_engine.base import Run, Transmission
 from p2psim.network.simpy_engine.interference import Interference
-from p2psim.network.simpy_engine.turns import Steps, begin, exactly
+from p2psim.network.simpy_engine.turns import begin, exactly
+from p2psim.network.spec import Steps
 
 if TYPE_CHECKING:
     from p2psim.network.channels.channel import Channel
-    from p2psim.network.simpy_engine.channel import Transmission
-    from p2psim.network.simpy_engine.engine import SimPyRun
 
 #: Lets a transmission travel to a receiver for some times, and end there with an outcome.
-PassOn = Callable[["Transmission", int, Sequence[float], int], None]
+PassOn = Callable[[Transmission, int, Sequence[float], int], None]
 
 
 class SharedMedium:
@@ -37,7 +37,7 @@ class SharedMedium:
 
     Parameters
     ----------
-    run : SimPyRun
+    run : Run
     options : Channel
     longest : float
         Airtime of the longest transmission, and length of a slot.
@@ -46,9 +46,7 @@ class SharedMedium:
         Takes over at the end of the airtime.
     """
 
-    def __init__(
-        self, run: SimPyRun, options: Channel, longest: float, effects: ActiveEffects, pass_on: PassOn
-    ):
+    def __init__(self, run: Run, options: Channel, longest: float, effects: ActiveEffects, pass_on: PassOn):
         self._run, self._env, self._slot = run, run.env, longest
         self._effects, self._pass_on = effects, pass_on
         self._collision, self._while_sending = options.collision, options.while_sending

@@ -9,12 +9,12 @@ import numpy as np
 
 from p2psim.core.events import JOIN, LEARNER, LEAVE, NOBODY, NONE, OFFLINE, OK
 from p2psim.network.order import PRESENCE
-from p2psim.network.simpy_engine.turns import Steps, exactly
+from p2psim.network.simpy_engine.base import Message, Run
+from p2psim.network.simpy_engine.turns import exactly
+from p2psim.network.spec import Steps
 
 if TYPE_CHECKING:
     from p2psim.network.availability import AnyAvailability
-    from p2psim.network.simpy_engine.channel import Message
-    from p2psim.network.simpy_engine.engine import SimPyRun
 
 
 class Presence:
@@ -28,7 +28,7 @@ class Presence:
         Called with an agent that has come back.
     """
 
-    def __init__(self, run: SimPyRun, availability: AnyAvailability):
+    def __init__(self, run: Run, availability: AnyAvailability):
         agents = run.links.agents
         self._run = run
         self.present = bytearray(b"\x01") * (agents + 1)
@@ -49,10 +49,8 @@ class Presence:
         self._run.env.process(self._alternate(agents, begins, turns, self._calls))
         self._calls += 1
 
-    def _alternate(
-        self, agents: tuple[int, ...], online: bool, turns: Iterator[float], number: int
-    ) -> Steps:
-        """A reason to be offline: agents leave and come back, by turns; they are gone if it ends while they are away."""
+    def _alternate(self, agents: tuple[int, ...], online: bool, turns: Iterator[float], number: int) -> Steps:
+        """A reason to be offline: agents leave and come back by turns, and are gone if it ends while they are away."""
         run, first = self._run, min(agents, default=LEARNER)
         for moment in turns:
             yield from exactly(run.env, run.not_beyond_end(moment))

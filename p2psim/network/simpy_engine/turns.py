@@ -1,25 +1,29 @@
-"""Waiting in SimPy: for an exact moment, for one's turn among what is due at that moment, and processes that begin at once."""
+"""Waiting in SimPy, for an exact moment and for one's turn among all that is due then; processes that begin at once."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from heapq import heappop, heappush
-from typing import Any
 
 import simpy
 
+from p2psim.core.errors import InputError
 from p2psim.network.order import Key
-
-#: What a process of SimPy is made of: a generator of the events that it waits for.
-Steps = Generator[simpy.Event, Any, None]
+from p2psim.network.spec import Steps
 
 
 def exactly(env: simpy.Environment, moment: float) -> Steps:
     """Wait until a moment that is now or to come, to the last bit.
 
     A timeout of ``moment - now`` may miss it: rounding makes ``now + (moment - now)`` another number in 3 % of random
-    pairs. From half way on the difference is exact (Sterbenz 1974), so that two timeouts do not.
+    pairs. From half way on the difference is exact (Sterbenz 1974), so that a second timeout meets it.
+
+    Raises
+    ------
+    InputError
+        If the moment is past, or no number.
     """
+    if not moment >= env.now:
+        raise InputError(f"a moment to wait for must be {env.now} or later, which is now; got {moment}")
     while env.now < moment:
         delay = moment - env.now
         if env.now + delay != moment:
@@ -30,8 +34,8 @@ def exactly(env: simpy.Environment, moment: float) -> Steps:
 def begin(env: simpy.Environment, steps: Steps) -> None:
     """Start a process now, and not when SimPy comes to it: what it does before its first wait is done in this call.
 
-    So what an event brings about at its own instant follows it at once, depth first, and only what takes time becomes
-    a process.
+    So what an event brings about at its own instant follows it at once, depth first, as a function that is called; only
+    what takes time becomes a process of SimPy.
     """
     for first in steps:
         env.process(_go_on(first, steps))
@@ -46,15 +50,15 @@ def _go_on(first: simpy.Event, steps: Steps) -> Steps:
 class Turns:
     """Lets what is due at one instant happen in the order of the model (`p2psim.network.order`), not of SimPy's queue.
 
-    Whoever has waited for a moment takes a turn before it acts. Mostly nothing else is due, and it goes on. Otherwise it
-    waits until SimPy has nothing left to do at this instant: then all have come who are due, and who has the smallest key
-    goes first; the next goes when all that followed from this is done.
+    Whoever has waited for a moment takes a turn before it acts. Mostly nothing else is due then, and it goes on.
+    Otherwise it waits until SimPy has nothing left to do at this instant, so that all that is due has come: the
+    smallest key goes first. The next goes when SimPy has nothing left to do again, so that all that followed is done.
     """
 
     def __init__(self, env: simpy.Environment):
         self._env = env
         self._waiting: list[tuple[Key, int, simpy.Event]] = []
-        self._count = 0
+        self._taken = 0
 
     def take(self, *key: int) -> Steps:
         """Wait for one's turn at this instant."""
@@ -64,8 +68,8 @@ class Turns:
         turn = env.event()
         if not self._waiting:
             env.process(self._call())
-        heappush(self._waiting, (key, self._count, turn))
-        self._count += 1
+        heappush(self._waiting, (key, self._taken, turn))
+        self._taken += 1
         yield turn
 
     def _call(self) -> Steps:

@@ -1,7 +1,9 @@
-"""A long run holds no more than a short one, and its queue is a heap."""
+"""A long run of the SimPy engine holds no more than a short one; it needs nothing but what SimPy offers to all."""
 
+import ast
 import gc
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,14 +22,19 @@ from network_cases import (
     star,
 )
 
+import p2psim
 from p2psim.core.distributions import Distribution
+from p2psim.core.events import RETRY
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.simpy_engine.world import World
+from p2psim.network.simpy_engine.engine import SimPyRun
 from p2psim.network.simulation import simulate_events
+from p2psim.network.verify import verify
+
+PACKAGE = Path(p2psim.__file__).parent
 
 RADIOS = {
     "aloha": Channel(airtime=0.02, collision="aloha", half_duplex=True),
@@ -56,25 +63,25 @@ CASES: dict[str, tuple[Graph, Exchange]] = {
 }
 
 
-def world_of(case: str, channel: Channel = LOSSY, time: float = 1e9) -> World:
+def run_of(case: str, channel: Channel = LOSSY, time: float = 1e9) -> SimPyRun:
     where, exchange = CASES[case]
-    world = World(Network(where, exchange, channel), np.ones(where.agents), Streams(), None, None, time, 256)
-    exchange.start(world)
-    return world
+    return SimPyRun(
+        Network(where, exchange, channel), np.ones(where.agents), Streams(), None, None, time, 256
+    )
 
 
-def pass_time(world: World, until: float) -> None:
+def pass_time(run: SimPyRun, until: float) -> None:
     """Let time pass, and take the chunks away as a reader would."""
-    while world.env.peek() < until:
-        world.env.step()
-        while world.log.chunk_ready:
-            world.log.take()
+    while run.env.peek() < until:
+        run.env.step()
+        for _ in run.log.take():
+            pass
 
 
-def held(world: World) -> int:
-    """Entries of all lists, dictionaries, sets and queues that are reachable from a world, apart from code."""
+def held(run: SimPyRun) -> int:
+    """Entries of all lists, dictionaries, sets and queues that are reachable from a run, apart from code."""
     seen: set[int] = set()
-    waiting: list[object] = [world]
+    waiting: list[object] = [run]
     total = 0
     while waiting:
         one = waiting.pop()
@@ -89,7 +96,7 @@ def held(world: World) -> int:
         seen.add(id(one))
         if isinstance(one, list | dict | set | deque):
             total += len(one)
-        # A function's globals are its module: code, not the world's state.
+        # A function's globals are its module: code, not the run's state.
         code = getattr(one, "__globals__", None)
         waiting += [other for other in gc.get_referents(one) if other is not code]
     return total
@@ -99,10 +106,10 @@ class TestMemory:
     @pytest.mark.parametrize("case", CASES)
     def test_half_of_the_messages_lost_leave_nothing_behind(self, case: str) -> None:
         """After 30 times as long, containers hold what they held, up to the messages now under way."""
-        short, long = world_of(case), world_of(case)
+        short, long = run_of(case), run_of(case)
         if case == "request, queued":
             # Loss and latency would make the desk slower than the clocks, and a queue that grows is right then.
-            short, long = (world_of(case, Channel(loss=0.5)) for _ in range(2))
+            short, long = (run_of(case, Channel(loss=0.5)) for _ in range(2))
         pass_time(short, 100.0)
         pass_time(long, 3000.0)
         assert long.log.seq > 25 * short.log.seq
@@ -119,7 +126,7 @@ class TestMemory:
         ],
     )
     def test_shared_media_forget_what_is_over(self, case: str, radio: str) -> None:
-        short, long = world_of(case, RADIOS[radio]), world_of(case, RADIOS[radio])
+        short, long = run_of(case, RADIOS[radio]), run_of(case, RADIOS[radio])
         pass_time(short, 60.0)
         pass_time(long, 900.0)
         assert long.log.seq > 10 * short.log.seq
@@ -128,50 +135,79 @@ class TestMemory:
 
     @pytest.mark.parametrize("case", CASES)
     def test_messages_that_count_as_under_way_have_a_timer(self, case: str) -> None:
-        world = world_of(case)
-        pass_time(world, 500.0)
-        assert 0 <= world._answers_in_flight <= len(world.env._queue)
+        run = run_of(case)
+        pass_time(run, 500.0)
+        assert 0 <= run._under_way <= len(run.env._queue)
 
     def test_chunks_are_handed_over(self) -> None:
-        world = world_of("gossip")
-        chunks = world.run()
+        run = run_of("gossip")
+        chunks = run.run()
         for _ in range(20):
             assert next(chunks).size == 256
-            assert len(world.log.full) == 0
+            assert len(run.log.full) == 0
 
 
-class TestQueue:
-    @pytest.mark.parametrize("case", CASES)
-    def test_is_a_heap_and_not_kept_sorted(self, case: str) -> None:
-        where, exchange = CASES[case]
-        if case != "request, queued":
-            where = star(64) if where.star else complete(64)
-        world = World(Network(where, exchange, LOSSY), np.ones(where.agents), Streams(), None, None, 1e9, 256)
-        exchange.start(world)
-        assert type(world.env) is simpy.Environment
-        was_sorted = []
-        for step in range(3000):
-            world.env.step()
-            if step % 100 == 0:
-                keys = [entry[:3] for entry in world.env._queue]
-                assert all(keys[(place - 1) // 2] <= keys[place] for place in range(1, len(keys)))
-                was_sorted.append(keys == sorted(keys))
-        assert where.agents < 64 or not all(was_sorted)
+class TestPublicInterface:
+    """Whoever knows SimPy's documentation can read the engine: it uses nothing that is not in there."""
 
+    FILES = (
+        *sorted((PACKAGE / "network" / "simpy_engine").glob("*.py")),
+        *sorted((PACKAGE / "network" / "exchanges").glob("*.py")),
+        *sorted((PACKAGE / "network" / "channels").glob("*.py")),
+        *sorted((PACKAGE / "network" / "availability").glob("*.py")),
+    )
 
-class TestLoop:
+    @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+    def test_no_private_attribute_of_anything_else(self, file: Path) -> None:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found = [
+            ast.unparse(node)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+            and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+            and node.attr not in ("_replace", "_fields")  # of named tuples, and public
+        ]
+        assert not found
+
+    @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+    def test_no_event_of_its_own_and_no_callbacks(self, file: Path) -> None:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not names & {"callbacks", "callback", "schedule", "step"}
+        bases = {
+            ast.unparse(base)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
+        }
+        assert not any(base.startswith("simpy") for base in bases)
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not any(module and module.split(".")[0] == "simpy" for module in modules)
+
     @pytest.mark.parametrize(
         ("case", "radio"),
         [(case, radio) for case in CASES for radio in RADIOS if CASES[case][0].star or radio != "fresh"],
     )
-    def test_makes_what_simpys_own_loop_makes(self, case: str, radio: str) -> None:
-        """Events that are used again, and called directly, are events like others to SimPy."""
+    def test_events_do_not_depend_on_who_drives_simpy(self, case: str, radio: str) -> None:
+        """Event by event with ``env.step``, or with ``env.run`` as the engine does, in chunks or not."""
         where, exchange = CASES[case]
         network = Network(where, exchange, RADIOS[radio], Renewal(up=3.0, down=1.0))
-        ours = simulate_events(network, Streams(), time=30.0, engine="simpy").read()
-        world = World(network, np.ones(where.agents), Streams(), None, None, 30.0, 1 << 15)
-        exchange.start(world)
-        while not world.ended:
-            world.env.step()
-        assert world.log.rest().tobytes() == ours.tobytes()
+        ours = simulate_events(network, Streams(), time=30.0, engine="simpy", chunk=7).read()
+        run = SimPyRun(network, np.ones(where.agents), Streams(), None, None, 30.0, 1 << 15)
+        assert type(run.env) is simpy.Environment
+        while not run.ended:
+            run.env.step()
+        assert run.log.rest().tobytes() == ours.tobytes()
         assert ours.size > 50
+
+
+@pytest.mark.parametrize("case", ["poll", "push-pull", "broadcast"])
+def test_a_hundred_tries_at_one_instant_need_no_deep_stack(case: str) -> None:
+    where, exchange = CASES[case]
+    again = Channel(loss=0.99, retransmit=ResendSame(limit=100, backoff=0.0))
+    events = simulate_events(Network(where, exchange, again), Streams(), time=30.0, engine="simpy").read()
+    tries = np.unique(events["cause"][events["kind"] == RETRY], return_counts=True)[1]
+    assert tries.max() >= 100
+    verify([events], where, resending=again.resending)

@@ -1,0 +1,128 @@
+"""What the parts of the engine share: messages, and what they see of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from p2psim.network.order import OTHER
+from p2psim.network.simpy_engine.turns import Turns
+from p2psim.network.spec import Ended, RunningNetwork, Steps
+
+
+@dataclass(slots=True)
+class Message:
+    """What an agent, or the learner, sends.
+
+    Attributes
+    ----------
+    sender : int
+    receivers : sequence of int
+    seq : int
+        Number of the send.
+    version, release : int
+    heard, lost : callable
+        Called when it has ended at a receiver.
+    """
+
+    sender: int
+    receivers: Sequence[int]
+    seq: int
+    version: int
+    release: int
+    heard: Ended
+    lost: Ended
+
+
+class Reception:
+    """A transmission as it is received at one place.
+
+    Attributes
+    ----------
+    sender : int
+    end : float
+    before, others : set of int
+        Other senders that were on the air when it began, and in all.
+    """
+
+    __slots__ = ("before", "end", "others", "sender")
+
+    def __init__(self, sender: int, end: float, before: set[int]):
+        self.sender, self.end, self.before, self.others = sender, end, before, set(before)
+
+
+@dataclass(slots=True)
+class Transmission:
+    """A message that is sent, or sent again, to some of its receivers.
+
+    Attributes
+    ----------
+    message : Message
+    receivers : sequence of int
+    length : float
+        Airtime.
+    again : int
+        How often the message was sent to the receiver before. Draws of what is sent again have streams of their own, so
+        that they move no other draw.
+    arrived : bool
+        Whether the receiver has it already: then only the acknowledgement was lost.
+    slot : int
+        The one in which it is sent, where there are slots.
+    begun, span : float, (float, float)
+        When it began; from when to when it is on the air, in slots where there are slots.
+    paths : list of (float, bool)
+        For each receiver: latency, and whether it is lost on its way; drawn when a shared medium takes it over.
+    receptions : mapping
+        How each place receives it, on a shared medium.
+    """
+
+    message: Message
+    receivers: Sequence[int]
+    length: float
+    again: int = 0
+    arrived: bool = False
+    slot: int = 0
+    begun: float = 0.0
+    span: tuple[float, float] = (0.0, 0.0)
+    paths: list[tuple[float, bool]] = field(default_factory=list)
+    receptions: dict[int, Reception] = field(default_factory=dict)
+
+    @property
+    def lane(self) -> int:
+        """Which of the sender's streams its draws come from."""
+        return 1 if self.again else 0
+
+
+class Run(RunningNetwork, Protocol):
+    """A run as its parts see it: the network that exchanges see, and what follows.
+
+    Attributes
+    ----------
+    turns : Turns
+    """
+
+    turns: Turns
+
+    def write(
+        self, kind: int, agent: int, peer: int, version: int, cause: int, release: int, outcome: int
+    ) -> int:
+        """Write an event of this moment, unless the run is over; returns its number."""
+
+    def wait(self, delay: float, agent: int, number: int = 0, kind: int = OTHER, peer: int = 0) -> Steps:
+        """Let a time pass, and then wait for one's turn; no wait at all if it is 0."""
+
+    def not_beyond_end(self, time: float) -> float:
+        """A moment at a regular time, or the end of the run where rounding alone puts it beyond."""
+
+    def arrive(self, message: Message, receiver: int) -> None:
+        """Deliver a message, hold it, or drop it if the receiver is offline."""
+
+    def fail(self, message: Message, receiver: int, outcome: int) -> None:
+        """Drop a message on its way to one receiver."""
+
+    def retry(self, message: Message, receiver: int, outcome: int) -> None:
+        """Write that a message is sent again to one receiver, and why."""
+
+    def deactivate(self, agent: int) -> None:
+        """Take note that an agent makes no release any more."""
