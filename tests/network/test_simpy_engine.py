@@ -24,6 +24,7 @@ from network_cases import (
 
 import p2psim
 from p2psim.core.distributions import Distribution
+from p2psim.core.events import RETRY
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
 from p2psim.network.channels.loss import GilbertElliott
@@ -31,6 +32,7 @@ from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simpy_engine.engine import SimPyRun
 from p2psim.network.simulation import simulate_events
+from p2psim.network.verify import verify
 
 PACKAGE = Path(p2psim.__file__).parent
 
@@ -199,3 +201,13 @@ class TestPublicInterface:
             run.env.step()
         assert run.log.rest().tobytes() == ours.tobytes()
         assert ours.size > 50
+
+
+@pytest.mark.parametrize("case", ["poll", "push-pull", "broadcast"])
+def test_a_hundred_tries_at_one_instant_need_no_deep_stack(case: str) -> None:
+    where, exchange = CASES[case]
+    again = Channel(loss=0.99, retransmit=ResendSame(limit=100, backoff=0.0))
+    events = simulate_events(Network(where, exchange, again), Streams(), time=30.0, engine="simpy").read()
+    tries = np.unique(events["cause"][events["kind"] == RETRY], return_counts=True)[1]
+    assert tries.max() >= 100
+    verify([events], where, resending=again.resending)

@@ -3,7 +3,6 @@
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import JOIN, LEARNER, LEAVE, NOBODY, NONE, OFFLINE, OK
 from p2psim.core.philox import philox_block
 from p2psim.network.compiled_engine.arrays import (
     absences,
@@ -19,22 +18,30 @@ from p2psim.network.compiled_engine.arrays import (
     turns,
 )
 from p2psim.network.compiled_engine.calendar import push, row, write
-from p2psim.network.compiled_engine.ends import arrive, lose_message
-from p2psim.network.compiled_engine.sending import deactivate, settle
-from p2psim.network.compiled_engine.state import (
+from p2psim.network.compiled_engine.codes import (
     GO,
     GOES,
     GONE,
+    JOIN,
     JOINS,
+    LEARNER,
+    LEAVE,
     LEAVES,
     LOSE_HELD,
+    NOBODY,
+    NONE,
+    OFFLINE,
+    OK,
     REJOIN,
     RESET,
     RETURNED,
     STALE,
     TAKE_HELD,
     TURN_GROUP,
+    ZERO,
 )
+from p2psim.network.compiled_engine.ends import arrive, lose_message
+from p2psim.network.compiled_engine.sending import deactivate, settle
 
 
 @njit()
@@ -47,7 +54,7 @@ def take_turn(m):  # type: ignore[no-untyped-def]
     group, what = turn.group, turn.what
     first, last = group_starts(m)[group], group_starts(m)[group + 1]
     if what & GOES:
-        push(m, GO, 0, first, last)
+        push(m, GO, ZERO, first, last)
     if what & (JOINS | LEAVES):
         push(m, TURN_GROUP, what, first, last)
 
@@ -72,7 +79,7 @@ def turn_group(m):  # type: ignore[no-untyped-def]
         present(m)[who] = 1
         peer, version = _model_on_return(m, agent)
         write(m, JOIN, agent, peer, version, NONE, NONE, OK)
-        push(m, RETURNED, agent)
+        push(m, RETURNED, agent, ZERO, ZERO)
         _empty_held(m, who, TAKE_HELD)
 
 
@@ -81,7 +88,7 @@ def _empty_held(m, who, what):  # type: ignore[no-untyped-def]
     """Write down what becomes of messages that are held for an agent."""
     first = absences(m)[who].first_held
     if first != NONE:
-        push(m, what, first)
+        push(m, what, first, ZERO, ZERO)
         absences(m)[who].first_held = absences(m)[who].last_held = NONE
 
 
@@ -113,7 +120,7 @@ def go_for_good(m):  # type: ignore[no-untyped-def]
     who = row(m, agent)
     if not absences(m)[who].is_gone:
         absences(m)[who].is_gone = 1
-        push(m, GONE, agent)
+        push(m, GONE, agent, ZERO, ZERO)
         _empty_held(m, who, LOSE_HELD)
 
 
@@ -135,12 +142,12 @@ def _model_on_return(m, agent):  # type: ignore[no-untyped-def]
         return NOBODY, 0
     online = 0
     for link in range(indptr(m)[agent], indptr(m)[agent + 1]):
-        online += present(m)[row(m, indices(m)[link])] != 0
+        online += present(m)[row(m, np.int64(indices(m)[link]))] != 0
     if online == 0:
         return NOBODY, NONE
     left = _below(m, agent, online)
     for link in range(indptr(m)[agent], indptr(m)[agent + 1]):
-        peer = indices(m)[link]
+        peer = np.int64(indices(m)[link])
         if present(m)[row(m, peer)]:
             if left == 0:
                 return peer, s.commits if peer == LEARNER else agents(m)[peer].version

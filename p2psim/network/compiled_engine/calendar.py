@@ -4,8 +4,8 @@ Appointments of one instant come by order, agent, number, kind and peer: see the
 """
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import NONE
 from p2psim.network.compiled_engine.arrays import due, due_messages, messages, nodes, out, tasks
+from p2psim.network.compiled_engine.codes import ARRIVAL, CHANNEL, NONE
 
 
 @njit(forceinline=True)
@@ -84,7 +84,7 @@ def free_node(m, place):  # type: ignore[no-untyped-def]
 
 
 @njit(forceinline=True)
-def push(m, what, message, link=0, last=0):  # type: ignore[no-untyped-def]
+def push(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Write down a task that follows at once, before those that are written down already."""
     s = m.state
     task = tasks(m)[s.depth]
@@ -95,14 +95,21 @@ def push(m, what, message, link=0, last=0):  # type: ignore[no-untyped-def]
     s.depth += 1
 
 
+@njit(forceinline=True)
+def _agent_of(e):  # type: ignore[no-untyped-def]
+    """The agent that an appointment is sorted by: who gets a message that arrives, and otherwise who acts."""
+    return e.receiver if e.order == CHANNEL and e.kind == ARRIVAL else e.sender
+
+
 @njit()
 def _ordered(m, one, other):  # type: ignore[no-untyped-def]
     """Whether an appointment comes before another one of the same instant."""
     a, b = messages(m)[one], messages(m)[other]
     if a.order != b.order:
         return a.order < b.order
-    if a.agent != b.agent:
-        return a.agent < b.agent
+    agent, other_agent = _agent_of(a), _agent_of(b)
+    if agent != other_agent:
+        return agent < other_agent
     if a.number != b.number:
         return a.number < b.number
     if a.kind != b.kind:
@@ -117,12 +124,11 @@ def comes_first(m, time, message, other_time, other):  # type: ignore[no-untyped
 
 
 @njit()
-def appoint(m, time, message, order, kind, agent, number, peer):  # type: ignore[no-untyped-def]
+def appoint(m, time, message, order, kind, number, peer):  # type: ignore[no-untyped-def]
     """Have a message or a timer come up at a time."""
     e = messages(m)[message]
     e.order = order
     e.kind = kind
-    e.agent = agent
     e.number = number
     e.peer = peer
     s = m.state

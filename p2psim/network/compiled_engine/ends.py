@@ -4,17 +4,30 @@ See `p2psim.network.channels.retransmission` for what is sent again, and why.
 """
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import DELIVER, DROP, NONE, OFFLINE, OK, RETRY, UNACKNOWLEDGED
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.arrays import absences, acknowledged, key, messages, present
 from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, write
-from p2psim.network.compiled_engine.laws import WAIT_AGAIN, draw, lacks
+from p2psim.network.compiled_engine.codes import (
+    ACKNOWLEDGE,
+    ACKNOWLEDGEMENT,
+    AGAIN_WAIT,
+    DELIVER,
+    DROP,
+    NONE,
+    OFFLINE,
+    OK,
+    RESENDING,
+    RETRY,
+    UNACKNOWLEDGED,
+    WAIT,
+    WAIT_AGAIN,
+    ZERO,
+)
+from p2psim.network.compiled_engine.laws import draw, lacks
 from p2psim.network.compiled_engine.learner import hear_asker, hear_server, lose
 from p2psim.network.compiled_engine.neighbours import hear_neighbour
 from p2psim.network.compiled_engine.sending import ended, hand_over
-from p2psim.network.compiled_engine.state import ACKNOWLEDGE, ACKNOWLEDGEMENT, AGAIN_WAIT
 from p2psim.network.compiled_engine.travel import copy_to
-from p2psim.network.order import RESENDING, WAIT
 
 
 @njit()
@@ -38,7 +51,7 @@ def _arrive_once(m, place):  # type: ignore[no-untyped-def]
     elif s.acknowledge == 0:
         arrive(m, m.presence, place)
     else:
-        push(m, ACKNOWLEDGE, place)
+        push(m, ACKNOWLEDGE, place, ZERO, ZERO)
         if not e.has_arrived:
             arrive(m, m.presence, copy_to(m, place, e.receiver, e.link))
 
@@ -143,13 +156,13 @@ def wait_to_send(m, place, outcome):  # type: ignore[no-untyped-def]
     e.outcome = outcome
     who = row(m, e.sender)
     if lacks(m, WAIT_AGAIN, who):
-        push(m, AGAIN_WAIT, place, outcome)
+        push(m, AGAIN_WAIT, place, outcome, ZERO)
         return
     wait = draw(m, WAIT_AGAIN, who)
     if wait == 0.0:
         send_again(m, place)
     else:
-        appoint(m, s.now + wait, place, WAIT, RESENDING, e.sender, e.number, e.receiver)
+        appoint(m, s.now + wait, place, WAIT, RESENDING, e.number, e.receiver)
 
 
 @njit()

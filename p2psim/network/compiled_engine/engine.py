@@ -21,6 +21,7 @@ from p2psim.network.availability import Bernoulli
 from p2psim.network.channels.loss import GilbertElliott, chances
 from p2psim.network.channels.retransmission import NoRetransmission
 from p2psim.network.compiled_engine.clocks import draw_link, first_ticks, running_weights, sift_down
+from p2psim.network.compiled_engine.codes import BROADCAST, MODES, REQUEST, ROUNDS
 from p2psim.network.compiled_engine.common import (
     ABLE,
     BY_COMMITS,
@@ -40,7 +41,6 @@ from p2psim.network.compiled_engine.common import (
 from p2psim.network.compiled_engine.gossip import MOST, PUSH, meet
 from p2psim.network.compiled_engine.gossip import fill as fill_rounds
 from p2psim.network.compiled_engine.run import MachineRun
-from p2psim.network.compiled_engine.state import BROADCAST, MODES, REQUEST, ROUNDS
 from p2psim.network.exchanges import Exchange, Gossip, Poll, Request, Round
 from p2psim.network.members import Members
 

@@ -8,6 +8,7 @@ from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DROP, LEARNER, NEIGHBOURS, NONE, OFFLINE, OK, SEND
 from p2psim.core.philox import uniform
 from p2psim.core.times import until
+from p2psim.network.compiled_engine.codes import EDGE, PULL, PUSH, PUSH_PULL
 from p2psim.network.compiled_engine.common import (
     ABLE,
     BY_COMMITS,
@@ -23,7 +24,6 @@ from p2psim.network.compiled_engine.common import (
     make_release,
     put,
 )
-from p2psim.network.compiled_engine.state import EDGE, PULL, PUSH, PUSH_PULL
 
 #: Most events that follow a wake.
 MOST = 6

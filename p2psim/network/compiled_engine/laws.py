@@ -16,12 +16,16 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.philox import uniform
 from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.compiled_engine.arrays import agents, cursors, key, laws, places, table
-from p2psim.network.compiled_engine.state import CURSOR, LAW, NEEDS_DRAWS, PURPOSES, records
-
-CONSTANT, UNIFORM, TABLE, OF_LINK = range(4)
-
-#: Rows of `Machine.laws`. The second of latency is for what is sent again: it moves no draw of other messages.
-TRAVEL, TRAVEL_AGAIN, WAIT_AGAIN, RESPONSE_TIME, SERVICE_TIME, SENSE_TIME = range(6)
+from p2psim.network.compiled_engine.codes import (
+    CONSTANT,
+    NEEDS_DRAWS,
+    OF_LINK,
+    PURPOSES,
+    TABLE,
+    TRAVEL,
+    UNIFORM,
+)
+from p2psim.network.compiled_engine.state import CURSOR, LAW, records
 
 
 @njit(forceinline=True)

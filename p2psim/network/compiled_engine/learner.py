@@ -5,19 +5,6 @@ delivery that it belongs to (``query``), and an answer how often it may still be
 """
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import (
-    BUSY,
-    DROP,
-    LEARNER,
-    NOBODY,
-    NONE,
-    OFFLINE,
-    OK,
-    QUEUED,
-    SPENT,
-    SUPERSEDED,
-    WAKE,
-)
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.arrays import (
     agents,
@@ -38,7 +25,40 @@ from p2psim.network.compiled_engine.calendar import (
     timer,
     write,
 )
-from p2psim.network.compiled_engine.laws import RESPONSE_TIME, SERVICE_TIME, WAIT_AGAIN, draw, lacks
+from p2psim.network.compiled_engine.codes import (
+    ANSWER_AGAIN,
+    BUSY,
+    CALL,
+    COMPUTE,
+    DROP,
+    FREE,
+    FRESH_WAIT,
+    HEAR,
+    LEARNER,
+    NOBODY,
+    NONE,
+    OFFLINE,
+    OK,
+    POLLS,
+    QUEUED,
+    RESENDING,
+    RESPOND,
+    RESPONSE,
+    RESPONSE_TIME,
+    RUNNING,
+    SERVE_FOR,
+    SERVED,
+    SERVICE,
+    SERVICE_TIME,
+    SPENT,
+    SUPERSEDED,
+    USE,
+    WAIT,
+    WAIT_AGAIN,
+    WAKE,
+    ZERO,
+)
+from p2psim.network.compiled_engine.laws import draw, lacks
 from p2psim.network.compiled_engine.rounds import end_answer, learner_is_present
 from p2psim.network.compiled_engine.sending import (
     commit_of_learner,
@@ -47,30 +67,11 @@ from p2psim.network.compiled_engine.sending import (
     make_release,
     send,
 )
-from p2psim.network.compiled_engine.state import (
-    ANSWER_AGAIN,
-    CALL,
-    COMPUTE,
-    FRESH_WAIT,
-    HEAR,
-    POLLS,
-    RESPOND,
-    RUNNING,
-    SERVE_FOR,
-    SERVED,
-    USE,
-)
-from p2psim.network.order import RESENDING, RESPONSE, SERVICE, WAIT
-
-#: Who is served where nobody is.
-FREE = -2
 
 
 @njit(forceinline=True)
-def misses(m, missed, agent):  # type: ignore[no-untyped-def]
+def misses(m, agent):  # type: ignore[no-untyped-def]
     """Whether an agent misses the wake that comes now; each reason takes its draw. Its ticks are counted after that."""
-    if missed is None:
-        return False
     s, place = m.state, agents(m)[agent].ticks
     keys, is_missed = missed_keys(m), False
     for k in range(s.reasons):
@@ -109,7 +110,7 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
 def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
     s = m.state
     s.served = owner
-    send(m, LEARNER, owner, owner, s.commits, wake, NONE, COMPUTE)
+    send(m, LEARNER, owner, owner, s.commits, wake, NONE, COMPUTE, NONE, ZERO)
 
 
 @njit()
@@ -125,7 +126,7 @@ def call(m):  # type: ignore[no-untyped-def]
     s = m.state
     if not s.calling:
         s.calling = 1
-        push(m, CALL, 0)
+        push(m, CALL, ZERO, ZERO, ZERO)
 
 
 @njit()
@@ -161,7 +162,7 @@ def serve_for(m, owner, query, version):  # type: ignore[no-untyped-def]
         end_service(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, s.now + wait, place, WAIT, SERVICE, owner, query, 0)
+        appoint(m, s.now + wait, place, WAIT, SERVICE, query, ZERO)
 
 
 @njit()
@@ -225,13 +226,13 @@ def wait_again(m, place):  # type: ignore[no-untyped-def]
     """Wait, and answer again; ``place`` is that of a timer."""
     s, e = m.state, messages(m)[place]
     if lacks(m, WAIT_AGAIN, e.sender):
-        push(m, FRESH_WAIT, place)
+        push(m, FRESH_WAIT, place, ZERO, ZERO)
         return
     wait = draw(m, WAIT_AGAIN, e.sender)
     if wait == 0.0:
-        push(m, ANSWER_AGAIN, place)
+        push(m, ANSWER_AGAIN, place, ZERO, ZERO)
     else:
-        appoint(m, s.now + wait, place, WAIT, RESENDING, e.sender, e.query, 0)
+        appoint(m, s.now + wait, place, WAIT, RESENDING, e.query, ZERO)
 
 
 @njit()
@@ -259,7 +260,7 @@ def hear_query(m, place, delivery):  # type: ignore[no-untyped-def]
     if is_spent(m, owner):
         end_answer(m, version)
         return
-    is_missed = misses(m, m.missed, owner)
+    is_missed = misses(m, owner)
     agents(m)[owner].ticks += 1
     if is_missed:
         write(m, DROP, owner, LEARNER, version, delivery, NONE, OFFLINE)
@@ -290,7 +291,7 @@ def respond(m, owner, query, version):  # type: ignore[no-untyped-def]
         give_answer(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, m.state.now + wait, place, WAIT, RESPONSE, owner, query, 0)
+        appoint(m, m.state.now + wait, place, WAIT, RESPONSE, query, ZERO)
 
 
 @njit()

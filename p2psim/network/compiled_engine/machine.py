@@ -8,10 +8,11 @@ something (`state`).
 
 import math
 
+import numpy as np
+
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
-from p2psim.network import order
-from p2psim.network.compiled_engine import state as st
+from p2psim.network.compiled_engine import codes
 from p2psim.network.compiled_engine.absence import be_gone, go_for_good, take_held, take_turn, turn_group
 from p2psim.network.compiled_engine.arrays import (
     agents,
@@ -57,6 +58,7 @@ from p2psim.network.compiled_engine.rounds import (
     wait_for_round,
 )
 from p2psim.network.compiled_engine.sending import may_end
+from p2psim.network.compiled_engine.state import ROOM, SPARE
 from p2psim.network.compiled_engine.travel import carry, spread
 
 
@@ -64,21 +66,21 @@ from p2psim.network.compiled_engine.travel import carry, spread
 def advance(m):  # type: ignore[no-untyped-def]
     """Go on until the run is over, the array of events is full, or something is needed."""
     s = m.state
-    while s.state == st.RUNNING and s.at + st.ROOM <= s.most_events:
-        if s.spare < st.SPARE or s.depth + st.SPARE > s.most_tasks or s.spare_nodes < st.SPARE:
-            s.state = st.NEEDS_ROOM
+    while s.state == codes.RUNNING and s.at + ROOM <= s.most_events:
+        if s.spare < SPARE or s.depth + SPARE > s.most_tasks or s.spare_nodes < SPARE:
+            s.state = codes.NEEDS_ROOM
         elif s.depth:
             _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries)
         else:
-            _go_on(m, m.clocks, m.presence)
+            _go_on(m, m.presence)
 
 
 @njit()
-def _go_on(m, clocks, presence):  # type: ignore[no-untyped-def]
+def _go_on(m, presence):  # type: ignore[no-untyped-def]
     """Do what is due first."""
     s = m.state
     when = due(m)[0] if s.due_count else math.inf
-    tick = clock_times(m)[0] if clocks is not None else math.inf
+    tick = clock_times(m)[0]
     first = min(when, tick)
     if presence is not None:
         if s.turn < s.turn_count:
@@ -86,28 +88,26 @@ def _go_on(m, clocks, presence):  # type: ignore[no-untyped-def]
                 take_turn(m)
                 return
         elif first > s.known:
-            s.state = st.NEEDS_TURNS
+            s.state = codes.NEEDS_TURNS
             return
     if first > s.end or first == math.inf:
-        s.state = st.BY_TIME if s.timed else st.EXHAUSTED
+        s.state = codes.BY_TIME if s.timed else codes.EXHAUSTED
     elif when <= tick:
         _come_up(m, m.radio, m.acknowledged, m.request, m.queries, take_first(m))
     else:
-        _tick(m, clocks)
+        _tick(m)
 
 
 @njit(forceinline=True)
-def _tick(m, clocks):  # type: ignore[no-untyped-def]
+def _tick(m):  # type: ignore[no-untyped-def]
     """Let the first clock tick, and set it again."""
-    if clocks is None:
-        return
     s = m.state
-    now, agent = clock_times(m)[0], clock_agents(m)[0]
+    now, agent = clock_times(m)[0], np.int64(clock_agents(m)[0])
     s.now = now
     a = agents(m)[agent]
-    is_missed = misses(m, m.missed, agent)
+    is_missed = misses(m, agent)
     a.ticks += 1
-    clock_times(m)[0] = now + exponential(key(m, st.CLOCKS), agent, a.ticks) / a.rate
+    clock_times(m)[0] = now + exponential(key(m, codes.CLOCKS), agent, a.ticks) / a.rate
     sift_down(clock_times(m), clock_agents(m), 0, s.n)
     if not is_missed and present(m)[agent]:
         _wake(m, m.gossip, m.request, agent)
@@ -127,18 +127,18 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
     """Do what was appointed."""
     e = messages(m)[place]
     kind = e.kind
-    if e.order == order.CHANNEL:
-        if kind == order.ARRIVAL:
+    if e.order == codes.CHANNEL:
+        if kind == codes.ARRIVAL:
             end(m, acknowledged, place)
         elif radio is not None:
             end_airtime(m, place)
-    elif kind == order.RESENDING and acknowledged is not None:
+    elif kind == codes.RESENDING and acknowledged is not None:
         send_again(m, place)
-    elif kind == order.SLOT or kind == order.SENSING:
+    elif kind == codes.SLOT or kind == codes.SENSING:
         if radio is not None:
             _take_turn_on_air(m, place)
     elif request is not None:
-        if kind == order.RESENDING:
+        if kind == codes.RESENDING:
             answer_again(m, place)
         else:
             owner, query, version = e.sender, e.query, e.version
@@ -151,10 +151,10 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
 @njit(forceinline=True)
 def _take_turn_on_air(m, place):  # type: ignore[no-untyped-def]
     """Begin in a slot, or ask again for the medium."""
-    if messages(m)[place].kind == order.SLOT:
-        begin(m, place, 1)
+    if messages(m)[place].kind == codes.SLOT:
+        begin(m, place, codes.AFTER_WAITING)
     else:
-        ask_for_medium(m, place, 1)
+        ask_for_medium(m, place, codes.AFTER_WAITING)
 
 
 @njit(forceinline=True)
@@ -162,15 +162,15 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
     """Do what was appointed in polls and rounds."""
     e = messages(m)[place]
     kind, agent, number, version = e.kind, e.sender, e.query, e.version
-    if kind == order.RESENDING:
+    if kind == codes.RESENDING:
         answer_again(m, place)
         return
     free_message(m, place)
-    if kind == order.RESPONSE:
+    if kind == codes.RESPONSE:
         give_answer(m, agent, number, version)
-    elif kind == order.POLL:
+    elif kind == codes.POLL:
         poll(m, number)
-    elif kind == order.ROUND:
+    elif kind == codes.ROUND:
         begin_round(m)
     else:
         close_round(m, version, True)
@@ -182,49 +182,49 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
     s = m.state
     task = tasks(m)[s.depth - 1]
     what, message, link, last = task.what, task.message, task.link, task.last
-    if what == st.SPREAD:
-        spread(m, m.travels, m.losses, m.bursts, m.blackouts)
+    if what == codes.SPREAD:
+        spread(m)
         return
     if presence is not None:
-        if what == st.TURN_GROUP:
+        if what == codes.TURN_GROUP:
             turn_group(m)
             return
-        if what == st.TAKE_HELD or what == st.LOSE_HELD:
-            take_held(m, what == st.LOSE_HELD)
+        if what == codes.TAKE_HELD or what == codes.LOSE_HELD:
+            take_held(m, what == codes.LOSE_HELD)
             return
-        if what == st.GO:
+        if what == codes.GO:
             go_for_good(m)
             return
     if radio is not None:
-        if what == st.FATES:
-            draw_fates(m, m.travels, m.losses, m.bursts)
+        if what == codes.FATES:
+            draw_fates(m)
             return
-        if what == st.HEARD_BY:
-            end_at_next(m, m.travels, m.blackouts)
+        if what == codes.HEARD_BY:
+            end_at_next(m)
             return
-        if what == st.FAIL_ALL:
+        if what == codes.FAIL_ALL:
             fail_at_next(m)
             return
-    if request is not None and what == st.CALL:
+    if request is not None and what == codes.CALL:
         call_next(m)
         return
     s.depth -= 1
-    if what == st.END:
+    if what == codes.END:
         end(m, acknowledged, message)
-    elif what == st.CARRY:
-        carry(m, m.travels, m.losses, m.bursts, m.blackouts, message)
-    elif what == st.MAY_END:
+    elif what == codes.CARRY:
+        carry(m, message)
+    elif what == codes.MAY_END:
         may_end(m)
-    elif radio is not None and (what == st.NEXT or what == st.ASK or what == st.BEGIN):
+    elif radio is not None and (what == codes.NEXT or what == codes.ASK or what == codes.BEGIN):
         go_on(m, what, message, link)
-    elif presence is not None and what == st.GONE:
+    elif presence is not None and what == codes.GONE:
         be_gone(m, message)
-    elif acknowledged is not None and what == st.ACKNOWLEDGE:
+    elif acknowledged is not None and what == codes.ACKNOWLEDGE:
         acknowledge(m, message)
-    elif acknowledged is not None and what == st.AGAIN_WAIT:
+    elif acknowledged is not None and what == codes.AGAIN_WAIT:
         wait_to_send(m, message, link)
     elif gossip is not None:
-        if what == st.UPDATES:
+        if what == codes.UPDATES:
             update(m, link, last, message)
     elif request is not None:
         _do_for_request(m, what, message, link, last)
@@ -235,26 +235,26 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
 @njit(forceinline=True)
 def _do_for_request(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of an exchange by request."""
-    if what == st.SERVE_FOR:
+    if what == codes.SERVE_FOR:
         serve_for(m, message, link, last)
-    elif what == st.FRESH_WAIT:
+    elif what == codes.FRESH_WAIT:
         wait_again(m, message)
-    elif what == st.ANSWER_AGAIN:
+    elif what == codes.ANSWER_AGAIN:
         answer_again(m, message)
-    elif what == st.RETURNED:
+    elif what == codes.RETURNED:
         call(m)
 
 
 @njit(forceinline=True)
 def _do_for_queries(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of polls or rounds."""
-    if what == st.RESPOND:
+    if what == codes.RESPOND:
         respond(m, message, link, last)
-    elif what == st.FRESH_WAIT:
+    elif what == codes.FRESH_WAIT:
         wait_again(m, message)
-    elif what == st.ANSWER_AGAIN:
+    elif what == codes.ANSWER_AGAIN:
         answer_again(m, message)
-    elif what == st.ASKED:
+    elif what == codes.ASKED:
         wait_for_round(m, message)
-    elif what == st.RETURNED:
+    elif what == codes.RETURNED:
         return_to_round(m, message)

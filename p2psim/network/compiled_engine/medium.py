@@ -6,25 +6,43 @@ See `p2psim.network.channels.channel.Channel` for the rules.
 import math
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, NONE, OFFLINE, OK
 from p2psim.core.times import ROUNDING
 from p2psim.network.compiled_engine.arrays import laws, messages, nodes, present, radios, senders, tasks
 from p2psim.network.compiled_engine.calendar import appoint, free_message, free_node, push, row, take_node
-from p2psim.network.compiled_engine.laws import SENSE_TIME, TRAVEL, draw, lacks
-from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
-from p2psim.network.compiled_engine.state import (
+from p2psim.network.compiled_engine.codes import (
+    AFTER_WAITING,
+    AIRTIME,
+    ARRIVAL,
     ASK,
+    AT_THE_SEND,
     BEGIN,
+    BUSY,
+    CHANNEL,
+    COLLISION,
     END,
     FAIL_ALL,
     FATES,
+    GAVE_UP,
     HEARD_BY,
+    LOSS,
     NEEDS_ROOM,
     NEXT,
+    NONE,
+    OFFLINE,
+    OK,
     QUIET,
+    REGULAR,
+    SENSE_TIME,
+    SENSING,
+    SLOT,
     SLOTS,
-    SPARE,
+    TRAVEL,
+    WAIT,
+    ZERO,
 )
+from p2psim.network.compiled_engine.laws import draw, lacks
+from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
+from p2psim.network.compiled_engine.state import SPARE
 from p2psim.network.compiled_engine.travel import (
     copy_to,
     delay_of,
@@ -36,20 +54,19 @@ from p2psim.network.compiled_engine.travel import (
     links_of,
     receiver_of,
 )
-from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, REGULAR, SENSING, SLOT, WAIT
 
 #: As in `channels.radio`: a moment that rounding puts after the beginning of a slot is in time for it.
 _IN_TIME = 1 - ROUNDING
 
 
 @njit()
-def offer(m, travels, losses, place):  # type: ignore[no-untyped-def]
+def offer(m, place):  # type: ignore[no-untyped-def]
     """Hand a message that takes airtime over to the medium."""
     s, e = m.state, messages(m)[place]
     r = radios(m)[place]
     r.length = s.question if e.version == NONE else s.loaded
     r.tries, r.fates, r.receptions, r.next = 0, NONE, NONE, NONE
-    if has_fates(m, travels, losses):
+    if has_fates(m):
         first, last = links_of(m, place)
         push(m, FATES, place, first, last)
     else:
@@ -57,7 +74,7 @@ def offer(m, travels, losses, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def draw_fates(m, travels, losses, bursts):  # type: ignore[no-untyped-def]
+def draw_fates(m):  # type: ignore[no-untyped-def]
     """Draw how long a message travels to each receiver, and whether it is lost; then let it wait for its turn."""
     s = m.state
     task = tasks(m)[s.depth - 1]
@@ -68,12 +85,12 @@ def draw_fates(m, travels, losses, bursts):  # type: ignore[no-untyped-def]
         if s.spare_nodes < SPARE:
             s.state = NEEDS_ROOM
             return
-        if lacks_delay(m, travels, sender, lane):
+        if lacks_delay(m, sender, lane):
             return
         link = task.link
         task.link = link + 1
-        delay = delay_of(m, travels, sender, link, lane)
-        lost = is_lost(m, losses, bursts, sender, receiver_of(m, place, link), link, lane)
+        delay = delay_of(m, sender, link, lane)
+        lost = is_lost(m, sender, receiver_of(m, place, link), link, lane)
         node = take_node(m, delay, 0.0, 1 if lost else 0, 0)
         # `next` is the last of the list so far.
         if r.fates == NONE:
@@ -104,7 +121,7 @@ def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
                 senders(m)[who].last_waiting = place
             return
         senders(m)[who].is_sending = 1
-    ask(m, place, 0)
+    ask(m, place, AT_THE_SEND)
 
 
 @njit()
@@ -117,7 +134,7 @@ def ask(m, place, has_waited):  # type: ignore[no-untyped-def]
         r.slot = number
         when = number * s.slot
         if when > s.now:
-            appoint(m, when, place, REGULAR, SLOT, e.sender, e.number, first_receiver(m, place))
+            appoint(m, when, place, REGULAR, SLOT, e.number, first_receiver(m, place))
             return
     elif s.access == QUIET:
         while is_busy(m, e.sender):
@@ -125,12 +142,12 @@ def ask(m, place, has_waited):  # type: ignore[no-untyped-def]
                 refuse(m, place, GAVE_UP)
                 return
             if lacks(m, SENSE_TIME, row(m, e.sender)):
-                push(m, ASK, place, has_waited)
+                push(m, ASK, place, has_waited, ZERO)
                 return
             r.tries += 1
             again = s.now + draw(m, SENSE_TIME, row(m, e.sender))
             if again > s.now:
-                appoint(m, again, place, WAIT, SENSING, e.sender, e.number, first_receiver(m, place))
+                appoint(m, again, place, WAIT, SENSING, e.number, first_receiver(m, place))
                 return
     begin(m, place, has_waited)
 
@@ -146,18 +163,18 @@ def begin(m, place, has_waited):  # type: ignore[no-untyped-def]
     first, last = near(m, e.sender)
     wanted = 1 if s.shared else last - first
     if s.spare_receptions < wanted or s.spare_nodes < SPARE:
-        push(m, BEGIN, place, has_waited)
+        push(m, BEGIN, place, has_waited, ZERO)
         s.state = NEEDS_ROOM
         return
     put_on_air(m, place)
     end = (r.slot + r.length / s.slot) * s.slot if s.access == SLOTS else s.now + r.length
-    appoint(m, end, place, CHANNEL, AIRTIME, e.sender, e.number, first_receiver(m, place))
+    appoint(m, end, place, CHANNEL, AIRTIME, e.number, first_receiver(m, place))
 
 
 @njit()
 def refuse(m, place, outcome):  # type: ignore[no-untyped-def]
     """Give a transmission up that would have been next."""
-    push(m, NEXT, messages(m)[place].sender)
+    push(m, NEXT, messages(m)[place].sender, ZERO, ZERO)
     push(m, FAIL_ALL, place, links_of(m, place)[0], outcome)
 
 
@@ -174,7 +191,7 @@ def send_next(m, sender):  # type: ignore[no-untyped-def]
     if r.next == NONE:
         senders(m)[who].last_waiting = NONE
     r.next = NONE
-    ask(m, place, 1)
+    ask(m, place, AFTER_WAITING)
 
 
 @njit()
@@ -183,12 +200,12 @@ def end_airtime(m, place):  # type: ignore[no-untyped-def]
     r = radios(m)[place]
     r.next = r.receptions
     first, last = links_of(m, place)
-    push(m, NEXT, messages(m)[place].sender)
+    push(m, NEXT, messages(m)[place].sender, ZERO, ZERO)
     push(m, HEARD_BY, place, first, last)
 
 
 @njit()
-def end_at_next(m, travels, blackouts):  # type: ignore[no-untyped-def]
+def end_at_next(m):  # type: ignore[no-untyped-def]
     """Let a transmission end at its next receiver."""
     s = m.state
     task = tasks(m)[s.depth - 1]
@@ -201,7 +218,7 @@ def end_at_next(m, travels, blackouts):  # type: ignore[no-untyped-def]
     task.link = link + 1
     r = radios(m)[template]
     receiver = receiver_of(m, template, link)
-    delay, lost = laws(m)[TRAVEL].low if travels is not None else 0.0, False
+    delay, lost = laws(m)[TRAVEL].low, False
     node = r.fates
     if node != NONE:
         delay, lost = nodes(m)[node].x, nodes(m)[node].i != 0
@@ -211,17 +228,17 @@ def end_at_next(m, travels, blackouts):  # type: ignore[no-untyped-def]
     place = copy_to(m, template, receiver, link)
     e = messages(m)[place]
     arrival = s.now + delay
-    if is_blacked_out(m, blackouts, r.began, arrival):
+    if is_blacked_out(m, r.began, arrival):
         lost = True
     if not is_heard:
         e.outcome = COLLISION
-        push(m, END, place)
+        push(m, END, place, ZERO, ZERO)
         return
     e.outcome = LOSS if lost else OK
     if delay == 0.0:
-        push(m, END, place)
+        push(m, END, place, ZERO, ZERO)
     else:
-        appoint(m, arrival, place, CHANNEL, ARRIVAL, receiver, e.number, 0)
+        appoint(m, arrival, place, CHANNEL, ARRIVAL, e.number, ZERO)
 
 
 @njit()
@@ -238,7 +255,7 @@ def fail_at_next(m):  # type: ignore[no-untyped-def]
     task.link = link + 1
     place = copy_to(m, template, receiver_of(m, template, link), link)
     messages(m)[place].outcome = task.last
-    push(m, END, place)
+    push(m, END, place, ZERO, ZERO)
 
 
 @njit()

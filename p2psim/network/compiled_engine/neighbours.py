@@ -3,11 +3,34 @@
 See `p2psim.network.exchanges.gossip` for what each mode means; steps are in the order in which they are written there.
 """
 
+import numpy as np
+
 from p2psim.core.compiled import njit
-from p2psim.core.events import NOBODY, NONE, OK, SPENT, WAKE
 from p2psim.network.compiled_engine.arrays import agents, indices, indptr, key, messages, running
 from p2psim.network.compiled_engine.calendar import push, write
 from p2psim.network.compiled_engine.clocks import draw_link
+from p2psim.network.compiled_engine.codes import (
+    ANSWER,
+    BROADCAST,
+    CLOSE,
+    EDGE,
+    JOIN_BACK,
+    NOBODY,
+    NONE,
+    NOTHING,
+    OK,
+    PEERS,
+    PULL,
+    PUSH,
+    PUSH_PULL,
+    RUNNING,
+    SPENT,
+    SWAP,
+    UPDATE,
+    UPDATES,
+    WAKE,
+    ZERO,
+)
 from p2psim.network.compiled_engine.sending import (
     commit,
     ended,
@@ -16,22 +39,6 @@ from p2psim.network.compiled_engine.sending import (
     send,
     send_to_all,
     settle,
-)
-from p2psim.network.compiled_engine.state import (
-    ANSWER,
-    BROADCAST,
-    CLOSE,
-    EDGE,
-    JOIN_BACK,
-    NOTHING,
-    PEERS,
-    PULL,
-    PUSH,
-    PUSH_PULL,
-    RUNNING,
-    SWAP,
-    UPDATE,
-    UPDATES,
 )
 
 
@@ -69,7 +76,7 @@ def wake_up(m, agent):  # type: ignore[no-untyped-def]
         what = UPDATE
     link = draw_link(key(m, PEERS), agent, a.begun, indptr(m), running(m))
     a.begun += 1
-    send(m, agent, indices(m)[link], link, version, cause, release, what)
+    send(m, agent, np.int64(indices(m)[link]), link, version, cause, release, what, NONE, 0)
 
 
 @njit()
@@ -83,13 +90,13 @@ def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
     elif what == CLOSE:
         commit(m, agent, sender, delivery, NONE)
     elif what == ANSWER:
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE)
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
     elif what == SWAP:
         push(m, UPDATES, delivery, agent, sender)
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE)
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
     elif what == JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
         release = make_release(m, agent)
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, release, CLOSE)
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, release, CLOSE, NONE, ZERO)
 
 
 @njit()

@@ -4,8 +4,9 @@ A transmission costs a bounded amount of work at each place: it is compared with
 end last, and each that is being received is marked at most twice (`p2psim.network.channels.interference`).
 """
 
+import numpy as np
+
 from p2psim.core.compiled import njit
-from p2psim.core.events import LEARNER, NONE
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.arrays import (
     air,
@@ -19,10 +20,7 @@ from p2psim.network.compiled_engine.arrays import (
     senders,
 )
 from p2psim.network.compiled_engine.calendar import free_node, row, take_node
-from p2psim.network.compiled_engine.state import CAPTURE, SLOTS
-
-#: Where there is no other sender; that of agents is 0 or more, and −1 is the learner.
-EMPTY = -9
+from p2psim.network.compiled_engine.codes import CAPTURE, EMPTY, LEARNER, NONE, SLOTS, ZERO
 
 
 @njit(forceinline=True)
@@ -36,7 +34,7 @@ def near(m, sender):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def other_end(m, sender, link):  # type: ignore[no-untyped-def]
     """Who is at the other end of a sender's link."""
-    return link if sender == LEARNER else indices(m)[link]
+    return link if sender == LEARNER else np.int64(indices(m)[link])
 
 
 @njit()
@@ -52,7 +50,7 @@ def put_on_air(m, place):  # type: ignore[no-untyped-def]
         end = start + r.length
     r.began, r.start, r.end = s.now, start, end
     if s.shared:
-        r.receptions = _begin(m, 0, sender, start, end)
+        r.receptions = _begin(m, ZERO, sender, start, end)
     else:
         r.receptions, last = NONE, NONE
         first, stop = near(m, sender)

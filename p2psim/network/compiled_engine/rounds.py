@@ -1,13 +1,24 @@
 """When a learner asks everyone, and when a round closes (`p2psim.network.exchanges.poll` and `rounds`)."""
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.times import is_past, until
 from p2psim.network.compiled_engine.arrays import present
 from p2psim.network.compiled_engine.calendar import appoint, push, timer
+from p2psim.network.compiled_engine.codes import (
+    ASKED,
+    DEADLINE,
+    HEAR,
+    LEARNER,
+    NEIGHBOURS,
+    NONE,
+    POLL,
+    POLLS,
+    REGULAR,
+    ROUND,
+    RUNNING,
+    ZERO,
+)
 from p2psim.network.compiled_engine.sending import commit_of_learner, may_end, send_to_all
-from p2psim.network.compiled_engine.state import ASKED, HEAR, POLLS, RUNNING
-from p2psim.network.order import DEADLINE, POLL, REGULAR, ROUND
 
 
 @njit(forceinline=True)
@@ -37,7 +48,7 @@ def appoint_poll(m, number):  # type: ignore[no-untyped-def]
     """Appoint a poll, by its number."""
     s = m.state
     place = timer(m, LEARNER, number, NONE)
-    appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, LEARNER, number, 0)
+    appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, number, 0)
 
 
 @njit()
@@ -87,7 +98,7 @@ def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
         begins = s.now
     s.rounds += 1
     place = timer(m, LEARNER, s.rounds, NONE)
-    appoint(m, until(max(begins, s.now), s.end), place, REGULAR, ROUND, LEARNER, s.rounds, 0)
+    appoint(m, until(max(begins, s.now), s.end), place, REGULAR, ROUND, s.rounds, 0)
 
 
 @njit()
@@ -101,7 +112,7 @@ def begin_round(m):  # type: ignore[no-untyped-def]
     s.left, s.is_due, s.is_open = s.n + 1, 0, 1
     # Whatever has been answered is still to be used.
     s.in_flight += 1
-    push(m, ASKED, s.commits)
+    push(m, ASKED, s.commits, ZERO, ZERO)
     ask_all(m)
 
 
@@ -116,7 +127,7 @@ def wait_for_round(m, version):  # type: ignore[no-untyped-def]
             time = _begins(m, s.whole + 1, s.late)
         else:
             time = _begins(m, s.whole, s.late + 1)
-        appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, LEARNER, s.rounds, 0)
+        appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, s.rounds, 0)
 
 
 @njit()

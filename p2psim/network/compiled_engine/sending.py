@@ -1,12 +1,23 @@
 """Sending: events of sends, and the messages that they put on their way."""
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, LEARNER, NEIGHBOURS, NONE, OK, SEND
 from p2psim.network.compiled_engine.arrays import agents, is_able, messages
 from p2psim.network.compiled_engine.calendar import push, take_message, write
+from p2psim.network.compiled_engine.codes import (
+    BY_COMMITS,
+    COMMIT,
+    EXHAUSTED,
+    LEARNER,
+    MAY_END,
+    NEIGHBOURS,
+    NONE,
+    OK,
+    RUNNING,
+    SEND,
+    ZERO,
+)
 from p2psim.network.compiled_engine.medium import offer
 from p2psim.network.compiled_engine.receptions import near, other_end
-from p2psim.network.compiled_engine.state import BY_COMMITS, EXHAUSTED, MAY_END, RUNNING
 from p2psim.network.compiled_engine.travel import carry, start_spreading
 
 
@@ -17,16 +28,16 @@ def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
     if radio is not None:
         s = m.state
         if (s.question if e.version == NONE else s.loaded) != 0.0:
-            offer(m, m.travels, m.losses, place)
+            offer(m, place)
             return
     if e.receiver == NEIGHBOURS:
         start_spreading(m, place)
     else:
-        carry(m, m.travels, m.losses, m.bursts, m.blackouts, place)
+        carry(m, place)
 
 
 @njit(forceinline=True)
-def send(m, sender, receiver, link, version, cause, release, what, query=NONE, tries=0):  # type: ignore[no-untyped-def]
+def send(m, sender, receiver, link, version, cause, release, what, query, tries):  # type: ignore[no-untyped-def]
     """Send a message to one receiver; ``query`` and ``tries``: see `learner`."""
     s = m.state
     number = write(m, SEND, sender, receiver, version, cause, release, OK)
@@ -79,7 +90,7 @@ def may_end(m):  # type: ignore[no-untyped-def]
 def ended(m, release):  # type: ignore[no-untyped-def]
     """Write down that a release is not on its way any more once all that follows from it has happened."""
     if release != NONE:
-        push(m, MAY_END, 0)
+        push(m, MAY_END, ZERO, ZERO, ZERO)
 
 
 @njit(forceinline=True)

@@ -12,10 +12,6 @@ import numpy as np
 #: A part of a network that kernels are compiled with, or not.
 Part = tuple[()] | None
 
-#: Why a kernel has returned: a run goes on, has ended, or needs more room, random numbers or turns before it goes on.
-RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED, NEEDS_ROOM, NEEDS_DRAWS, NEEDS_TURNS = range(7)
-ENDS = ("", "commits", "time", "exhausted")
-
 #: Arrays of a run, by name; the state has their addresses (`arrays`).
 ARRAYS = (
     "out", "agents", "present", "is_able", "due", "due_messages", "messages", "tasks", "nodes", "indptr", "indices", "running",
@@ -33,7 +29,7 @@ NUMBERS = (
     # tasks and their room, appointments, messages that are free
     "depth", "most_tasks", "due_count", "free", "spare",
     # what the network is
-    "pattern", "hears", "goes_on", "again", "fresh", "needy", "by_weight", "links", "by_link", "reasons", "spans",
+    "pattern", "hears", "goes_on", "again", "fresh", "needy", "by_weight", "links", "loses", "reasons", "spans",
     # request: who is served, whether who waits is being called, what a busy learner does
     "served", "calling", "queues", "stops", "first_asked", "last_asked",
     # rounds: number, whole and late rounds since `since`, answers that are waited for
@@ -73,29 +69,17 @@ AGENT = np.dtype(
     ]
 )
 
-#: A message in flight, or a timer; and what its appointment is sorted by after its time (`calendar.comes_first`).
+#: A message in flight, or a timer; and what its appointment is sorted by after its time (`calendar.comes_first`). All are
+#: of one type, so that functions that take them are compiled once.
 MESSAGE = np.dtype(
     [
-        ("number", np.int64),
-        ("version", np.int64),
-        ("query", np.int64),
-        ("link", np.int32),
-        ("next", np.int32),
-        ("agent", np.int32),
-        ("peer", np.int32),
-        ("sender", np.int32),
-        ("receiver", np.int32),
-        ("release", np.int32),
-        ("tries", np.int16),
-        ("what", np.uint8),
-        ("lane", np.uint8),
-        ("outcome", np.uint8),
-        ("has_arrived", np.uint8),
-        ("order", np.uint8),
-        ("kind", np.uint8),
-    ],
-    align=True,
-)
+        (name, np.int64)
+        for name in (
+            "number", "version", "sender", "receiver", "release", "link", "what", "outcome",
+            "query", "next", "peer", "tries", "lane", "has_arrived", "order", "kind",
+        )
+    ]
+)  # fmt: skip
 
 #: Something that follows at once, before anything else; the last one that was written down comes first.
 TASK = np.dtype([("what", np.int64), ("message", np.int64), ("link", np.int64), ("last", np.int64)])
@@ -121,12 +105,6 @@ CURSOR = np.dtype([("first", np.int64), ("count", np.int64)])
 #: A change of presence: when, which group of agents, and what happens (`absence`).
 TURN = np.dtype([("time", np.float64), ("group", np.int64), ("what", np.int64)])
 
-#: What a group does at its turn; the last goes with the second, or stands alone.
-JOINS, LEAVES, GOES = 1, 2, 4
-
-#: What an agent comes back with (`availability.rejoin`).
-STALE, RESET, FETCH = range(3)
-
 #: A message on a shared medium: when it began, and its start and end in the unit that transmissions are compared in.
 RADIO = np.dtype(
     [
@@ -144,17 +122,9 @@ RADIO = np.dtype(
 
 #: A transmission as it is received at one place; up to two other senders that were on the air before, and in all.
 RECEPTION = np.dtype(
-    [
-        ("end", np.float64),
-        ("next", np.int64),
-        ("open_before", np.int64),
-        ("open_after", np.int64),
-        ("place", np.int32),
-        ("sender", np.int32),
-        ("before", np.int32, 2),
-        ("others", np.int32, 2),
-        ("is_open", np.int64),
-    ]
+    [("end", np.float64)]
+    + [(name, np.int64) for name in ("next", "open_before", "open_after", "place", "sender", "is_open")]
+    + [("before", np.int64, 2), ("others", np.int64, 2)]
 )
 
 #: What is on the air at one place.
@@ -197,37 +167,6 @@ SENDER = np.dtype(
     ]
 )
 
-#: Purposes of random numbers: rows of the array of keys.
-PURPOSES = (
-    "clocks", "peers", "latency", "loss", "link-state", "capture", "backoff", "retransmit", "acknowledgement",
-    "response", "service", "rejoin",
-)  # fmt: skip
-(
-    CLOCKS, PEERS, LATENCY, LOSS_KEY, LINK_STATE, CAPTURE, BACKOFF, RETRANSMIT, ACKNOWLEDGEMENT, RESPONSE_KEY,
-    SERVICE_KEY, REJOIN,
-) = range(len(PURPOSES))  # fmt: skip
-
-#: When a sender may begin on a shared medium: at once, at whole slots, or when it hears nobody.
-AT_ONCE, SLOTS, QUIET = range(3)
-
-#: Patterns of exchange, and the modes of gossip among them.
-REQUEST, BROADCAST, PUSH, PULL, PUSH_PULL, EDGE, ROUNDS, POLLS = range(8)
-MODES = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL, "edge": EDGE}
-
-#: What a message leads to where it ends.
-(
-    NOTHING, UPDATE, ANSWER, SWAP, JOIN_BACK, CLOSE,  # among neighbours
-    COMPUTE, SERVED,  # request: the query, the answer
-    HEAR, USE,  # poll and rounds: the query, the answer
-) = range(10)  # fmt: skip
-
-#: Tasks.
-(
-    SPREAD, CARRY, END, UPDATES, MAY_END, ACKNOWLEDGE, AGAIN_SAME, AGAIN_WAIT, CALL, SERVE_FOR, RESPOND, FRESH_WAIT,
-    ASKED, TURN_GROUP, TAKE_HELD, RETURNED, GO, LOSE_HELD, GONE, FATES, ASK, BEGIN, HEARD_BY, FAIL_ALL, NEXT,
-    ANSWER_AGAIN,
-) = range(26)  # fmt: skip
-
 #: Events that one step writes at most.
 ROOM = 8
 #: Messages, tasks and nodes that one step takes at most.
@@ -247,13 +186,7 @@ class Machine(NamedTuple):
     """
 
     state: np.void
-    clocks: Part
-    missed: Part
     presence: Part
-    travels: Part
-    losses: Part
-    bursts: Part
-    blackouts: Part
     acknowledged: Part
     radio: Part
     gossip: Part

@@ -9,10 +9,10 @@ import math
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import LEARNER, LOSS, NEIGHBOURS, NONE, OK
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.arrays import (
     agents,
+    blackouts,
     chances,
     drawn,
     indices,
@@ -23,30 +23,46 @@ from p2psim.network.compiled_engine.arrays import (
     messages,
     tasks,
     travel_times,
-    view,
 )
 from p2psim.network.compiled_engine.calendar import appoint, free_message, push, row, take_message
-from p2psim.network.compiled_engine.laws import CONSTANT, OF_LINK, TRAVEL, TRAVEL_AGAIN, draw, lacks
+from p2psim.network.compiled_engine.codes import (
+    ARRIVAL,
+    BY_LINK,
+    CARRY,
+    CHANNEL,
+    CONSTANT,
+    END,
+    IN_BURSTS,
+    LEARNER,
+    LINK_STATE,
+    LOSS,
+    LOSS_KEY,
+    NEIGHBOURS,
+    NEVER,
+    NONE,
+    OF_LINK,
+    OK,
+    SPREAD,
+    TRAVEL,
+    TRAVEL_AGAIN,
+    ZERO,
+)
+from p2psim.network.compiled_engine.laws import draw, lacks
 from p2psim.network.compiled_engine.receptions import near, other_end
-from p2psim.network.compiled_engine.state import CARRY, END, LINK_STATE, LOSS_KEY, SPARE, SPREAD
-from p2psim.network.order import ARRIVAL, CHANNEL
+from p2psim.network.compiled_engine.state import SPARE
 
 
 @njit(forceinline=True)
-def lacks_delay(m, travels, sender, lane):  # type: ignore[no-untyped-def]
+def lacks_delay(m, sender, lane):  # type: ignore[no-untyped-def]
     """Whether a sender's draws of latencies are used up."""
-    if travels is None:
-        return False
     if lane:
         return lacks(m, TRAVEL_AGAIN, row(m, sender))
     return lacks(m, TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
-def delay_of(m, travels, sender, link, lane):  # type: ignore[no-untyped-def]
+def delay_of(m, sender, link, lane):  # type: ignore[no-untyped-def]
     """How long the next message of a sender travels over a link."""
-    if travels is None:
-        return 0.0
     if laws(m)[TRAVEL].kind == OF_LINK:
         return travel_times(m)[link]
     if lane:
@@ -55,9 +71,10 @@ def delay_of(m, travels, sender, link, lane):  # type: ignore[no-untyped-def]
 
 
 @njit(forceinline=True)
-def is_lost(m, losses, bursts, sender, receiver, link, lane):  # type: ignore[no-untyped-def]
+def is_lost(m, sender, receiver, link, lane):  # type: ignore[no-untyped-def]
     """Whether the next delivery over a link is lost."""
-    if losses is None:
+    s = m.state
+    if s.loses == NEVER:
         return False
     who = row(m, sender)
     if lane:
@@ -66,11 +83,10 @@ def is_lost(m, losses, bursts, sender, receiver, link, lane):  # type: ignore[no
     else:
         place = agents(m)[who].lost
         agents(m)[who].lost = place + 1
-    if bursts is None:
-        chance = chances(m)[link * m.state.by_link]
+    if s.loses == IN_BURSTS:
+        chance = s.bad if _is_bad(m, sender, receiver, link, lane, place) else s.good
     else:
-        bad = _is_bad(m, sender, receiver, link, lane, place)
-        chance = m.state.bad if bad else m.state.good
+        chance = chances(m)[link if s.loses == BY_LINK else 0]
     return uniform(key(m, LOSS_KEY), sender, place, lane) < chance
 
 
@@ -85,7 +101,7 @@ def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-
         low, high = indptr(m)[least], indptr(m)[least + 1] - 1
         while low < high:
             middle = (low + high) >> 1
-            if indices(m)[middle] < most:
+            if np.int64(indices(m)[middle]) < most:
                 low = middle + 1
             else:
                 high = middle
@@ -102,11 +118,9 @@ def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-
 
 
 @njit(forceinline=True)
-def is_blacked_out(m, blackouts, begin, end):  # type: ignore[no-untyped-def]
+def is_blacked_out(m, begin, end):  # type: ignore[no-untyped-def]
     """Whether a delivery is on its way in a span in which nothing gets through."""
-    if blackouts is None:
-        return False
-    spans = view(m.state.at_blackouts, np.float64)
+    spans = blackouts(m)
     for k in range(m.state.spans):
         if begin < spans[2 * k + 1] and end >= spans[2 * k]:
             return True
@@ -114,24 +128,24 @@ def is_blacked_out(m, blackouts, begin, end):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def carry(m, travels, losses, bursts, blackouts, place):  # type: ignore[no-untyped-def]
+def carry(m, place):  # type: ignore[no-untyped-def]
     """Let a message go to its receiver, where no other disturbs it."""
     s, e = m.state, messages(m)[place]
     sender, receiver, link, lane = e.sender, e.receiver, e.link, e.lane
-    if lacks_delay(m, travels, sender, lane):
-        push(m, CARRY, place)
+    if lacks_delay(m, sender, lane):
+        push(m, CARRY, place, ZERO, ZERO)
         return
-    delay = delay_of(m, travels, sender, link, lane)
-    lost = is_lost(m, losses, bursts, sender, receiver, link, lane)
+    delay = delay_of(m, sender, link, lane)
+    lost = is_lost(m, sender, receiver, link, lane)
     air = s.question if e.version == NONE else s.loaded
     arrival = (s.now + air) + delay
-    if is_blacked_out(m, blackouts, s.now, arrival):
+    if is_blacked_out(m, s.now, arrival):
         lost = True
     e.outcome = LOSS if lost else OK
     if air + delay == 0.0:
-        push(m, END, place)
+        push(m, END, place, ZERO, ZERO)
     else:
-        appoint(m, arrival, place, CHANNEL, ARRIVAL, receiver, e.number, 0)
+        appoint(m, arrival, place, CHANNEL, ARRIVAL, e.number, ZERO)
 
 
 @njit()
@@ -175,7 +189,7 @@ def start_spreading(m, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def spread(m, travels, losses, bursts, blackouts):  # type: ignore[no-untyped-def]
+def spread(m):  # type: ignore[no-untyped-def]
     """Go on with that task, until one message ends at once."""
     s = m.state
     depth = s.depth
@@ -187,19 +201,15 @@ def spread(m, travels, losses, bursts, blackouts):  # type: ignore[no-untyped-de
         if link == task.last:
             s.depth = depth - 1
             free_message(m, template)
-        elif lacks_delay(m, travels, sender, lane):
+        elif lacks_delay(m, sender, lane):
             return
         else:
             task.link = link + 1
             place = copy_to(m, template, other_end(m, sender, link), link)
-            carry(m, travels, losses, bursts, blackouts, place)
+            carry(m, place)
 
 
 @njit(forceinline=True)
-def has_fates(m, travels, losses):  # type: ignore[no-untyped-def]
+def has_fates(m):  # type: ignore[no-untyped-def]
     """Whether messages differ in how long they travel, or can be lost on their way."""
-    if losses is not None:
-        return True
-    if travels is None:
-        return False
-    return laws(m)[TRAVEL].kind != CONSTANT
+    return m.state.loses != NEVER or laws(m)[TRAVEL].kind != CONSTANT
