@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from p2psim.core.events import LEARNER
 from p2psim.network.channels.draws import Draws
-from p2psim.network.simpy_engine.base import Reception, Run, Transmission
+from p2psim.network.simpy_engine.base import Run
 
 if TYPE_CHECKING:
     from p2psim.network.channels.channel import Channel
+
+
+class Reception:
+    """A transmission as it is received at one place.
+
+    Attributes
+    ----------
+    sender : int
+    start, end : float
+    before, others : set of int
+        Other senders that were on the air when it began, and in all.
+    """
+
+    __slots__ = ("before", "end", "others", "sender", "start")
+
+    def __init__(self, sender: int, start: float, end: float, before: set[int]):
+        self.sender, self.start, self.end = sender, start, end
+        self.before, self.others = before, set(before)
 
 
 class Place:
@@ -24,7 +43,7 @@ class Place:
         rivals = [other for other in self._on_air if other.sender != sender]
         for rival in rivals:
             rival.others.add(sender)
-        reception = Reception(sender, end, {rival.sender for rival in rivals})
+        reception = Reception(sender, start, end, {rival.sender for rival in rivals})
         self._on_air.append(reception)
         return reception
 
@@ -64,19 +83,16 @@ class Interference:
         self._own: dict[int, list[tuple[float, float]]] = {}
         self._capture, self._luck = options.capture, Draws(run, "capture")
 
-    def begin(self, sent: Transmission, start: float, end: float) -> None:
-        """Put a transmission on the air, from now on."""
-        sender = sent.message.sender
-        sent.span = start, end
-        if self._everywhere is not None:
-            reception = self._everywhere.begin(sender, start, end)
-            sent.receptions = dict.fromkeys(sent.receivers, reception)
-        else:
-            near = {place: self._places[place].begin(sender, start, end) for place in self._earshot(sender)}
-            sent.receptions = {receiver: near[receiver] for receiver in sent.receivers}
+    def begin(
+        self, sender: int, receivers: Sequence[int], start: float, end: float
+    ) -> Mapping[int, Reception]:
+        """Put a transmission on the air in [start, end), now; returns how each receiver gets it."""
         if self._half_duplex:
             recent = [span for span in self._own.get(sender, ()) if span[1] > start - self._longest]
             self._own[sender] = [*recent, (start, end)]
+        if self._everywhere is not None:
+            return dict.fromkeys(receivers, self._everywhere.begin(sender, start, end))
+        return {place: self._places[place].begin(sender, start, end) for place in self._earshot(sender)}
 
     def _earshot(self, sender: int) -> list[int]:
         """Places where a sender is heard."""
@@ -87,16 +103,15 @@ class Interference:
         place = self._everywhere if self._everywhere is not None else self._places[listener]
         return place.is_busy(listener, now)
 
-    def hears(self, sent: Transmission, receiver: int) -> bool:
+    def hears(self, receiver: int, reception: Reception) -> bool:
         """Whether a receiver has heard a transmission, which ends now; to be asked once."""
-        if self._half_duplex and self._was_sending(receiver, *sent.span):
+        if self._half_duplex and self._was_sending(receiver, reception.start, reception.end):
             return False
-        reception = sent.receptions[receiver]
         if not reception.others - {receiver}:
             return True
         if not self._capture or reception.before - {receiver}:
             return False
-        return next(self._luck.of(sent.message.sender)) < self._capture
+        return next(self._luck.of(reception.sender)) < self._capture
 
     def _was_sending(self, agent: int, start: float, end: float) -> bool:
         return any(begun < end and over > start for begun, over in self._own.get(agent, ()))
