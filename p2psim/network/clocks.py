@@ -107,7 +107,8 @@ class Clock(Options):
     kind: Literal["poisson"] = "poisson"
     rate: Rate = Field(
         1.0,
-        description="mean number of wakes per unit of time; {path: FILE} takes it from a CSV file with columns agent, rate",
+        description="mean number of wakes per unit of time; {path: FILE} takes it from a CSV file with columns "
+        "agent, rate",
     )
 
     def rates(self, labels: Sequence[str], groups: Sequence[str] | None) -> np.ndarray:

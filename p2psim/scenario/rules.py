@@ -259,7 +259,7 @@ def _checks(scenario: ScenarioFields) -> Iterator[Callable[[Sequence[str]], Any]
     if network.clock is not None:
         rate = network.clock.rate
         if isinstance(rate, RateTable):
-            yield partial(rate.check_names, labels)
+            yield rate.check_names
         else:
             values["network.clock.rate"] = rate
     for key, value in values.items():

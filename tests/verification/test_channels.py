@@ -1,8 +1,8 @@
 """Channels against queueing theory (theory, section on networks): ALOHA, carrier sensing, bursts of losses, delays.
 
-Each test holds for both engines. Seeds are fixed. Each assertion would reject a right implementation under a random seed
-with probability at most `LEVEL`. Outcomes of neighbouring transmissions depend on each other, so that a run is cut into
-`PARTS` parts of equal length, and the differences of the parts from what is expected are tested as independent
+Each test holds for both engines. Seeds are fixed. Each assertion would reject a right implementation under a random
+seed with probability at most `LEVEL`. Outcomes of neighbouring transmissions depend on each other, so that a run is cut
+into `PARTS` parts of equal length, and the differences of the parts from what is expected are tested as independent
 (Student's t).
 """
 
