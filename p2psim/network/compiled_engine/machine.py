@@ -132,7 +132,7 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
             end(m, acknowledged, place)
         elif radio is not None:
             end_airtime(m, place)
-    elif kind == codes.RESENDING and acknowledged is not None:
+    elif kind == codes.RESENDING and acknowledged is not None and m.state.again != 0:
         send_again(m, place)
     elif kind == codes.SLOT or kind == codes.SENSING:
         if radio is not None:
