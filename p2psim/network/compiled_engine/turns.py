@@ -11,8 +11,7 @@ import numpy as np
 from p2psim.core.events import LEARNER
 from p2psim.core.randomness import Streams
 from p2psim.core.times import ROUNDING
-from p2psim.network.compiled_engine.codes import GOES, JOINS, LEAVES
-from p2psim.network.compiled_engine.state import TURN, records
+from p2psim.network.compiled_engine.state import GOES, JOINS, LEAVES, TURN, records
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 
