@@ -4,7 +4,8 @@ The generator is Philox4x64-10 (Salmon, Moraes, Dror, Shaw, "Parallel random num
 Block ``j`` of an agent's stream is the cipher of the counter (j + 1, 0, agent, 0) under the stream's key, which
 :func:`p2psim.core.randomness.generator` yields in the same order; being a function of the address, it serves a million
 agents without a million generators. A consumer whose number of draws is not known beforehand has a series of blocks of
-its own: (j + 1, series, agent, 0); the last word is the lane of `p2psim.core.randomness.generator`. Wide multiplication uses an instruction of the processor.
+its own: (j + 1, series, agent, 0). The last word is the lane of `p2psim.core.randomness.generator`. Wide multiplication
+uses an instruction of the processor.
 """
 
 from __future__ import annotations

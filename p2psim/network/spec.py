@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -35,7 +35,7 @@ class Attendance(Protocol):
 
     returned: list[Callable[[int], None]]
 
-    def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterator[float]) -> None:
+    def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterable[float]) -> None:
         """Let agents go offline and come back together, for one reason among several.
 
         An agent is online when no reason keeps it away.
@@ -46,7 +46,7 @@ class Attendance(Protocol):
             −1 is the learner.
         begins : bool
             Whether they are online at first.
-        turns : iterator of float
+        turns : iterable of float
             Times at which they leave or come back, in order. If it ends while they are offline, they are gone for good.
         """
 

@@ -30,7 +30,7 @@ from p2psim.network.channels.effects import Blackout, ChannelEffect, Delivery
 from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.exchanges import Exchange
 from p2psim.network.graph import Graph
-from p2psim.network.section import beyond_arrays
+from p2psim.network.section import uncompiled_parts
 
 #: Channels of each medium.
 CHANNELS: dict[str, dict[str, Any]] = {
@@ -169,7 +169,7 @@ class Missed(Bernoulli):
 def test_parts_of_ones_own_run_on_simpy(
     exchange: Exchange, channel: Channel, availability: Availability | Always, key: str
 ) -> None:
-    assert beyond_arrays(Broadcast(), Channel(), Always()) == []
-    assert beyond_arrays(exchange, channel, availability) == [key]
-    with pytest.raises(MeaningError, match=f"nor parts of your own; given by {key}"):
+    assert uncompiled_parts(Broadcast(), Channel(), Always()) == []
+    assert uncompiled_parts(exchange, channel, availability) == [key]
+    with pytest.raises(MeaningError, match=f"no compiled form of parts of your own; given by {key}"):
         play(ring(5), exchange, channel, availability=availability, time=2.0, engine="array")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.core.randomness import generator, stream_key
-from p2psim.network.compiled_engine.clocks import AHEAD, ticks
+from p2psim.network.compiled_engine.ideal import AHEAD, ticks
 
 
 def alone(key: np.ndarray, agent: int, rate: float) -> Iterator[tuple[float, int]]:

@@ -25,7 +25,7 @@ from p2psim.core.events import DROP, LEARNER, LOSS
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, Renewal
 from p2psim.network.channels.channel import Channel
-from p2psim.network.compiled_engine.clocks import sift_down
+from p2psim.network.compiled_engine.ideal import sift_down
 from p2psim.network.graph import links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify

@@ -14,15 +14,15 @@ from scipy import integrate, stats
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COMMIT, JOIN, LEARNER, LEAVE, OK, QUEUED, SEND, WAKE
-from p2psim.core.randomness import Streams
+from p2psim.core.randomness import Rewound, Streams, stream_key
 from p2psim.network.availability import Bernoulli, Diurnal, Renewal
 from p2psim.network.availability.renewal import (
     ConstantSpans,
     ExponentialSpans,
     LognormalSpans,
+    RenewalTurns,
     SpanDistribution,
     WeibullSpans,
-    spans,
 )
 from p2psim.network.exchanges import Broadcast, Request
 from p2psim.network.graph import Graph, TopologyInputs
@@ -62,11 +62,13 @@ def test_share_of_time_is_that_of_the_means_from_the_start_on(law: str) -> None:
     at = np.array([0.0, 0.7, 3.0, 11.0])
     there = np.empty((MANY, at.size))
     for i in range(MANY):
-        begins, durations = spans(np.random.default_rng(i), up, down, LAWS[law], LAWS[law])
+        process = RenewalTurns(Rewound(stream_key(i, 0, "availability")), 0, up, down, LAWS[law], LAWS[law])
         turns = []
-        while not turns or turns[-1] < at[-1]:
-            turns.append((turns[-1] if turns else 0.0) + next(durations))
-        there[i] = (np.searchsorted(turns, at, side="right") % 2 == 0) == begins
+        for turn in process:
+            turns.append(turn)
+            if turn > at[-1]:
+                break
+        there[i] = (np.searchsorted(turns, at, side="right") % 2 == 0) == process.begins
     for column in there.T:
         near(column, up / (up + down))
 

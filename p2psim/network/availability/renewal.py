@@ -8,7 +8,6 @@ its location moved by σ²; that of the Weibull is the scale times G^{1/k} with 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -18,7 +17,7 @@ from pydantic import Field
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Few, OneOf, Options, PerAgent, Positive
-from p2psim.core.randomness import Streams
+from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.availability.absence import KEY, Availability, Depends, tilted
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
@@ -96,30 +95,69 @@ SpanDistribution = Annotated[
 _BLOCK = 32
 
 
-def spans(
-    random: np.random.Generator, up: float, down: float, up_law: SpanDistribution, down_law: SpanDistribution
-) -> tuple[bool, Iterator[float]]:
-    """A stationary alternating renewal process: whether it begins up, and its spans from then on.
+class RenewalTurns:
+    """When a stationary alternating renewal process turns: an iterator without end.
+
+    Between blocks of draws it keeps where its stream goes on, and no generator: many processes take little memory.
 
     Parameters
     ----------
-    random : numpy.random.Generator
+    random : Rewound
+        Of the key of the purpose ``availability``.
+    address : int
+        Whose stream of it is drawn from.
     up, down : float
         Mean durations.
     up_law, down_law : SpanDistribution
+
+    Attributes
+    ----------
+    begins : bool
+        Whether the process begins up.
     """
-    begins_up = bool(random.random() < up / (up + down))
 
-    def durations() -> Iterator[float]:
-        means, laws = (up, down), (up_law, down_law)
-        now = 0 if begins_up else 1
-        yield laws[now].residual(means[now], random)
+    __slots__ = ("_address", "_block", "_last", "_laws", "_means", "_random", "_stream", "begins")
+
+    def __init__(
+        self,
+        random: Rewound,
+        address: int,
+        up: float,
+        down: float,
+        up_law: SpanDistribution,
+        down_law: SpanDistribution,
+    ):
+        self._random, self._address, self._stream = random, address, (0, -1)
+        generator = random.at(address)
+        self.begins = bool(generator.random() < up / (up + down))
+        # First what the process is in at the beginning.
+        self._means = (up, down) if self.begins else (down, up)
+        self._laws = (up_law, down_law) if self.begins else (down_law, up_law)
+        self._last = self._laws[0].residual(self._means[0], generator)
+        self._block = self._draw(generator, [self._last])
+
+    def _draw(self, generator: np.random.Generator, before: list[float]) -> list[float]:
+        """Turns before, and a block of more."""
+        # Up comes first in the stream, whatever the process begins with.
+        order = (0, 1) if self.begins else (1, 0)
+        blocks = {one: self._laws[one].durations(self._means[one], generator, _BLOCK) for one in order}
+        self._stream = self._random.place()
+        durations = np.empty(1 + 2 * _BLOCK)
+        durations[0], durations[1::2], durations[2::2] = self._last, blocks[1], blocks[0]
+        turns: list[float] = np.cumsum(durations)[1:].tolist()
+        self._last = turns[-1]
+        return before + turns
+
+    def block(self) -> list[float]:
+        """The next turns, as many as are drawn at once."""
+        if not self._block:
+            return self._draw(self._random.at(self._address, 0, *self._stream), [])
+        block, self._block = self._block, []
+        return block
+
+    def __iter__(self) -> Iterator[float]:
         while True:
-            blocks = [law.durations(mean, random, _BLOCK) for mean, law in zip(means, laws, strict=True)]
-            for pair in zip(blocks[1 - now].tolist(), blocks[now].tolist(), strict=True):
-                yield from pair
-
-    return begins_up, durations()
+            yield from self.block()
 
 
 class Renewal(Availability, OneOf):
@@ -157,12 +195,10 @@ class Renewal(Availability, OneOf):
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin each agent's spans."""
         up, down = self.means(world.members, world.links)
-        for agent in range(world.links.agents):
-            random = streams.generator("availability", agent)
-            begins, durations = spans(
-                random, float(up[agent]), float(down[agent]), self.up_law, self.down_law
-            )
-            world.presence.alternate((agent,), begins, itertools.accumulate(durations))
+        random = Rewound(streams.key("availability"))
+        for agent, means in enumerate(zip(up.tolist(), down.tolist(), strict=True)):
+            turns = RenewalTurns(random, agent, *means, self.up_law, self.down_law)
+            world.presence.alternate((agent,), turns.begins, turns)
 
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """up/(up + down)."""
@@ -196,13 +232,14 @@ class Outage(Availability, OneOf):
 
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin each group's spans, from streams that no single agent has."""
-        agents = world.links.agents
+        agents, random = world.links.agents, Rewound(streams.key("availability"))
         for number, members in enumerate(
             self._parts(world.members, streams.generator("availability", agents))
         ):
-            random = streams.generator("availability", agents + 1 + number)
-            begins, durations = spans(random, self.up, self.mean_down, self.up_law, self.down_law)
-            world.presence.alternate(tuple(members.tolist()), begins, itertools.accumulate(durations))
+            turns = RenewalTurns(
+                random, agents + 1 + number, self.up, self.mean_down, self.up_law, self.down_law
+            )
+            world.presence.alternate(tuple(members.tolist()), turns.begins, turns)
 
     def _parts(self, members: Members, random: np.random.Generator) -> list[np.ndarray]:
         if self.regions is None:
@@ -232,9 +269,9 @@ class LearnerOutage(Availability):
         """Begin the learner's spans."""
         if not world.links.star:
             raise MeaningError(KEY, "learner is for a star; there is no learner on this graph")
-        random = streams.generator("availability", -1)
-        begins, durations = spans(random, self.up, self.down, self.up_law, self.down_law)
-        world.presence.alternate((-1,), begins, itertools.accumulate(durations))
+        random = Rewound(streams.key("availability"))
+        turns = RenewalTurns(random, -1, self.up, self.down, self.up_law, self.down_law)
+        world.presence.alternate((-1,), turns.begins, turns)
 
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """up/(up + down): all owners miss the same ticks."""

@@ -20,34 +20,43 @@ from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli
 from p2psim.network.channels.loss import GilbertElliott, chances
 from p2psim.network.channels.retransmission import NoRetransmission
-from p2psim.network.compiled_engine.clocks import draw_link, first_ticks, running_weights, sift_down
-from p2psim.network.compiled_engine.codes import BROADCAST, MODES, REQUEST, ROUNDS
-from p2psim.network.compiled_engine.common import (
+from p2psim.network.compiled_engine.ideal import (
     ABLE,
-    BY_COMMITS,
-    BY_TIME,
-    EXHAUSTED,
     LAST,
-    RUNNING,
+    MOST,
     SEQ,
     STATE,
     TOTAL,
     Wire,
     commit,
+    draw_link,
     end_message,
+    first_ticks,
     make_release,
+    meet,
     put,
+    running_weights,
+    sift_down,
 )
-from p2psim.network.compiled_engine.gossip import MOST, PUSH, meet
-from p2psim.network.compiled_engine.gossip import fill as fill_rounds
+from p2psim.network.compiled_engine.ideal import fill as fill_rounds
 from p2psim.network.compiled_engine.run import MachineRun
+from p2psim.network.compiled_engine.state import (
+    BROADCAST,
+    BY_COMMITS,
+    BY_TIME,
+    ENDS,
+    EXHAUSTED,
+    MODES,
+    PUSH,
+    REQUEST,
+    ROUNDS,
+    RUNNING,
+)
 from p2psim.network.exchanges import Exchange, Gossip, Poll, Request, Round
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
-
-_REASONS = ("", "commits", "time", "exhausted")
 
 #: Writes events to an array, and returns how many.
 Fill = Callable[[np.ndarray], int]
@@ -150,7 +159,7 @@ def open_run(
     time: float | None,
     chunk: int,
 ) -> IdealRun | MachineRun:
-    """A run of the compiled engine; the parameters are those of :class:`p2psim.network.simpy_engine.engine.SimPyRun`."""
+    """A run of the compiled engine; parameters as of :class:`p2psim.network.simpy_engine.engine.SimPyRun`."""
     if _takes_no_time(network):
         return IdealRun(network, _pattern(network.exchange), rates, streams, limits, commits, time, chunk)
     return MachineRun(network, rates, streams, limits, commits, time, chunk)
@@ -174,7 +183,7 @@ def _takes_no_time(network: Network) -> bool:
     )
 
 
-def _pattern(exchange: Exchange) -> int:
+def _pattern(exchange: Exchange) -> np.int64:
     """Code of what agents do."""
     if isinstance(exchange, Gossip):
         return MODES[exchange.mode]
@@ -187,7 +196,7 @@ class IdealRun:
     def __init__(
         self,
         network: Network,
-        pattern: int,
+        pattern: np.int64,
         rates: np.ndarray,
         streams: Streams,
         limits: np.ndarray | None,
@@ -206,7 +215,7 @@ class IdealRun:
     @property
     def ended(self) -> str:
         """How the run ended; empty while it goes on."""
-        return _REASONS[self._counters[STATE]]
+        return ENDS[self._counters[STATE]]
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""

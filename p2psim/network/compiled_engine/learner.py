@@ -6,26 +6,33 @@ delivery that it belongs to (``query``), and an answer how often it may still be
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
-from p2psim.network.compiled_engine.arrays import (
+from p2psim.network.compiled_engine.agents import (
+    commit_of_learner,
+    end_answer,
+    ended,
+    is_spent,
+    learner_is_present,
+    make_release,
+    send,
+)
+from p2psim.network.compiled_engine.calendar import (
     agents,
+    appoint,
+    free_message,
+    free_node,
     messages,
     miss_chances,
     missed_keys,
     nodes,
     owners,
     present,
-)
-from p2psim.network.compiled_engine.calendar import (
-    appoint,
-    free_message,
-    free_node,
     push,
     row,
     take_node,
     timer,
     write,
 )
-from p2psim.network.compiled_engine.codes import (
+from p2psim.network.compiled_engine.state import (
     ANSWER_AGAIN,
     BUSY,
     CALL,
@@ -58,15 +65,7 @@ from p2psim.network.compiled_engine.codes import (
     WAKE,
     ZERO,
 )
-from p2psim.network.compiled_engine.laws import draw, lacks
-from p2psim.network.compiled_engine.rounds import end_answer, learner_is_present
-from p2psim.network.compiled_engine.sending import (
-    commit_of_learner,
-    ended,
-    is_spent,
-    make_release,
-    send,
-)
+from p2psim.network.compiled_engine.travel import draw, lacks
 
 
 @njit(forceinline=True)

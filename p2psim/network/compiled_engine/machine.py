@@ -12,22 +12,42 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
-from p2psim.network.compiled_engine import codes
-from p2psim.network.compiled_engine.absence import be_gone, go_for_good, take_held, take_turn, turn_group
-from p2psim.network.compiled_engine.arrays import (
+from p2psim.network.compiled_engine import state as st
+from p2psim.network.compiled_engine.agents import (
+    begin_round,
+    close_round,
+    may_end,
+    poll,
+    return_to_round,
+    update,
+    wait_for_round,
+    wake_up,
+)
+from p2psim.network.compiled_engine.calendar import (
     agents,
     clock_agents,
     clock_times,
     due,
+    free_message,
     key,
     messages,
     present,
+    take_first,
     tasks,
     turns,
 )
-from p2psim.network.compiled_engine.calendar import free_message, take_first
-from p2psim.network.compiled_engine.clocks import sift_down
-from p2psim.network.compiled_engine.ends import acknowledge, end, send_again, wait_to_send
+from p2psim.network.compiled_engine.ends import (
+    acknowledge,
+    be_gone,
+    end,
+    go_for_good,
+    send_again,
+    take_held,
+    take_turn,
+    turn_group,
+    wait_to_send,
+)
+from p2psim.network.compiled_engine.ideal import sift_down
 from p2psim.network.compiled_engine.learner import (
     answer_again,
     ask_learner,
@@ -49,15 +69,6 @@ from p2psim.network.compiled_engine.medium import (
     fail_at_next,
     go_on,
 )
-from p2psim.network.compiled_engine.neighbours import update, wake_up
-from p2psim.network.compiled_engine.rounds import (
-    begin_round,
-    close_round,
-    poll,
-    return_to_round,
-    wait_for_round,
-)
-from p2psim.network.compiled_engine.sending import may_end
 from p2psim.network.compiled_engine.state import ROOM, SPARE
 from p2psim.network.compiled_engine.travel import carry, spread
 
@@ -66,9 +77,9 @@ from p2psim.network.compiled_engine.travel import carry, spread
 def advance(m):  # type: ignore[no-untyped-def]
     """Go on until the run is over, the array of events is full, or something is needed."""
     s = m.state
-    while s.state == codes.RUNNING and s.at + ROOM <= s.most_events:
+    while s.state == st.RUNNING and s.at + ROOM <= s.most_events:
         if s.spare < SPARE or s.depth + SPARE > s.most_tasks or s.spare_nodes < SPARE:
-            s.state = codes.NEEDS_ROOM
+            s.state = st.NEEDS_ROOM
         elif s.depth:
             _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries)
         else:
@@ -88,10 +99,10 @@ def _go_on(m, presence):  # type: ignore[no-untyped-def]
                 take_turn(m)
                 return
         elif first > s.known:
-            s.state = codes.NEEDS_TURNS
+            s.state = st.NEEDS_TURNS
             return
     if first > s.end or first == math.inf:
-        s.state = codes.BY_TIME if s.timed else codes.EXHAUSTED
+        s.state = st.BY_TIME if s.timed else st.EXHAUSTED
     elif when <= tick:
         _come_up(m, m.radio, m.acknowledged, m.request, m.queries, take_first(m))
     else:
@@ -107,7 +118,7 @@ def _tick(m):  # type: ignore[no-untyped-def]
     a = agents(m)[agent]
     is_missed = misses(m, agent)
     a.ticks += 1
-    clock_times(m)[0] = now + exponential(key(m, codes.CLOCKS), agent, a.ticks) / a.rate
+    clock_times(m)[0] = now + exponential(key(m, st.CLOCKS), agent, a.ticks) / a.rate
     sift_down(clock_times(m), clock_agents(m), 0, s.n)
     if not is_missed and present(m)[agent]:
         _wake(m, m.gossip, m.request, agent)
@@ -127,18 +138,18 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
     """Do what was appointed."""
     e = messages(m)[place]
     kind = e.kind
-    if e.order == codes.CHANNEL:
-        if kind == codes.ARRIVAL:
+    if e.order == st.CHANNEL:
+        if kind == st.ARRIVAL:
             end(m, acknowledged, place)
         elif radio is not None:
             end_airtime(m, place)
-    elif kind == codes.RESENDING and acknowledged is not None and m.state.again != 0:
+    elif kind == st.RESENDING and acknowledged is not None and m.state.again != 0:
         send_again(m, place)
-    elif kind == codes.SLOT or kind == codes.SENSING:
+    elif kind == st.SLOT or kind == st.SENSING:
         if radio is not None:
             _take_turn_on_air(m, place)
     elif request is not None:
-        if kind == codes.RESENDING:
+        if kind == st.RESENDING:
             answer_again(m, place)
         else:
             owner, query, version = e.sender, e.query, e.version
@@ -151,10 +162,10 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
 @njit(forceinline=True)
 def _take_turn_on_air(m, place):  # type: ignore[no-untyped-def]
     """Begin in a slot, or ask again for the medium."""
-    if messages(m)[place].kind == codes.SLOT:
-        begin(m, place, codes.AFTER_WAITING)
+    if messages(m)[place].kind == st.SLOT:
+        begin(m, place, st.AFTER_WAITING)
     else:
-        ask_for_medium(m, place, codes.AFTER_WAITING)
+        ask_for_medium(m, place, st.AFTER_WAITING)
 
 
 @njit(forceinline=True)
@@ -162,15 +173,15 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
     """Do what was appointed in polls and rounds."""
     e = messages(m)[place]
     kind, agent, number, version = e.kind, e.sender, e.query, e.version
-    if kind == codes.RESENDING:
+    if kind == st.RESENDING:
         answer_again(m, place)
         return
     free_message(m, place)
-    if kind == codes.RESPONSE:
+    if kind == st.RESPONSE:
         give_answer(m, agent, number, version)
-    elif kind == codes.POLL:
+    elif kind == st.POLL:
         poll(m, number)
-    elif kind == codes.ROUND:
+    elif kind == st.ROUND:
         begin_round(m)
     else:
         close_round(m, version, True)
@@ -182,49 +193,49 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
     s = m.state
     task = tasks(m)[s.depth - 1]
     what, message, link, last = task.what, task.message, task.link, task.last
-    if what == codes.SPREAD:
+    if what == st.SPREAD:
         spread(m)
         return
     if presence is not None:
-        if what == codes.TURN_GROUP:
+        if what == st.TURN_GROUP:
             turn_group(m)
             return
-        if what == codes.TAKE_HELD or what == codes.LOSE_HELD:
-            take_held(m, what == codes.LOSE_HELD)
+        if what == st.TAKE_HELD or what == st.LOSE_HELD:
+            take_held(m, what == st.LOSE_HELD)
             return
-        if what == codes.GO:
+        if what == st.GO:
             go_for_good(m)
             return
     if radio is not None:
-        if what == codes.FATES:
+        if what == st.FATES:
             draw_fates(m)
             return
-        if what == codes.HEARD_BY:
+        if what == st.HEARD_BY:
             end_at_next(m)
             return
-        if what == codes.FAIL_ALL:
+        if what == st.FAIL_ALL:
             fail_at_next(m)
             return
-    if request is not None and what == codes.CALL:
+    if request is not None and what == st.CALL:
         call_next(m)
         return
     s.depth -= 1
-    if what == codes.END:
+    if what == st.END:
         end(m, acknowledged, message)
-    elif what == codes.CARRY:
+    elif what == st.CARRY:
         carry(m, message)
-    elif what == codes.MAY_END:
+    elif what == st.MAY_END:
         may_end(m)
-    elif radio is not None and (what == codes.NEXT or what == codes.ASK or what == codes.BEGIN):
+    elif radio is not None and (what == st.NEXT or what == st.ASK or what == st.BEGIN):
         go_on(m, what, message, link)
-    elif presence is not None and what == codes.GONE:
+    elif presence is not None and what == st.GONE:
         be_gone(m, message)
-    elif acknowledged is not None and what == codes.ACKNOWLEDGE:
+    elif acknowledged is not None and what == st.ACKNOWLEDGE:
         acknowledge(m, message)
-    elif acknowledged is not None and what == codes.AGAIN_WAIT:
+    elif acknowledged is not None and what == st.AGAIN_WAIT:
         wait_to_send(m, message, link)
     elif gossip is not None:
-        if what == codes.UPDATES:
+        if what == st.UPDATES:
             update(m, link, last, message)
     elif request is not None:
         _do_for_request(m, what, message, link, last)
@@ -235,26 +246,26 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
 @njit(forceinline=True)
 def _do_for_request(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of an exchange by request."""
-    if what == codes.SERVE_FOR:
+    if what == st.SERVE_FOR:
         serve_for(m, message, link, last)
-    elif what == codes.FRESH_WAIT:
+    elif what == st.FRESH_WAIT:
         wait_again(m, message)
-    elif what == codes.ANSWER_AGAIN:
+    elif what == st.ANSWER_AGAIN:
         answer_again(m, message)
-    elif what == codes.RETURNED:
+    elif what == st.RETURNED:
         call(m)
 
 
 @njit(forceinline=True)
 def _do_for_queries(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of polls or rounds."""
-    if what == codes.RESPOND:
+    if what == st.RESPOND:
         respond(m, message, link, last)
-    elif what == codes.FRESH_WAIT:
+    elif what == st.FRESH_WAIT:
         wait_again(m, message)
-    elif what == codes.ANSWER_AGAIN:
+    elif what == st.ANSWER_AGAIN:
         answer_again(m, message)
-    elif what == codes.ASKED:
+    elif what == st.ASKED:
         wait_for_round(m, message)
-    elif what == codes.RETURNED:
+    elif what == st.RETURNED:
         return_to_round(m, message)

@@ -7,9 +7,23 @@ import math
 
 from p2psim.core.compiled import njit
 from p2psim.core.times import ROUNDING
-from p2psim.network.compiled_engine.arrays import laws, messages, nodes, present, radios, senders, tasks
-from p2psim.network.compiled_engine.calendar import appoint, free_message, free_node, push, row, take_node
-from p2psim.network.compiled_engine.codes import (
+from p2psim.network.compiled_engine.calendar import (
+    appoint,
+    free_message,
+    free_node,
+    laws,
+    messages,
+    nodes,
+    present,
+    push,
+    radios,
+    row,
+    senders,
+    take_node,
+    tasks,
+)
+from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
+from p2psim.network.compiled_engine.state import (
     AFTER_WAITING,
     AIRTIME,
     ARRIVAL,
@@ -36,20 +50,20 @@ from p2psim.network.compiled_engine.codes import (
     SENSING,
     SLOT,
     SLOTS,
+    SPARE,
     TRAVEL,
     WAIT,
     ZERO,
 )
-from p2psim.network.compiled_engine.laws import draw, lacks
-from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
-from p2psim.network.compiled_engine.state import SPARE
 from p2psim.network.compiled_engine.travel import (
     copy_to,
     delay_of,
+    draw,
     first_receiver,
     has_fates,
     is_blacked_out,
     is_lost,
+    lacks,
     lacks_delay,
     links_of,
     receiver_of,

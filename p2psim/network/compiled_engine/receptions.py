@@ -8,8 +8,9 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
-from p2psim.network.compiled_engine.arrays import (
+from p2psim.network.compiled_engine.calendar import (
     air,
+    free_node,
     indices,
     indptr,
     key,
@@ -17,10 +18,11 @@ from p2psim.network.compiled_engine.arrays import (
     nodes,
     radios,
     receptions,
+    row,
     senders,
+    take_node,
 )
-from p2psim.network.compiled_engine.calendar import free_node, row, take_node
-from p2psim.network.compiled_engine.codes import CAPTURE, EMPTY, LEARNER, NONE, SLOTS, ZERO
+from p2psim.network.compiled_engine.state import CAPTURE, EMPTY, LEARNER, NONE, SLOTS, ZERO
 
 
 @njit(forceinline=True)

@@ -16,11 +16,11 @@ from p2psim.network.channels.draws import EdgeValue, airtime_of
 from p2psim.network.channels.effects import Blackout
 from p2psim.network.channels.loss import GilbertElliott, chances
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
-from p2psim.network.compiled_engine import codes, laws
 from p2psim.network.compiled_engine import state as st
-from p2psim.network.compiled_engine.clocks import first_ticks, running_weights
+from p2psim.network.compiled_engine import travel as laws
+from p2psim.network.compiled_engine.agents import appoint_poll, appoint_round
+from p2psim.network.compiled_engine.ideal import first_ticks, running_weights
 from p2psim.network.compiled_engine.machine import advance
-from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.turns import Turns
 from p2psim.network.exchanges import Gossip, Poll, Request, Round
 from p2psim.network.members import Members
@@ -42,6 +42,8 @@ ALL_PARTS = False
 class MachineRun:
     """One run; the parameters are those of :func:`p2psim.network.compiled_engine.engine.open_run`."""
 
+    _turns: Turns | None = None
+
     def __init__(
         self,
         network: Network,
@@ -60,8 +62,7 @@ class MachineRun:
         s["n"] = s["able"] = network.links.agents
         s["goes_on"], s["hears"] = network.goes_on, network.updates == "hear"
         s["free"] = s["free_node"] = s["free_reception"] = s["first_asked"] = s["last_asked"] = NONE
-        s["served"], s["query"] = codes.FREE, NONE
-        self._turns: Turns | None = None
+        s["served"], s["query"] = st.FREE, NONE
         self._arrays: dict[str, np.ndarray] = {}
         self._put_agents(rates, limits)
         self._tables = laws.Tables(self._arrays["agents"])
@@ -78,12 +79,12 @@ class MachineRun:
     def ended(self) -> str:
         """How the run ended; empty while it goes on."""
         state = int(self._state["state"])
-        return codes.ENDS[state] if state < len(codes.ENDS) else ""
+        return st.ENDS[state] if state < len(st.ENDS) else ""
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
         s, kept = self._state, np.empty(0, EVENT)
-        while s["state"] == codes.RUNNING:
+        while s["state"] == st.RUNNING:
             out = st.records(
                 self._chunk + st.ROOM, EVENT
             )  # the padding too: streams are compared byte by byte
@@ -104,18 +105,18 @@ class MachineRun:
         s = self._state
         while True:
             advance(self._m)
-            if s["state"] == codes.NEEDS_ROOM:
+            if s["state"] == st.NEEDS_ROOM:
                 self._make_room()
-            elif s["state"] == codes.NEEDS_DRAWS:
+            elif s["state"] == st.NEEDS_DRAWS:
                 self._tables.fill(int(s["needy"]))
                 self._put("cursors", self._tables.cursors)
                 self._put("table", self._tables.table)
-            elif s["state"] == codes.NEEDS_TURNS:
+            elif s["state"] == st.NEEDS_TURNS:
                 assert self._turns is not None
                 self._put_turns(self._turns.more())
             else:
                 return
-            s["state"] = codes.RUNNING
+            s["state"] = st.RUNNING
 
     def _put_turns(self, turns: np.ndarray) -> None:
         assert self._turns is not None
@@ -190,7 +191,7 @@ class MachineRun:
         self._put("is_able", np.ones(n, np.uint8))
         self._put("indptr", np.ascontiguousarray(links.indptr, np.int64))
         self._put("indices", np.ascontiguousarray(links.indices, np.int32))
-        self._put("keys", np.concatenate([self._streams.key(purpose) for purpose in codes.PURPOSES]))
+        self._put("keys", np.concatenate([self._streams.key(purpose) for purpose in st.PURPOSES]))
         s["links"] = links.indices.size
         s["by_weight"] = isinstance(exchange, Gossip) and exchange.partner == "weight"
         self._put("running", running_weights(links.indptr, links.weights) if s["by_weight"] else _NOTHING)
@@ -204,16 +205,16 @@ class MachineRun:
         """What the exchange needs."""
         s, exchange = self._state, self._network.exchange
         if isinstance(exchange, Request):
-            s["pattern"] = codes.REQUEST
+            s["pattern"] = st.REQUEST
             s["queues"], s["stops"] = exchange.busy == "queue", exchange.served_clock == "stops"
-            self._tables.add(codes.SERVICE_TIME, exchange.service, self._streams, "service")
+            self._tables.add(st.SERVICE_TIME, exchange.service, self._streams, "service")
         elif isinstance(exchange, Poll | Round):
-            s["pattern"] = codes.POLLS if isinstance(exchange, Poll) else codes.ROUNDS
+            s["pattern"] = st.POLLS if isinstance(exchange, Poll) else st.ROUNDS
             s["interval"] = exchange.interval
             s["deadline"] = (exchange.deadline or 0.0) if isinstance(exchange, Round) else 0.0
-            self._tables.add(codes.RESPONSE_TIME, exchange.response, self._streams, "response")
+            self._tables.add(st.RESPONSE_TIME, exchange.response, self._streams, "response")
         else:
-            s["pattern"] = codes.MODES[exchange.mode] if isinstance(exchange, Gossip) else codes.BROADCAST
+            s["pattern"] = st.MODES[exchange.mode] if isinstance(exchange, Gossip) else st.BROADCAST
         if exchange.needs_learner:
             owners = st.records(self._network.links.agents, st.OWNER)
             owners["owed"] = owners["wanted"] = NONE
@@ -232,12 +233,12 @@ class MachineRun:
         s["question"], s["loaded"] = airtime.question, airtime.loaded
         if isinstance(channel.latency, EdgeValue):
             self._put("travel_times", channel.latency.column(links, "network.channel.latency", np.inf))
-            self._tables.take_from_links(codes.TRAVEL, codes.TRAVEL_AGAIN)
+            self._tables.take_from_links(st.TRAVEL, st.TRAVEL_AGAIN)
         else:
-            self._tables.add(codes.TRAVEL, channel.latency, self._streams, "latency")
-            self._tables.add(codes.TRAVEL_AGAIN, channel.latency, self._streams, "latency", 1)
+            self._tables.add(st.TRAVEL, channel.latency, self._streams, "latency")
+            self._tables.add(st.TRAVEL_AGAIN, channel.latency, self._streams, "latency", 1)
         if isinstance(again, ResendSame | ResendFresh):
-            self._tables.add(codes.WAIT_AGAIN, again.backoff, self._streams, "retransmit")
+            self._tables.add(st.WAIT_AGAIN, again.backoff, self._streams, "retransmit")
             s["again" if isinstance(again, ResendSame) else "fresh"] = again.limit
         if isinstance(again, ResendSame):
             s["acknowledge"] = again.acknowledge
@@ -260,14 +261,14 @@ class MachineRun:
         """Where messages can be lost, and where that comes in bursts."""
         s, loss, links = self._state, self._network.channel.loss, self._network.links
         if isinstance(loss, GilbertElliott):
-            s["loses"] = codes.IN_BURSTS
+            s["loses"] = st.IN_BURSTS
             s["good"], s["bad"] = loss.good, loss.bad
             s["bad_share"], s["relaxation"] = loss.bad_share, loss.relaxation
             states = st.records(links.indices.size, st.LINK)
             states["was"] = -1
             self._put("link_states", states)
         elif loss != 0:
-            s["loses"] = codes.BY_LINK if isinstance(loss, EdgeValue) else codes.BY_CHANCE
+            s["loses"] = st.BY_LINK if isinstance(loss, EdgeValue) else st.BY_CHANCE
             self._put("chances", chances(loss, links) if isinstance(loss, EdgeValue) else np.array([loss]))
 
     def _put_medium(self, longest: float) -> None:
@@ -280,11 +281,11 @@ class MachineRun:
         s["slot"] = s["longest"] = longest
         s["attempts"] = channel.attempts
         if channel.collision == "slotted":
-            s["access"] = codes.SLOTS
+            s["access"] = st.SLOTS
         elif channel.collision == "carrier-sense":
-            s["access"] = codes.QUIET
+            s["access"] = st.QUIET
             backoff = channel.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
-            self._tables.add(codes.SENSE_TIME, backoff, self._streams, "backoff")
+            self._tables.add(st.SENSE_TIME, backoff, self._streams, "backoff")
         air = st.records(1 if s["shared"] else n + 1, st.PLACE)
         air["until"], air["alone"], air["open"] = -np.inf, NONE, NONE
         self._put("air", air)
@@ -321,7 +322,7 @@ class MachineRun:
 
     def _begin(self) -> None:
         """Appoint what a learner does first."""
-        if self._state["pattern"] == codes.POLLS:
+        if self._state["pattern"] == st.POLLS:
             appoint_poll(self._m, 1)
-        elif self._state["pattern"] == codes.ROUNDS:
+        elif self._state["pattern"] == st.ROUNDS:
             appoint_round(self._m, False)

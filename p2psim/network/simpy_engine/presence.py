@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,7 @@ class Presence:
         self._random: dict[int, np.random.Generator] = {}
         self._calls = 0
 
-    def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterator[float]) -> None:
+    def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterable[float]) -> None:
         """Let agents leave and come back together, for one reason among several; see `Attendance`."""
         if not begins:
             for agent in agents:
@@ -49,7 +49,7 @@ class Presence:
         self._run.env.process(self._alternate(agents, begins, turns, self._calls))
         self._calls += 1
 
-    def _alternate(self, agents: tuple[int, ...], online: bool, turns: Iterator[float], number: int) -> Steps:
+    def _alternate(self, agents: tuple[int, ...], online: bool, turns: Iterable[float], number: int) -> Steps:
         """A reason to be offline: agents leave and come back by turns, and are gone if it ends while they are away."""
         run, first = self._run, min(agents, default=LEARNER)
         for moment in turns:

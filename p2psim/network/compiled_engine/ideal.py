@@ -1,0 +1,336 @@
+"""Kernels of networks where no message takes time, and the clocks and draws that they share with other networks.
+
+The clocks of all agents are one heap: the gap before an agent's k-th tick is draw k of its stream, divided by its rate,
+and ties in time go to the lower agent. A neighbour is drawn uniformly, or in proportion to the weight of the link. See
+:class:`p2psim.network.exchanges.gossip.Gossip` for the modes of gossip. Rounds end at the moment at which they begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, LOSS, NEIGHBOURS, NONE, OFFLINE, OK, SEND
+from p2psim.core.philox import exponential, uniform
+from p2psim.core.times import until
+from p2psim.network.compiled_engine.state import (
+    BY_COMMITS,
+    BY_TIME,
+    EDGE,
+    EXHAUSTED,
+    PULL,
+    PUSH,
+    PUSH_PULL,
+    RUNNING,
+)
+
+#: Ticks that are drawn ahead at once: few enough for a short run, many enough for a call of compiled code.
+AHEAD = 256
+
+
+@njit()
+def sift_down(times, agents, place, size):  # type: ignore[no-untyped-def]
+    """Restore the heap below a place; the earliest time, then the lowest agent, is on top.
+
+    Entries move up into the hole that the sinking one leaves. Which of two children comes first nobody can predict, so
+    that it is added, and not branched on; equal times are rare.
+    """
+    time, agent = times[place], agents[place]
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size:
+            left, right = times[child], times[child + 1]
+            if left == right:
+                child += agents[child + 1] < agents[child]
+            else:
+                child += right < left
+        first = times[child]
+        if first > time or (first == time and agents[child] > agent):
+            break
+        times[place], agents[place] = first, agents[child]
+        place = child
+    times[place], agents[place] = time, agent
+
+
+@njit()
+def first_ticks(key, rates, times, agents):  # type: ignore[no-untyped-def]
+    """Each agent's first tick, as a heap."""
+    n = times.size
+    for i in range(n):
+        times[i] = exponential(key, i, 0) / rates[i]
+        agents[i] = i
+    for place in range(n // 2, -1, -1):
+        sift_down(times, agents, place, n)
+
+
+@njit()
+def _take(key, rates, times, agents, places, out_times, out_agents):  # type: ignore[no-untyped-def]
+    """Take the next ticks off the heap, and set each clock again."""
+    for k in range(out_times.size):
+        now, i = times[0], agents[0]
+        out_times[k] = now
+        out_agents[k] = i
+        places[i] += 1
+        times[0] = now + exponential(key, i, places[i]) / rates[i]
+        sift_down(times, agents, 0, times.size)
+
+
+def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[float, int]]:
+    """Ticks of all agents in order, without end: (time, agent).
+
+    Parameters
+    ----------
+    key : ndarray of uint64, shape (2,)
+        Of the purpose ``clocks``.
+    rates : ndarray, shape (n,)
+        Ticks of each agent per unit of time.
+    """
+    n = rates.size
+    times, agents = np.empty(n), np.empty(n, np.int32)
+    first_ticks(key, rates, times, agents)
+    places = np.zeros(n, np.int64)
+    while True:
+        next_times, next_agents = np.empty(AHEAD), np.empty(AHEAD, np.int32)
+        _take(key, rates, times, agents, places, next_times, next_agents)
+        yield from zip(next_times.tolist(), next_agents.tolist(), strict=True)
+
+
+@njit()
+def running_weights(indptr, weights):  # type: ignore[no-untyped-def]
+    """Sums of each agent's weights up to each link, shape (m,)."""
+    out = np.empty(weights.size)
+    for i in range(indptr.size - 1):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += weights[e]
+            out[e] = total
+    return out
+
+
+@njit()
+def draw_link(key, agent, place, indptr, running):  # type: ignore[no-untyped-def]
+    """Place in ``indices`` of the neighbour that an agent turns to at a place of its stream.
+
+    Parameters
+    ----------
+    key : ndarray of uint64, shape (2,)
+        Of the purpose ``peers``.
+    agent, place : int
+    indptr : ndarray
+    running : ndarray
+        From `running_weights`; empty for a uniform choice.
+    """
+    first, last = indptr[agent], indptr[agent + 1]
+    u = uniform(key, agent, place)
+    if running.size == 0:
+        return first + np.int64(u * (last - first))
+    mark = u * running[last - 1]
+    low, high = first, last - 1  # rounding can lift the mark to the whole sum: that is the last link's
+    while low < high:
+        middle = (low + high) >> 1
+        if running[middle] <= mark:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit()
+def draw_links(key, agent, place, size, indptr, running):  # type: ignore[no-untyped-def]
+    """`draw_link` at places place, …, place + size − 1: shape (size,)."""
+    out = np.empty(size, np.int64)
+    for i in range(size):
+        out[i] = draw_link(key, agent, place + i, indptr, running)
+    return out
+
+
+# Places in the vector of counters that is kept between chunks: the next event's number, commits, agents that may make
+# releases, state of the run, and the commit that ends it.
+SEQ, TOTAL, ABLE, STATE, LAST = range(5)
+
+
+class Wire(NamedTuple):
+    """What becomes of messages.
+
+    Attributes
+    ----------
+    key : ndarray of uint64, shape (2,)
+        Of the purpose ``loss``.
+    chances : ndarray, shape (m,)
+        Probability that a delivery over each entry of `Graph.indices` is lost.
+    drawn : ndarray of int64, shape (n + 1,)
+        Draws that each sender has made; the last are the learner's.
+    """
+
+    key: np.ndarray
+    chances: np.ndarray
+    drawn: np.ndarray
+
+
+@njit(inline="always")
+def put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome):  # type: ignore[no-untyped-def]
+    """Write one event."""
+    event = out[at]
+    event.seq = seq
+    event.time = time
+    event.version = version
+    event.cause = cause
+    event.agent = agent
+    event.peer = peer
+    event.release = release
+    event.kind = kind
+    event.outcome = outcome
+
+
+@njit(inline="always")
+def make_release(agent, limits, goes_on, releases, counters):  # type: ignore[no-untyped-def]
+    """Number of the release that an agent makes now; `NONE` if it may make no more."""
+    number = releases[agent]
+    if number >= limits[agent]:
+        return NONE
+    releases[agent] = number + 1
+    if number + 1 == limits[agent] and not goes_on:
+        counters[ABLE] -= 1
+    return number
+
+
+@njit()
+def commit(out, at, now, agent, peer, cause, release, versions, counters):  # type: ignore[no-untyped-def]
+    """Write an agent's commit; ends the run if it was the last."""
+    versions[agent] += 1
+    put(out, at, counters[SEQ], now, COMMIT, agent, peer, versions[agent], cause, release, OK)
+    counters[SEQ] += 1
+    counters[TOTAL] += 1
+    if counters[TOTAL] == counters[LAST]:
+        counters[STATE] = BY_COMMITS
+    return at + 1
+
+
+@njit()
+def end_message(out, at, seq, now, receiver, sender, link, version, sent, release, wire):  # type: ignore[no-untyped-def]
+    """Write how a message ends at a receiver; returns whether it has arrived.
+
+    Each delivery takes the next draw of its sender, as `channels.loss.open_loss` has it; where ``wire`` is None none is
+    lost.
+    """
+    if wire is not None:
+        draw = uniform(wire.key, sender, wire.drawn[sender])
+        wire.drawn[sender] += 1
+        if draw < wire.chances[link]:
+            put(out, at, seq, now, DROP, receiver, sender, version, sent, release, LOSS)
+            return False
+    put(out, at, seq, now, DELIVER, receiver, sender, version, sent, release, OK)
+    return True
+
+
+#: Most events that follow a wake.
+MOST = 6
+
+
+@njit()
+def meet(  # type: ignore[no-untyped-def]
+    out, at, now, i, j, link, wake, mode, limits, goes_on, releases, versions, wire, counters,
+):  # fmt: skip
+    """Write what follows when an agent turns to a neighbour, updates being made on hearing; returns the place after."""
+    release = NONE
+    if mode == EDGE:
+        release = make_release(i, limits, goes_on, releases, counters)
+    version = NONE if mode == PULL else versions[i]
+    arrives, heard = _message(out, at, now, i, j, link, version, wake, release, wire, counters)
+    at += 2
+    if arrives and mode == PUSH:
+        at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
+    elif arrives and mode == EDGE:
+        if goes_on or releases[j] < limits[j]:
+            release = make_release(j, limits, goes_on, releases, counters)
+            arrives, back = _message(out, at, now, j, i, link, versions[j], heard, release, wire, counters)
+            at += 2
+            if arrives:
+                at = commit(out, at, now, i, j, back, NONE, versions, counters)
+    elif arrives:
+        arrives, back = _message(out, at, now, j, i, link, versions[j], heard, NONE, wire, counters)
+        at += 2
+        if arrives:
+            at = _update(out, at, now, i, j, back, limits, goes_on, releases, versions, counters)
+        if mode == PUSH_PULL and counters[STATE] == RUNNING:
+            at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
+    return at
+
+
+@njit()
+def _message(out, at, now, sender, receiver, link, version, cause, release, wire, counters):  # type: ignore[no-untyped-def]
+    """Write a send and its end; returns whether it has arrived, and the number of its end."""
+    sent = counters[SEQ]
+    counters[SEQ] += 2
+    put(out, at, sent, now, SEND, sender, receiver, version, cause, release, OK)
+    arrives = end_message(out, at + 1, sent + 1, now, receiver, sender, link, version, sent, release, wire)
+    return arrives, sent + 1
+
+
+@njit()
+def _update(out, at, now, agent, peer, cause, limits, goes_on, releases, versions, counters):  # type: ignore[no-untyped-def]
+    """Write a commit with what was heard, if its agent may make one."""
+    if releases[agent] >= limits[agent] and not goes_on:
+        return at
+    release = make_release(agent, limits, goes_on, releases, counters)
+    at = commit(out, at, now, agent, peer, cause, release, versions, counters)
+    if counters[STATE] == RUNNING and counters[ABLE] == 0:
+        counters[STATE] = EXHAUSTED
+    return at
+
+
+@njit()
+def fill(  # type: ignore[no-untyped-def]
+    out, interval, miss_key, misses, limits, last_time, heard, releases, wire, counters,
+):  # fmt: skip
+    """Write rounds until there is no room for another, or the run is over; returns how many events.
+
+    ``heard`` (N,) counts the queries at which each owner could have missed one, each the place of a draw. Other
+    arguments as in `p2psim.network.compiled_engine.engine`.
+    """
+    owners = releases.size
+    at = 0
+    while at + 2 + 3 * owners <= out.size:
+        began = until((counters[TOTAL] + 1) * interval, last_time)
+        if began > last_time:
+            counters[STATE] = BY_TIME
+            break
+        k, query = counters[TOTAL], counters[SEQ]
+        seq = query + 1
+        put(out, at, query, began, SEND, LEARNER, NEIGHBOURS if owners > 1 else 0, k, NONE, NONE, OK)
+        at += 1
+        for i in range(owners):
+            arrived = end_message(out, at, seq, began, i, LEARNER, i, k, query, NONE, wire)
+            at += 1
+            seq += 1
+            if not arrived or releases[i] >= limits[i]:
+                continue
+            if misses is not None:
+                missed = uniform(miss_key, i, heard[i]) < misses[i]
+                heard[i] += 1
+                if missed:
+                    put(out, at, seq, began, DROP, i, LEARNER, k, seq - 1, NONE, OFFLINE)
+                    at += 1
+                    seq += 1
+                    continue
+            release = make_release(i, limits, False, releases, counters)
+            put(out, at, seq, began, SEND, i, LEARNER, k, seq - 1, release, OK)
+            end_message(out, at + 1, seq + 1, began, LEARNER, i, i, k, seq, release, wire)
+            at += 2
+            seq += 2
+        put(out, at, seq, began, COMMIT, LEARNER, NEIGHBOURS, k + 1, query, NONE, OK)
+        at += 1
+        counters[SEQ] = seq + 1
+        counters[TOTAL] = k + 1
+        if counters[TOTAL] == counters[LAST]:
+            counters[STATE] = BY_COMMITS
+        elif counters[ABLE] == 0:
+            counters[STATE] = EXHAUSTED
+        if counters[STATE] != RUNNING:
+            break
+    return at
