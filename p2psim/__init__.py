@@ -39,8 +39,7 @@ _PUBLIC = {
     "network.channels.loss": "GilbertElliott",
     "network.exchanges": "Broadcast Exchange Gossip Poll Request Round",
     "network.metrics": "NetworkMetric",
-    "network.clocks": "Clock",
-    "network.section": "Network NetworkSection",
+    "network.section": "Clock Network NetworkSection",
     "network.simulation": "EventStream simulate_events",
     "network.topologies": "Complete ErdosRenyi FromFile FromGraph Grid NearestNeighbours RandomRegular Ring ScaleFree "
     "Similarity SmallWorld Star Topology TwoCluster",

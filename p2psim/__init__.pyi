@@ -71,7 +71,6 @@ from p2psim.network.channels.effects import Blackout as Blackout
 from p2psim.network.channels.effects import ChannelEffect as ChannelEffect
 from p2psim.network.channels.effects import Delivery as Delivery
 from p2psim.network.channels.loss import GilbertElliott as GilbertElliott
-from p2psim.network.clocks import Clock as Clock
 from p2psim.network.exchanges import Broadcast as Broadcast
 from p2psim.network.exchanges import Exchange as Exchange
 from p2psim.network.exchanges import Gossip as Gossip
@@ -79,6 +78,7 @@ from p2psim.network.exchanges import Poll as Poll
 from p2psim.network.exchanges import Request as Request
 from p2psim.network.exchanges import Round as Round
 from p2psim.network.metrics import NetworkMetric as NetworkMetric
+from p2psim.network.section import Clock as Clock
 from p2psim.network.section import Network as Network
 from p2psim.network.section import NetworkSection as NetworkSection
 from p2psim.network.simulation import EventStream as EventStream

@@ -19,10 +19,9 @@ from p2psim.core.options import per_agent
 from p2psim.core.registry import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
-from p2psim.network.clocks import RateTable
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.network.section import scope_message
+from p2psim.network.section import RateTable, scope_message
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING

@@ -16,9 +16,9 @@ from p2psim.learning.losses import Loss
 from p2psim.learning.section import Algorithm
 from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.network.channels.channel import Channel
-from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import Exchange, Request
 from p2psim.network.graph import links
+from p2psim.network.section import Clock
 from p2psim.network.topologies import Star
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from p2psim.core.errors import MeaningError, OptionError
 from p2psim.core.options import per_agent
 from p2psim.network.channels.channel import Channel
-from p2psim.network.clocks import Clock
 from p2psim.network.exchanges import AnyExchange
+from p2psim.network.section import Clock
 
 LABELS, GROUPS = ("north", "south", "west"), ("large", "small", "small")
 

@@ -9,7 +9,7 @@ import pytest
 
 import p2psim
 from p2psim.core.errors import InputError, MeaningError
-from p2psim.network.clocks import Clock, RateTable
+from p2psim.network.section import Clock, RateTable
 
 LABELS = ("a0", "a1", "a2")
 

@@ -38,12 +38,6 @@ from p2psim.network.metrics import NETWORK_METRICS
             "22:33: privacy.allocation.tail: needs a channel without latency and loss; elsewhere give releases",
         ),
         (
-            [("loss: 0.25}", "loss: 0.25}\n  engine: array")],
-            "9:11: network.engine: the array engine knows no service or response time, latency, airtime, bursts of "
-            "losses, retransmission, channel effects, agents that are away for spans of time, nor parts of your own; "
-            "given by network.exchange, network.channel.latency; auto takes it where it can",
-        ),
-        (
             [("loss: 0.25}", "loss: 1.0}")],
             "8:51: network.channel.loss: every message is lost, so that no commit would ever be made",
         ),

@@ -15,9 +15,8 @@ from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import GradientRule, batch_of
-from p2psim.network.clocks import Clock
 from p2psim.network.graph import Graph
-from p2psim.network.section import Network
+from p2psim.network.section import Clock, Network
 from p2psim.network.verify import EventChecker
 from p2psim.privacy.plan import Limit, Plan
 from p2psim.privacy.planning import plan
