@@ -2,6 +2,7 @@ import pytest
 from language import VALID, messages, spoiled
 
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.scenario.model import Scenario
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,8 @@ def test_contradictions_of_several_sections_at_once():
         "learning.regularizer.l2",
         "record.metrics.0",
     ]
+
+
+def test_the_array_engine_takes_every_network_that_ships() -> None:
+    text = spoiled("loss: 0.25}", "loss: 0.25}\n  engine: array")[0]
+    assert Scenario.parse(text, "s.yaml", []).network.engine == "array"
