@@ -40,3 +40,13 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.fixture(scope="module", autouse=True)
 def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
     _show_examples_only_where_they_are_named(Path(request.module.__file__))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _share_kernels() -> Generator[None, None, None]:
+    """Compile three kernels for all networks, and not one for each set of parts (`test_specialised_kernels`)."""
+    from p2psim.network.compiled_engine import run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "ALL_PARTS", True)
+        yield

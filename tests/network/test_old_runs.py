@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from drawn_networks import numbered_network
 
-from p2psim.network.compiled_engine import run
-
 OLD = json.loads((Path(__file__).parent / "old_runs.json").read_text())
 
 
@@ -24,8 +22,7 @@ def numbers(part: int, parts: int = 8) -> list[int]:
 
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("engine", ["simpy", "array"])
-def test_events_are_those_of_before(engine: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "ALL_PARTS", True)  # three kernels for all
+def test_events_are_those_of_before(engine: str, part: int) -> None:
     changed = []
     for number in numbers(part):
         events, _ = numbered_network(number).play(engine)

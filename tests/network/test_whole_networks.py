@@ -1,19 +1,11 @@
-"""Both engines make the same events of any network, byte for byte; these keep the invariants of the event format.
-
-The compiled engine makes a kernel for each set of parts that a network has: exchange, absences, a medium,
-acknowledgements. Networks that are drawn here share three kernels that have all parts.
-"""
-
-from collections.abc import Generator
+"""Both engines make the same events of any network, byte for byte; these keep the invariants of the event format."""
 
 import numpy as np
-import pytest
 from drawn_networks import Drawn, networks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.core.events import KINDS, OUTCOMES
-from p2psim.network.compiled_engine import run
 from p2psim.network.verify import verify
 
 
@@ -49,14 +41,6 @@ def check(drawn: Drawn, events: np.ndarray) -> None:
     assert total == events.size
 
 
-@pytest.fixture(scope="module")
-def _all_parts() -> Generator[None, None, None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "ALL_PARTS", True)
-        yield
-
-
-@pytest.mark.usefixtures("_all_parts")
 @settings(max_examples=500, deadline=None)
 @given(drawn=networks(), chunks=st.tuples(st.integers(1, 400), st.integers(1, 400)))
 def test_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
@@ -70,7 +54,6 @@ def test_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
     assert ended in ("commits", "time", "exhausted")
 
 
-@pytest.mark.usefixtures("_all_parts")
 @settings(max_examples=100, deadline=None)
 @given(drawn=networks(), chunk=st.integers(1, 50))
 def test_chunks_are_pieces_of_one_stream(drawn: Drawn, chunk: int) -> None:
